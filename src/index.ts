@@ -1,5 +1,5 @@
 /** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
-export { type Static, Type } from 'typebox';
+export type { Static } from 'typebox';
 export { type Acting, action } from './config/action.ts';
 export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
@@ -54,10 +54,13 @@ export type {
   CollectionCalls,
   Document,
   DocumentFilter,
+  DocumentOf,
   DocumentQuery,
+  DocumentSelection,
   Resources,
   ResourcesOf,
   Schemas,
 } from './model/logic/collection-calls.ts';
 export type { AfterRead, BeforeWrite, Hooks, Write } from './model/logic/hooks.ts';
 export type { Caller, Emit, Logic, Mail, OutgoingMail, Refusal, Refuse } from './model/logic/logic.ts';
+export { Type } from './model/logic/new-fields.ts';

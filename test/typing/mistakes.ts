@@ -4,6 +4,7 @@
  */
 import {
   collection,
+  computed,
   createComity,
   type Document,
   defineConfig,
@@ -21,6 +22,7 @@ const Ticket = Type.Object({
 });
 type Ticket = Static<typeof Ticket>;
 const Organisation = Type.Object({ name: Type.String() });
+const slug = computed(Type.String(), ({ title }: Ticket) => title.toLowerCase());
 
 // What fits is accepted: otherwise every line below could be an error for another reason.
 export const tickets = collection({
@@ -49,6 +51,14 @@ export const mistaken = [
   collection({ schema: Ticket, unique: ['titel'] }),
   // @ts-expect-error search: no such field
   collection({ schema: Ticket, search: ['text'] }),
+  // @ts-expect-error search: it is a number
+  collection({ schema: Ticket, search: ['priority'] }),
+  // @ts-expect-error textField: it is a number
+  collection({ schema: Ticket, textField: 'priority' }),
+  // @ts-expect-error where: within an object, a field has its type too
+  collection({ schema: Ticket, access: { read: { where: { 'address.city': 1 } } } }),
+  // @ts-expect-error indexes: no such computed field
+  collection({ schema: Ticket, computed: { slug }, indexes: ['slgu'] }),
   // @ts-expect-error references: no such field
   collection({ schema: Ticket, references: { organisation: { collection: 'organisations' } } }),
   // @ts-expect-error tenantField: no such field
@@ -81,6 +91,8 @@ export const mistaken = [
         if (action === 'remove') return;
         // @ts-expect-error hooks: a refusal needs a code
         refuse({ status: 409 });
+        // @ts-expect-error hooks: a refusal has no such status
+        refuse({ code: 'teapot', status: 418 });
       },
       // @ts-expect-error hooks: it must return the document
       afterRead({ document }) {
@@ -94,6 +106,22 @@ const sender = { preset: 'standard' } as const;
 
 export const configuration = defineConfig({
   collections: { tickets, organisations },
+  subscribers: {
+    moved: {
+      events: ['tickets.updated', 'tickets.merged'],
+      // @ts-expect-error subscribers: a ticket has no member of this name
+      orderBy: ({ data, type }) => (type === 'tickets.updated' ? data.object.customer : null),
+      handler({ event, before }) {
+        // @ts-expect-error subscribers: no pattern is of this type
+        if (event.type === 'tickets.updatd') return;
+        if (event.type === 'tickets.merged') return;
+        // @ts-expect-error subscribers: a ticket has no member of this name
+        event.data.object.customer.trim();
+        // @ts-expect-error subscribers: after the creation of a document there is nothing before
+        before.title.trim();
+      },
+    },
+  },
   senders: {
     own: {
       ...sender,
@@ -110,8 +138,22 @@ export const configuration = defineConfig({
         await resources.tickets.list({ filter: { state: 'open' } });
         // @ts-expect-error handlers: no such value
         await resources.tickets.list({ filter: { status: 'closed' } });
+        // @ts-expect-error handlers: no such field within an object
+        await resources.tickets.list({ filter: { 'address.town': 'Bonn' } });
+        // @ts-expect-error handlers: no such value within an object
+        await resources.tickets.list({ filter: { 'address.city': 1 } });
+        // @ts-expect-error handlers: a field within an object has a name with a dot
+        await resources.tickets.list({ filter: { address: { city: 'Bonn' } } });
+        // @ts-expect-error handlers: deletedAt is shown, and not found
+        await resources.tickets.list({ filter: { deletedAt: '2026-11-22T10:00:00Z' } });
         // @ts-expect-error handlers: no such order
         await resources.tickets.list({ sort: ['-age'] });
+        // @ts-expect-error handlers: no such order within an object
+        await resources.tickets.list({ sort: ['address.town'] });
+        // @ts-expect-error handlers: all pages have no limit
+        resources.tickets.all({ limit: 10 });
+        // @ts-expect-error handlers: all documents are not an array
+        resources.tickets.all().length.toFixed();
         // @ts-expect-error handlers: required members are missing
         await resources.tickets.create({ title: 'x' });
         // @ts-expect-error handlers: a patch has the types of the fields

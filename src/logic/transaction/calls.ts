@@ -3,6 +3,7 @@
  * message to the program, in the program it asks the transaction.
  */
 
+import { ResourceRefused } from '../../config/handler.ts';
 import type { CollectionCalls, Resources } from '../../model/logic/collection-calls.ts';
 import type { Emit, Mail } from '../../model/logic/logic.ts';
 import type { ResourceCall } from './resource-call.ts';
@@ -42,8 +43,16 @@ function collectionOver(carryOut: CarryOut, collection: string): CollectionCalls
       return text === undefined ? undefined : (JSON.parse(text) as AnyDocument);
     },
     async list(query = {}) {
-      const text = await carryOut({ do: 'list', collection, query: JSON.stringify(query) });
-      return (JSON.parse(text ?? '{"items":[]}') as { items: readonly AnyDocument[] }).items;
+      return pageOf(await carryOut({ do: 'list', collection, query: JSON.stringify(query) })).items;
+    },
+    async *all(selection = {}) {
+      refuseOfPages(selection);
+      for (let cursor: string | null | undefined = null; cursor !== undefined; ) {
+        const query = JSON.stringify({ ...selection, cursor });
+        const page = pageOf(await carryOut({ do: 'list', collection, query, largest: true }));
+        yield* page.items;
+        cursor = page.nextCursor ?? undefined;
+      }
     },
     create: (fields, { id, owner } = {}) =>
       document({ do: 'create', collection, fields: textOf(fields), id, owner }),
@@ -53,6 +62,20 @@ function collectionOver(carryOut: CarryOut, collection: string): CollectionCalls
       await carryOut({ do: 'delete', collection, id });
     },
   };
+}
+
+type Page = { readonly items: readonly AnyDocument[]; readonly nextCursor: string | null };
+
+function pageOf(text: string | undefined): Page {
+  return text === undefined ? { items: [], nextCursor: null } : (JSON.parse(text) as Page);
+}
+
+/** Without types, the members of `list` could stand here, where they would silently have no effect. @throws ResourceRefused */
+function refuseOfPages(selection: object): void {
+  const found = ['limit', 'page', 'cursor', 'fields'].find((name) => name in selection);
+  if (found === undefined) return;
+  const message = `all takes filter, sort and q, and no ${found}: it reads every page; list reads one`;
+  throw new ResourceRefused('query_parameter_invalid', message, 400);
 }
 
 /** Dates become texts and undefined members are omitted, as in any content. */

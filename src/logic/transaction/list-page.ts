@@ -10,6 +10,11 @@ import type { Store } from '../../store/store.ts';
 import { refusalOf } from './asking.ts';
 import { textOf } from './write-resource.ts';
 
+/** The JSON text of a query for the largest page that lists give. */
+export function largestPage(query: unknown, { listLimitMax }: Pick<QueryTextLimits, 'listLimitMax'>): string {
+  return JSON.stringify({ ...(JSON.parse(textOf(query)) as object), limit: listLimitMax });
+}
+
 /**
  * @param store serves the reads by id
  * @param query the members of a JSON query, or their text

@@ -150,6 +150,8 @@ export const configuration = defineConfig({
         await resources.tickets.list({ sort: ['-age'] });
         // @ts-expect-error handlers: no such order within an object
         await resources.tickets.list({ sort: ['address.town'] });
+        // @ts-expect-error handlers: accounts are only read
+        await resources.users.create({ email: 'ada@example.com' });
         // @ts-expect-error handlers: all pages have no limit
         resources.tickets.all({ limit: 10 });
         // @ts-expect-error handlers: all documents are not an array

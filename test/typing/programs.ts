@@ -148,3 +148,26 @@ export const again = defineConfig({
   jobs: { job: { every: '1h', run: job } },
   senders: { own: { preset: 'standard', handler } },
 });
+
+// Functions elsewhere that do not say which collections there are fit too.
+const anyHandler: Handler = async ({ resources }) => {
+  await resources.comments?.list({ filter: { likes: 1 } });
+};
+const anyJob = {
+  every: '1h',
+  async run({ resources }: JobRun) {
+    for await (const { id } of resources.tickets?.all() ?? []) await resources.tickets?.delete(id);
+  },
+};
+const anySubscriber = {
+  events: ['comments.created'] as const,
+  async handler({ event, resources }: EventHandling<{ ticketId: string }>) {
+    await resources.tickets?.get(event.data.object.ticketId);
+  },
+};
+export const third = defineConfig({
+  collections: { tickets, comments },
+  senders: { own: { preset: 'standard', handler: anyHandler } },
+  jobs: { anyJob },
+  subscribers: { anySubscriber },
+});

@@ -186,8 +186,15 @@ export type Account = {
   readonly disabled: boolean;
 };
 
-/** Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only. */
-export type Accounts = { readonly users: Pick<CollectionCalls<Account>, 'get' | 'list' | 'all'> };
+/**
+ * Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only; the calls that are never there let
+ * `resources` of known collections stand where those of any collection are expected.
+ */
+export type Accounts = {
+  readonly users: Pick<CollectionCalls<Account>, 'get' | 'list' | 'all'> & {
+    readonly [Name in 'create' | 'update' | 'replace' | 'delete']: never;
+  };
+};
 
 /**
  * The schemas of a project's collections. A function declared within one collection cannot infer the others, so a project says it once:

@@ -3,6 +3,7 @@
  * `compile` fails when one of them is no longer found. The statements are never run.
  */
 import {
+  action,
   collection,
   computed,
   createComity,
@@ -100,6 +101,25 @@ export const mistaken = [
       },
     },
   }),
+];
+
+// What fits is accepted.
+export const actions = [
+  action({ method: 'POST', access: 'agent', handler: () => undefined }),
+  action({ method: 'POST', access: { anyOf: ['principal', { role: 'agent' }] }, handler: () => undefined }),
+  action({ on: 'member', method: 'POST', access: 'owner', handler: ({ document }) => void document.title }),
+  action({ on: 'member', method: 'POST', access: { where: { title: 'x' } }, handler: () => undefined }),
+];
+
+export const mistakenActions = [
+  // @ts-expect-error access: there is no document with an owner
+  action({ method: 'POST', access: 'owner', handler: () => undefined }),
+  // @ts-expect-error access: there is no document with a tenant
+  action({ on: 'collection', method: 'POST', access: 'tenant', handler: () => undefined }),
+  // @ts-expect-error access: there is no document with members
+  action({ method: 'POST', access: { where: { title: 'x' } }, handler: () => undefined }),
+  // @ts-expect-error access: there is no rule of this name
+  action({ method: 'POST', access: { rol: 'agent' }, handler: () => undefined }),
 ];
 
 const sender = { preset: 'standard' } as const;

@@ -3,7 +3,12 @@
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
 import type { Static, TObject, TSchema } from 'typebox';
-import type { CollectionDeclaration, ComputedField, ComputedSchemas } from '../model/collection.ts';
+import type {
+  CollectionDeclaration,
+  ComputedField,
+  ComputedSchemas,
+  TextMember,
+} from '../model/collection.ts';
 import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
@@ -66,16 +71,47 @@ export type Configured<C> = ConfigurationDeclaration & { readonly collections: C
 
 /** Declares what the program serves; the default export of a configuration file. */
 export function defineConfig<C extends Declarations, E extends SubscribedTypes = SubscribedTypes>(
-  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E> & { readonly collections: C },
+  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E> & { readonly collections: C & Referring<C> },
 ): Configured<C> {
   return declaration as Configured<C>;
 }
 
+/** The collections that fields refer to, by the names of the fields. */
+type Targets = Readonly<Record<string, string>>;
+
+type ReferencesTo<To> = {
+  readonly [Field in keyof To]: { readonly collection: To[Field]; readonly countAs?: string };
+};
+
+/** `To` is inferred with any name, so that the declared fields alone would not be checked. */
+type OfFields<To, S extends TObject> = {
+  readonly [Name in Exclude<keyof To, TextMember<Static<S>>>]: 'this is no text of the schema';
+};
+
+/** Each reference leads to a collection of the configuration. */
+type Referring<C> = {
+  readonly [Name in keyof C]: C[Name] extends { readonly references?: infer References }
+    ? {
+        readonly references?: { readonly [Field in keyof References]: Referable<References[Field], keyof C> };
+      }
+    : unknown;
+};
+
+type Referable<Reference, Name> = Reference extends { readonly collection: infer To }
+  ? string extends To
+    ? unknown
+    : { readonly collection: Name }
+  : unknown;
+
 /** What `collection` returns: what `resources` must know of a collection, beside the declaration. */
-export type Collected<S extends TObject, T, K extends ComputedSchemas, Soft extends boolean> = Omit<
-  CollectionDeclaration<S>,
-  'computed' | 'softDelete'
-> & {
+export type Collected<
+  S extends TObject,
+  T,
+  K extends ComputedSchemas,
+  Soft extends boolean,
+  To extends Targets = Targets,
+> = Omit<CollectionDeclaration<S>, 'computed' | 'softDelete' | 'references'> & {
+  readonly references?: ReferencesTo<To>;
   readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
   readonly softDelete?: Soft;
 };
@@ -90,6 +126,11 @@ export function collection<
   R = Resources,
   K extends ComputedSchemas = Readonly<Record<never, TSchema>>,
   const Soft extends boolean = false,
->(declaration: CollectionDeclaration<S, Static<S>, R, K, Soft>): Collected<S, Static<S>, K, Soft> {
-  return declaration as unknown as Collected<S, Static<S>, K, Soft>;
+  const To extends Targets = Readonly<Record<never, never>>,
+>(
+  declaration: CollectionDeclaration<S, Static<S>, R, K, Soft> & {
+    readonly references?: ReferencesTo<To> & OfFields<To, S>;
+  },
+): Collected<S, Static<S>, K, Soft, To> {
+  return declaration as unknown as Collected<S, Static<S>, K, Soft, To>;
 }

@@ -132,7 +132,7 @@ export function computed<S extends TSchema, T = Record<string, unknown>>(
 type Member<T> = [T] extends [never] ? string : keyof T & string;
 
 /** A member that holds a text. */
-type TextMember<T> = MemberOf<T, string>;
+export type TextMember<T> = MemberOf<T, string>;
 
 /** A member that holds a list of texts. */
 type TextsMember<T> = MemberOf<T, readonly (string | null)[]>;

@@ -62,6 +62,18 @@ export const mistaken = [
   collection({ schema: Ticket, computed: { slug }, indexes: ['slgu'] }),
   // @ts-expect-error references: no such field
   collection({ schema: Ticket, references: { organisation: { collection: 'organisations' } } }),
+  collection({
+    schema: Ticket,
+    references: {
+      organisationId: { collection: 'organisations' },
+      // @ts-expect-error references: no such field, beside one that there is
+      organisation: { collection: 'organisations' },
+      // @ts-expect-error references: it is a number
+      priority: { collection: 'organisations' },
+    },
+  }),
+  // @ts-expect-error references: a reference has no such member
+  collection({ schema: Ticket, references: { organisationId: { collection: 'organisations', count: 'x' } } }),
   // @ts-expect-error tenantField: no such field
   collection({ schema: Ticket, tenantField: 'tenant' }),
   // @ts-expect-error readOnly: no such field
@@ -191,6 +203,8 @@ export const configuration = defineConfig({
   },
 });
 
+// @ts-expect-error references: no collection has this name
+defineConfig({ collections: { tickets, organisation: organisations } });
 // @ts-expect-error a configuration needs collections
 defineConfig({ title: 'Empty' });
 // @ts-expect-error no member of the configuration has this name

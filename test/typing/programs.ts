@@ -171,3 +171,35 @@ export const third = defineConfig({
   jobs: { anyJob },
   subscribers: { anySubscriber },
 });
+
+const Step = Type.Cyclic(
+  { Step: Type.Object({ name: Type.String(), next: Type.Optional(Type.Ref('Step')) }) },
+  'Step',
+);
+const Plan = Type.Object({
+  first: Step,
+  anything: Type.Any(),
+  unknown: Type.Unknown(),
+  names: Type.Record(Type.String(), Type.String()),
+  parts: Type.Array(Type.Object({ name: Type.String() })),
+  note: Type.Union([Type.String(), Type.Null()]),
+});
+
+/** Schemas that contain themselves, and those of which the compiler knows little. */
+export const planning = defineConfig({
+  collections: { plans: collection({ schema: Plan, indexes: ['first.name', 'note'], search: ['note'] }) },
+  jobs: {
+    look: {
+      every: '1h',
+      async run({ resources }) {
+        await resources.plans.list({
+          filter: { 'first.next.name': 'x', note: null, anything: 5, unknown: 'x' },
+          sort: ['-first.name'],
+        });
+        const names = { any: 'x' };
+        const fields = { anything: 1, unknown: [2], names, parts: [], note: null };
+        await resources.plans.create({ ...fields, first: { name: 'x', next: { name: 'y' } } });
+      },
+    },
+  },
+});

@@ -19,15 +19,18 @@ export type Document<T, M = unknown> = Readonly<T> & Readonly<M> & MadeMembers;
 /**
  * The names of fields: `title`, or `address.city` within an object. Any text where the fields are not known.
  * @template T the fields that clients write; never: not known
+ * @template Above the levels above, as a tuple: names end at the eighth (config/fields.ts), also those of a schema that contains itself
  */
-export type FieldName<T> = [T] extends [never]
+export type FieldName<T, Above extends readonly unknown[] = readonly [0]> = [T] extends [never]
   ? string
   : {
       [Name in keyof T & string]-?: NonNullable<T[Name]> extends Scalar | readonly unknown[]
         ? Name
-        : NonNullable<T[Name]> extends object
-          ? Name | `${Name}.${FieldName<NonNullable<T[Name]>>}`
-          : Name;
+        : Above['length'] extends 8
+          ? Name
+          : NonNullable<T[Name]> extends object
+            ? Name | `${Name}.${FieldName<NonNullable<T[Name]>, readonly [...Above, 0]>}`
+            : Name;
     }[keyof T & string];
 
 /** The value of a field by its name. */

@@ -7,9 +7,8 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
+import { placeFailure } from './import-failure.ts';
 import { ConfigurationError } from './inspection.ts';
-
-const complaintCharactersMax = 500;
 
 export type LoadedConfiguration = {
   readonly configuration: Configuration;
@@ -50,42 +49,10 @@ async function importDefault(path: string, absolute: string): Promise<Configurat
   try {
     module = await import(pathToFileURL(absolute).href);
   } catch (error) {
-    const line = lineOf(error, absolute);
-    const place = line === undefined ? path : `${path}:${line}`;
-    throw new ConfigurationError([`${place}: ${complaintOf(error)}${hintFor(error, path, line)}`], {
-      cause: error,
-    });
+    throw new ConfigurationError([await placeFailure(path, error)], { cause: error });
   }
   if (module.default !== undefined) return module.default;
   throw new ConfigurationError([
     `${path} has no default export; end it with "export default defineConfig({ collections: { ... } })"`,
   ]);
-}
-
-/** The line that failed: the first place of the stack that lies in the user's file, which appears there as a path or URL. */
-function lineOf(error: unknown, absolute: string): number | undefined {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  for (const file of [absolute, pathToFileURL(absolute).href]) {
-    const start = stack.indexOf(`${file}:`);
-    const line = start === -1 ? Number.NaN : Number.parseInt(stack.slice(start + file.length + 1), 10);
-    if (!Number.isNaN(line)) return line;
-  }
-  return undefined;
-}
-
-function complaintOf(error: unknown): string {
-  if (!(error instanceof Error)) return `the file throws ${String(error).slice(0, complaintCharactersMax)}`;
-  const [line = ''] = error.message.trim().split('\n');
-  const complaint = line.trim().slice(0, complaintCharactersMax);
-  return complaint === '' ? error.name : complaint;
-}
-
-function hintFor(error: unknown, path: string, line: number | undefined): string {
-  if (!(error instanceof Error)) return '';
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ERR_MODULE_NOT_FOUND' && message.startsWith('Cannot find package')) {
-    return '; run "npm install" in the folder of the configuration';
-  }
-  // Node does not expose the place of a syntax error in plain JavaScript.
-  return error instanceof SyntaxError && line === undefined ? `; "node --check ${path}" shows where` : '';
 }

@@ -4,6 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
@@ -47,12 +48,28 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
 async function importDefault(path: string, absolute: string): Promise<ConfigurationDeclaration> {
   let module: { readonly default?: ConfigurationDeclaration };
   try {
-    module = await import(pathToFileURL(absolute).href);
+    module = await settled(path, import(pathToFileURL(absolute).href));
   } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError([await placeFailure(path, error)], { cause: error });
   }
   if (module.default !== undefined) return module.default;
   throw new ConfigurationError([
     `${path} has no default export; end it with "export default defineConfig({ collections: { ... } })"`,
   ]);
+}
+
+/** A process that has nothing left to do would end without a word, as if the configuration were sound. */
+async function settled<T>(path: string, imported: Promise<T>): Promise<T> {
+  const idle = Promise.withResolvers<never>();
+  const onIdle = (): void => {
+    const sentence = `${path} does not finish loading: it, or a file that it imports, awaits something that never happens`;
+    idle.reject(new ConfigurationError([sentence]));
+  };
+  process.once('beforeExit', onIdle);
+  try {
+    return await Promise.race([imported, idle.promise]);
+  } finally {
+    process.off('beforeExit', onIdle);
+  }
 }

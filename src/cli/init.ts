@@ -126,7 +126,7 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
     ['test/tasks.test.ts', tests],
     ['tsconfig.json', compilerOptions],
     ['README.md', readme(starter.name)],
-    ['.gitignore', 'node_modules/\ndata/\n'],
+    ['.gitignore', 'node_modules/\ndata/\n.env\n'],
   ]);
 }
 
@@ -139,7 +139,7 @@ function manifest({ name, comity, bringsNode }: Starter): string {
     type: 'module',
     scripts: {
       dev: 'comity dev',
-      start: 'comity serve',
+      start: 'comity serve --env-file-if-exists .env',
       test: 'node --test',
       check: 'comity check',
       backup: 'comity backup',
@@ -248,6 +248,6 @@ The first start creates an administrator key and prints it once, with commands t
 - \`npm start\` serves it without what only a developer needs.
 - \`npm run check\` finds mistakes in the configuration without starting anything.
 - \`npm run backup -- copy.db\` copies the data while the server runs.
-- Settings are environment variables, such as \`COMITY_PORT=8080\`.
+- Settings are environment variables, such as \`COMITY_PORT=8080\`; a file \`.env\` may hold them, which all of these read.
 `;
 }

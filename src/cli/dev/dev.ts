@@ -8,15 +8,15 @@
  *   ending    a signal has come: the processes are told to stop, and no other starts
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import { existsSync, type FSWatcher, readFileSync, watch } from 'node:fs';
+import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseEnv } from 'node:util';
-import type { Environment, WrittenSettings } from '../../config/load-settings.ts';
+import type { WrittenSettings } from '../../config/load-settings.ts';
 import { variableOf } from '../../config/settings.ts';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { workerFile } from '../../store/worker-file.ts';
-import { CommandFailure, exitCodes } from '../failure.ts';
+import { environmentFile, readEnvironmentFile } from '../environment-file.ts';
+import { exitCodes } from '../failure.ts';
 import type { Terminal } from '../terminal.ts';
 import { type FromProcess, firstVariable, type ToProcess } from './dev-messages.ts';
 
@@ -32,9 +32,9 @@ const stopMs = 500;
 /** A configuration that takes longer is told. */
 const loadMs = 2_000;
 
-const environmentFile = '.env';
+export type DevOptions = WrittenSettings & { readonly envFile?: string };
 
-export async function dev(terminal: Terminal, options: WrittenSettings): Promise<number> {
+export async function dev(terminal: Terminal, options: DevOptions): Promise<number> {
   if (terminal.environment[firstVariable] !== undefined) {
     const { serveForDeveloper } = await import('./dev-process.ts');
     return serveForDeveloper(terminal);
@@ -52,6 +52,8 @@ export async function dev(terminal: Terminal, options: WrittenSettings): Promise
 class Session {
   readonly #terminal: Terminal;
   readonly #options: WrittenSettings;
+  /** Of variables. */
+  readonly #file: string | undefined;
   readonly #watchers = new Map<string, FSWatcher>();
   readonly #files = new Set<string>();
   /** The one that serves or starts, and those before it that are stopping. */
@@ -61,15 +63,16 @@ class Session {
   #gathering: NodeJS.Timeout | undefined;
   #change = Promise.withResolvers<void>();
 
-  constructor(terminal: Terminal, options: WrittenSettings) {
+  constructor(terminal: Terminal, { envFile, ...options }: DevOptions) {
     this.#terminal = terminal;
     this.#options = options;
+    this.#file = envFile;
   }
 
   async run(): Promise<number> {
     const environment = this.#environment();
     this.#follow(resolve(environment.COMITY_CONFIG ?? 'comity.config.ts'));
-    this.#follow(resolve(environmentFile));
+    this.#follow(resolve(this.#file ?? environmentFile));
     try {
       while (this.#mode !== 'ending') {
         this.#mode = 'serving';
@@ -133,7 +136,7 @@ class Session {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    const given = { ...fileEnvironment(), ...this.#terminal.environment };
+    const given = { ...readEnvironmentFile(this.#file), ...this.#terminal.environment };
     const written = Object.entries(this.#options).map(([name, value]) => [variableOf(name), value]);
     const environment: NodeJS.ProcessEnv = {
       COMITY_DEVELOPMENT: 'on',
@@ -222,13 +225,3 @@ class ServingProcess {
 const slowSentence =
   `comity dev: the configuration has not finished loading after ${loadMs / 1000} s: it, or a file that it imports, may await something that ` +
   'never happens; a change starts it again';
-
-/** @throws CommandFailure if the file cannot be read */
-function fileEnvironment(): Environment {
-  if (!existsSync(environmentFile)) return {};
-  try {
-    return parseEnv(readFileSync(environmentFile, 'utf8')) as Environment;
-  } catch (error) {
-    throw new CommandFailure(`${environmentFile} cannot be read`, { cause: error });
-  }
-}

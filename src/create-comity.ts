@@ -97,7 +97,7 @@ export async function embed<R>(
   options: EmbedOptions,
 ): Promise<Comity<R>> {
   const { module } = options;
-  const from = module === undefined ? undefined : new URL(module);
+  const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
   const configuration = resolveConfiguration(declaration, undefined, from);
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const senderSecrets = readSenderSecrets(environment, configuration.senders);

@@ -6,9 +6,17 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
+import { pathToFileURL } from 'node:url';
+import { getCallSites } from 'node:util';
+import {
+  type ConfigurationDeclaration,
+  type Configured,
+  definedIn,
+  moduleSentence,
+  type ResourcesIn,
+} from './config/define.ts';
 import type { SettingOverrides } from './config/settings.ts';
 import { type Comity, embed, type PrincipalDeclaration } from './create-comity.ts';
 import type { Exchange } from './egress/exchange.ts';
@@ -22,7 +30,10 @@ export type TestOptions = {
   readonly now?: Date | string;
   readonly settings?: SettingOverrides;
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** The module whose default export is the configuration; needed by functions that run on threads. */
+  /**
+   * The module whose default export is the configuration, which functions on threads are imported from. By default the file that called
+   * `defineConfig`, if it exports this configuration by default.
+   */
   readonly module?: URL;
 };
 
@@ -97,6 +108,9 @@ export async function createTestComity<C>(
   { now = new Date(), settings = {}, environment = {}, module }: TestOptions = {},
 ): Promise<TestComity<ResourcesIn<C>>> {
   type Calls = ResourcesIn<C>;
+  // The caller's file would wait for itself.
+  const [, caller] = getCallSites(2);
+  const file = module?.href ?? (await moduleOf(declaration, caller?.scriptName)) ?? noModule;
   const folder = mkdtempSync(join(existsSync(memoryFolder) ? memoryFolder : tmpdir(), 'comity-test-'));
   const adminKey = `sk_test_${randomBytes(16).toString('hex')}`;
   const secretKey = randomBytes(32).toString('base64');
@@ -108,7 +122,7 @@ export async function createTestComity<C>(
     { ...declaration, settings: { adminKey, secretKey, ...declaration.settings, ...settings } },
     { ...environment, COMITY_DATA: folder },
     {
-      module: module?.href,
+      module: file,
       clock: () => clock.ms,
       observe: (observation) => {
         if (observation.kind === 'failed') failures.push(observation.error);
@@ -146,6 +160,34 @@ export async function createTestComity<C>(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Subscribers, jobs and handlers fail with the sentence when they are called: other tests need no threads. */
+const noModule = `data:text/javascript,throw new Error(${encodeURIComponent(JSON.stringify(`subscribers, jobs and handlers ${moduleSentence}`))})`;
+
+/** The file whose default export is the declaration. A bundler of tests may have evaluated it apart: then the names of its functions decide. */
+async function moduleOf(declaration: object, caller: string | undefined): Promise<string | undefined> {
+  const file = urlOf(definedIn(declaration));
+  if (file === undefined || file === urlOf(caller)) return undefined;
+  try {
+    const { default: exported } = (await import(file)) as { readonly default?: object };
+    if (exported === declaration) return file;
+    const isTwin = exported !== undefined && urlOf(definedIn(exported)) === file;
+    return isTwin && namesOf(exported) === namesOf(declaration) ? file : undefined;
+  } catch {
+    // Only a bundler understands the file.
+    return undefined;
+  }
+}
+
+function urlOf(file: string | undefined): string | undefined {
+  if (file === undefined || file.startsWith('file:')) return file;
+  return isAbsolute(file) ? pathToFileURL(file).href : undefined;
+}
+
+function namesOf(declaration: object): string {
+  const { senders = {}, subscribers = {}, jobs = {} } = declaration as ConfigurationDeclaration;
+  return JSON.stringify([senders, subscribers, jobs].map((each) => Object.keys(each)));
 }
 
 function requestOf(path: string | URL | Request, init: RequestInit | undefined): Request {

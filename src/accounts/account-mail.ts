@@ -92,7 +92,7 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
     request(request) {
       if (port === undefined || isClosed) return;
       if (waiting.length >= options.mailsWaitingMax) {
-        observe({ kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined });
+        observe({ kind: 'mail-given-up', mail: undefined, reason: 'full', attempts: 0, error: undefined });
         return;
       }
       waiting.push(request);

@@ -101,7 +101,7 @@ export type Response = {
   readonly close?: boolean;
   /** For the log and metrics, never sent: the pattern of the resource, and the code of a refusal. */
   readonly route?: string;
-  readonly code?: ProblemCode | undefined;
+  readonly code?: string | undefined;
 };
 
 export function isStream(content: Response['content']): content is ContentStream {

@@ -256,13 +256,13 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
 
   #report({ mail, attempted }: Concluded, probe: boolean): void {
     const { clock, observe } = this.#options;
-    const { status, attempts, dueAt } = mail;
+    const { id, status, attempts, dueAt } = mail;
     const { error } = attempted;
     const queue = this.#queue;
     if (dueAt !== null) queue.dueAt(Date.parse(dueAt));
-    if (status === 'sent') observe({ kind: 'mail-sent', attempts });
-    else if (status === 'pending') observe({ kind: 'mail-delayed', attempts, error });
-    else observe({ kind: 'mail-given-up', reason: reasonOf(attempted), attempts, error });
+    if (status === 'sent') observe({ kind: 'mail-sent', mail: id, attempts });
+    else if (status === 'pending') observe({ kind: 'mail-delayed', mail: id, attempts, error });
+    else observe({ kind: 'mail-given-up', mail: id, reason: reasonOf(attempted), attempts, error });
     // A refusal of one mail says nothing about the mails behind it.
     if (attempted.kind === 'answered') queue.breaker.succeeded();
     else if (attempted.kind === 'impossible') queue.breaker.ignored(probe);

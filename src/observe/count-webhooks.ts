@@ -167,6 +167,9 @@ export function countReceived(
         handedOn.inc({ sender: fact.sender, outcome: fact.outcome, error: fact.failure ?? '' });
         if (fact.outcome === 'processed') lag.observe({ sender: fact.sender }, fact.lagMs / 1000);
         return;
+      // Counted as handed on.
+      case 'function-failed':
+        return;
       case 'sender-paused':
       case 'handler-thread-ended':
       case 'receiving-failed':

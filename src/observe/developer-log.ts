@@ -23,6 +23,12 @@ export function createDeveloperLog(print: (line: string) => void): (observation:
       case 'failed':
         print(failureText(observation.error, sourceStack));
         return true;
+      case 'function-failed':
+        for (const line of functionLines(observation)) print(line);
+        return true;
+      case 'handler-thread-ended':
+        print(`a thread was ended (${observation.reason}): ${observation.senders.join(', ')}`);
+        return true;
       case 'listening':
       case 'draining':
       case 'stopped':
@@ -43,13 +49,28 @@ function requestLines({ method, route, status, code, durationMs, exchange }: Ans
 
 type Answered = Extract<Observation, { kind: 'answered' }>;
 
+/** The frames outside of Comity; the reason ends with the first of them that is in the folder of the configuration. */
+function functionLines(failed: FunctionFailed): readonly string[] {
+  const { sender, attempt, failure, reason, nextAt, frames = '' } = failed;
+  const next = nextAt === null ? 'failed for good' : `failed, again at ${nextAt}`;
+  const line = `${sender} ${next} (attempt ${attempt}, ${failure})${reason === null ? '' : `: ${reason}`}`;
+  const own = frames.split('\n').filter((each) => each.startsWith(placeIndent) && isForeign(each));
+  return [line, ...own];
+}
+
+type FunctionFailed = Extract<Observation, { kind: 'function-failed' }>;
+
+function isForeign(line: string): boolean {
+  return !line.includes(ownFolder) && !line.includes('(node:') && !line.includes(' node:');
+}
+
 /** The innermost cause is the error of the application's function. Of its stack the places outside of Comity are shown. */
 function failureText(error: unknown, sourceStack: (stack: string) => string): string {
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   const told = error instanceof Error ? error.message : String(error);
   const stack = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-  const lines = stack.split('\n').filter((line) => !line.includes(ownFolder) && !line.includes('(node:'));
+  const lines = stack.split('\n').filter(isForeign);
   const places = lines.some((line) => line.startsWith(placeIndent)) ? lines.join('\n') : sourceStack(stack);
   return cause === error ? places : `${told}\n${places}`;
 }

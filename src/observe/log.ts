@@ -177,6 +177,10 @@ function lineOf(observation: Observation): Line {
         level: 'warn',
         message: `another process on the same store has ${observation.what}: start all with the same configuration`,
       };
+    case 'function-failed':
+      return observation.nextAt === null
+        ? { level: 'error', message: 'a function failed, and is not called again' }
+        : { level: 'warn', message: 'a function failed: Comity calls it again' };
     default:
       return featureLines[observation.kind];
   }
@@ -186,6 +190,10 @@ function membersOf(observation: Observation, sourceStack: SourceStack): Record<s
   if (observation.kind === 'answered') {
     const { exchange, ...facts } = observation;
     return { ...facts, id: exchange.id, peer: exchange.peer };
+  }
+  if (observation.kind === 'function-failed') {
+    const { frames, ...facts } = observation;
+    return frames === undefined ? facts : { ...facts, frames: sourceStack(frames) };
   }
   if (!('error' in observation)) return observation;
   const { error, ...rest } = observation;
@@ -213,7 +221,10 @@ type Line = {
 /** Level and constant message of each observation of a feature. */
 const featureLines: Readonly<
   Record<
-    (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
+    Exclude<
+      (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
+      'function-failed'
+    >,
     Line
   >
 > = {

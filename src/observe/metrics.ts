@@ -113,6 +113,7 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
         return;
       case 'webhook-received':
       case 'received-handed-on':
+      case 'function-failed':
       case 'sender-paused':
       case 'handler-thread-ended':
       case 'receiving-failed':

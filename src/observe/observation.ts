@@ -89,10 +89,18 @@ export type AccountObservation =
   | { readonly kind: 'session-reused'; readonly session: string }
   /** Comity did not hash a password because the queue for hashing was full. */
   | { readonly kind: 'hashing-refused'; readonly waiting: number }
-  | { readonly kind: 'mail-sent'; readonly attempts: number }
-  | { readonly kind: 'mail-delayed'; readonly attempts: number; readonly error: unknown }
+  /** `mail`: its id. */
+  | { readonly kind: 'mail-sent'; readonly mail: string; readonly attempts: number }
+  | {
+      readonly kind: 'mail-delayed';
+      readonly mail: string;
+      readonly attempts: number;
+      readonly error: unknown;
+    }
   | {
       readonly kind: 'mail-given-up';
+      /** Undefined: it was not kept. */
+      readonly mail: string | undefined;
       /** The server refused it for good, all attempts failed, or too many were requested. */
       readonly reason: 'refused' | 'attempts' | 'full';
       readonly attempts: number;
@@ -171,10 +179,35 @@ export type ReceivedObservation =
       readonly lagMs: number;
       readonly durationMs: number;
     }
+  /**
+   * A subscriber, a job or the handler of a sender failed at a message; `sender` as in the inbox. The words of the error
+   * are the application's own.
+   */
+  | {
+      readonly kind: 'function-failed';
+      readonly sender: string;
+      readonly message: string;
+      readonly attempt: number;
+      /** Kind of the failure, as in the log of attempts, and its words, with the place in the configuration. */
+      readonly failure: string;
+      readonly reason: string | null;
+      /** Time of the next attempt, ISO 8601; null: none follows. */
+      readonly nextAt: string | null;
+      /** Frames of the error's stack. */
+      readonly frames: string | undefined;
+    }
   /** Handing on messages of a sender failed so often in a row that they wait until the time (ms since the epoch). */
   | { readonly kind: 'sender-paused'; readonly sender: string; readonly until: number }
-  /** Comity ended a handler thread for the given reason; it starts another when needed. */
-  | { readonly kind: 'handler-thread-ended'; readonly reason: string; readonly messages: number }
+  /**
+   * Comity ended a handler thread for the given reason; it starts another when needed. `senders`: those of the message
+   * that was the cause, or of all that may have been.
+   */
+  | {
+      readonly kind: 'handler-thread-ended';
+      readonly reason: string;
+      readonly senders: readonly string[];
+      readonly messages: number;
+    }
   /** Receiving failed inside Comity; it continues. */
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 

@@ -18,6 +18,13 @@ export type BreakerSettings = {
   readonly webhookBreakerSecondsMax: number;
 };
 
+/** For work of which one failure says nothing about the next: nothing outside that is down stands behind it. */
+export const neverOpens: BreakerSettings = {
+  webhookBreakerFailuresMax: Number.POSITIVE_INFINITY,
+  webhookBreakerSeconds: 0,
+  webhookBreakerSecondsMax: 0,
+};
+
 /** The greatest share of a period that jitter removes. */
 const jitter = 0.2;
 

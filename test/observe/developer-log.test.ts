@@ -42,6 +42,24 @@ test('a failing function is shown by the places outside of Comity', () => {
   assert.deepEqual(shown({ kind: 'failed', id: 'r1', error: 'text' }), ['text']);
 });
 
+test('a failing subscriber, job or handler is a line with its next attempt, and its places', () => {
+  const own = new URL('../../src/logic/threads/thread-calls.ts', import.meta.url).href;
+  const frames = `    at rule (file:///app/rules.ts:2:3)\n    at call (${own}:1:1)\n    at async node:internal/x:1:1`;
+  const reason = 'Error: it broke (rules.ts:2:3)';
+  const failed = { kind: 'function-failed', sender: 'subscriber:reopen', message: 'rec_1' } as const;
+  const facts = { ...failed, attempt: 2, failure: 'thrown', reason, frames } as const;
+  const nextAt = '2026-03-02T00:00:05.000Z';
+  assert.deepEqual(shown({ ...facts, nextAt }), [
+    `subscriber:reopen failed, again at ${nextAt} (attempt 2, thrown): ${reason}`,
+    '    at rule (file:///app/rules.ts:2:3)',
+  ]);
+  assert.deepEqual(shown({ ...facts, nextAt: null, frames: undefined, reason: null, failure: 'timeout' }), [
+    'subscriber:reopen failed for good (attempt 2, timeout)',
+  ]);
+  const ended = { kind: 'handler-thread-ended', reason: 'memory', messages: 3 } as const;
+  assert.deepEqual(shown({ ...ended, senders: ['job:fill'] }), ['a thread was ended (memory): job:fill']);
+});
+
 test('everything else is left to the log', () => {
   assert.equal(shown({ kind: 'connection-refused', peer: 'x' }), undefined);
   assert.deepEqual(shown({ kind: 'listening', url: 'http://127.0.0.1:1' }), []);

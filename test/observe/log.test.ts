@@ -118,13 +118,13 @@ test('warns of a process that was started with something else, and says how chan
 test('logs what happens to accounts at the level that it deserves', () => {
   const facts: readonly Observation[] = [
     { kind: 'login-judged', outcome: 'failed' },
-    { kind: 'mail-sent', attempts: 1 },
+    { kind: 'mail-sent', mail: 'mail_1', attempts: 1 },
     { kind: 'signing-key-made', kid: 'k1', algorithm: 'EdDSA' },
     { kind: 'signing-key-retired', kid: 'k0' },
     { kind: 'session-reused', session: 'ses_1' },
     { kind: 'hashing-refused', waiting: 128 },
-    { kind: 'mail-delayed', attempts: 1, error: new Error('x') },
-    { kind: 'mail-given-up', reason: 'attempts', attempts: 1, error: undefined },
+    { kind: 'mail-delayed', mail: 'mail_1', attempts: 1, error: new Error('x') },
+    { kind: 'mail-given-up', mail: 'mail_1', reason: 'attempts', attempts: 1, error: undefined },
     { kind: 'issuer-failed', issuer: 'https://issuer.example', error: new Error('x') },
     { kind: 'provider-failed', provider: 'google', error: new Error('x') },
     { kind: 'audit-dropped', facts: 3 },

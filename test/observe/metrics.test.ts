@@ -97,8 +97,8 @@ test('counts logins, mails and facts that are missing in the audit trail, from n
   metrics.observe({ kind: 'login-judged', outcome: 'failed' });
   metrics.observe({ kind: 'login-judged', outcome: 'failed' });
   metrics.observe({ kind: 'login-judged', outcome: 'limited' });
-  metrics.observe({ kind: 'mail-sent', attempts: 2 });
-  metrics.observe({ kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined });
+  metrics.observe({ kind: 'mail-sent', mail: 'mail_1', attempts: 2 });
+  metrics.observe({ kind: 'mail-given-up', mail: 'mail_1', reason: 'full', attempts: 0, error: undefined });
   metrics.observe({ kind: 'audit-dropped', facts: 7 });
   assert.deepEqual(await values(), [1, 2, 1, 1, 1, 7]);
 });
@@ -108,7 +108,7 @@ test('counts what somebody should look at in accounts, without a label that othe
   const error = new Error('x');
   metrics.observe({ kind: 'session-reused', session: 'ses_01' });
   metrics.observe({ kind: 'hashing-refused', waiting: 128 });
-  metrics.observe({ kind: 'mail-delayed', attempts: 1, error });
+  metrics.observe({ kind: 'mail-delayed', mail: 'mail_1', attempts: 1, error });
   metrics.observe({ kind: 'issuer-failed', issuer: 'https://one.example', error });
   metrics.observe({ kind: 'issuer-failed', issuer: 'https://two.example', error });
   metrics.observe({ kind: 'provider-failed', provider: 'google', error });

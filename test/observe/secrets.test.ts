@@ -114,9 +114,9 @@ const ofOthers = repeated.flatMap((word): readonly Observation[] => {
     const cause = Object.assign(new Error(message), { code: word, response: word, command: word });
     const error = new Error(message, { cause });
     return [
-      { kind: 'mail-delayed', attempts: 1, error },
-      { kind: 'mail-given-up', reason: 'attempts', attempts: 4, error },
-      { kind: 'mail-given-up', reason: 'refused', attempts: 1, error: message },
+      { kind: 'mail-delayed', mail: 'mail_1', attempts: 1, error },
+      { kind: 'mail-given-up', mail: 'mail_1', reason: 'attempts', attempts: 4, error },
+      { kind: 'mail-given-up', mail: 'mail_1', reason: 'refused', attempts: 1, error: message },
       { kind: 'issuer-failed', issuer: 'https://issuer.example', error },
       { kind: 'provider-failed', provider: 'google', error: new Error('odd', { cause: { word } }) },
       { kind: 'provider-failed', provider: 'google', error },

@@ -35,7 +35,7 @@ export function problemResponse(context: WalkContext, code: ProblemCode, ended: 
     ],
     content: details ? problemDetailsBody(problem) : problemBody(problem),
     close: code === 'content_too_large' || code === 'request_timeout' || code === 'transfer_coding_unknown',
-    code,
+    code: problem.own?.code ?? code,
   };
 }
 

@@ -15,6 +15,8 @@ export type HandedOn =
       readonly error: string;
       /** For people; truncated when it is logged. */
       readonly message: string | null;
+      /** The frames of the error's stack, for the log of the program alone. */
+      readonly frames?: string | undefined;
       readonly statusCode: number | null;
       /** A further attempt would not help. */
       readonly permanent: boolean;

@@ -42,6 +42,7 @@ export type Failure = {
   readonly error: 'thrown' | 'unprocessable' | 'refused';
   readonly message: string;
   readonly permanent: boolean;
+  readonly frames: string | undefined;
 };
 
 export type FromThread =

@@ -7,15 +7,8 @@ import { ResourceRefused } from '../../config/handler.ts';
 import { problems } from '../../http/problem-registry.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import type { ResourceCall, Transaction } from '../transaction/resource-call.ts';
-import { failure, type HandedOn } from './handed-on.ts';
-import {
-  type Failure,
-  type Refusal,
-  type RunMessage,
-  runBegun,
-  runWaits,
-  runWithdrawn,
-} from './handler-protocol.ts';
+import { type Failure, failure, type HandedOn } from './handed-on.ts';
+import { type Refusal, type RunMessage, runBegun, runWaits, runWithdrawn } from './handler-protocol.ts';
 import type { Task } from './task.ts';
 
 type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
@@ -106,10 +99,10 @@ export class Run {
     }
   }
 
-  fail(error: Failure['error'] | 'timeout' | 'thread-ended', message: string, permanent = false): void {
+  fail(failed: Failure): void {
     if (this.overSince !== undefined) return;
     this.#end();
-    this.#settle.resolve(failure(error, message, permanent));
+    this.#settle.resolve(failed);
   }
 
   abort(): void {

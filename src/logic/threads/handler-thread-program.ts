@@ -161,32 +161,41 @@ function keepProgramAlive(): void {
 }
 
 /*
- * The error of a handler for the log of attempts: the first line, and the location in the user's own file. No stack.
+ * The error of a handler. For the log of attempts: the first line, and the location in the user's own file. For the log
+ * of the program the frames of its stack too, which hold no text of the error.
  */
 
 const characters = 500;
+const framesCharacters = 2000;
+const frame = /^ {4}at /;
 
 /** Recognises errors by name: a handler may have imported another copy of this package. */
 function failureOf(error: unknown, module: string): Failure {
   if (!(error instanceof Error)) {
-    return { error: 'thrown', message: String(error).slice(0, characters), permanent: false };
+    const message = String(error).slice(0, characters);
+    return { error: 'thrown', message, permanent: false, frames: undefined };
   }
   const [line = ''] = error.message.split('\n', 1);
+  const frames = framesOf(error);
   if (error.name === 'UnprocessableMessage') {
-    return { error: 'unprocessable', message: line.slice(0, characters), permanent: true };
+    return { error: 'unprocessable', message: line.slice(0, characters), permanent: true, frames };
   }
   if (error.name === 'ResourceRefused' && 'code' in error) {
-    return {
-      error: 'refused',
-      message: `${String(error.code)}: ${line}`.slice(0, characters),
-      permanent: false,
-    };
+    const message = `${String(error.code)}: ${line}`.slice(0, characters);
+    return { error: 'refused', message, permanent: false, frames };
   }
   const place = placeOf(error, module);
   const summary = `${error.name}: ${line}`;
   const message =
     place === undefined ? summary : `${summary.slice(0, characters - place.length - 3)} (${place})`;
-  return { error: 'thrown', message: message.slice(0, characters), permanent: false };
+  return { error: 'thrown', message: message.slice(0, characters), permanent: false, frames };
+}
+
+function framesOf({ stack }: Error): string | undefined {
+  const frames = String(stack)
+    .split('\n')
+    .filter((line) => frame.test(line));
+  return frames.length === 0 ? undefined : frames.join('\n').slice(0, framesCharacters);
 }
 
 /** `comity.config.ts:12:5`: the first frame in the folder of the configuration, outside of packages. */

@@ -14,6 +14,7 @@
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { workerFile } from '../../store/worker-file.ts';
+import { failure } from './handed-on.ts';
 import type { FromThread, ThreadData, ToThread } from './handler-protocol.ts';
 import type { Run } from './handler-run.ts';
 
@@ -194,7 +195,7 @@ export class HandlerThread {
       run.isOverdue = true;
       return;
     }
-    run.fail('timeout', `not done within ${run.task.timeoutMs ?? this.#events.timeoutMs} ms`);
+    run.fail(failure('timeout', `not done within ${run.task.timeoutMs ?? this.#events.timeoutMs} ms`));
     this.abort(run);
   }
 
@@ -250,7 +251,10 @@ export class HandlerThread {
       return;
     }
     if (message.kind === 'done') run.done();
-    else run.fail(message.failure.error, message.failure.message, message.failure.permanent);
+    else {
+      const { error, message: told, permanent, frames } = message.failure;
+      run.fail({ ...failure(error, told, permanent), frames });
+    }
     this.runs.delete(run.number);
     // An idle thread does not keep the program running.
     if (this.runs.size === 0) this.#worker.unref();

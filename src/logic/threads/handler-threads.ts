@@ -13,7 +13,7 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { Observe } from '../../observe/observation.ts';
-import type { HandedOn } from './handed-on.ts';
+import { failure, type HandedOn } from './handed-on.ts';
 import { Run, type RunOptions } from './handler-run.ts';
 import { type EndReason, type Graces, HandlerThread } from './handler-thread.ts';
 import type { Task } from './task.ts';
@@ -200,9 +200,11 @@ class ThreadPool {
     const runs = [...thread.runs.values()];
     thread.runs.clear();
     if (reason !== 'closed') {
-      this.#options.observe({ kind: 'handler-thread-ended', reason, messages: runs.length });
       const begun = runs.filter(({ hasBegun }) => hasBegun);
       const guilty = culprit ?? (begun.length === 1 ? begun[0]?.number : undefined);
+      const suspects = guilty === undefined ? begun : runs.filter(({ number }) => number === guilty);
+      const senders = [...new Set(suspects.map(({ task }) => task.source))];
+      this.#options.observe({ kind: 'handler-thread-ended', reason, senders, messages: runs.length });
       for (const run of runs) this.#lost(run, reason, message, guilty);
     }
     this.#dispatch();
@@ -212,7 +214,7 @@ class ThreadPool {
     if (run.number === guilty) {
       // A handler that only takes too long does no harm to others.
       if (reason !== 'late-handler') this.#suspect(run.task.id);
-      run.fail('thread-ended', message);
+      run.fail(failure('thread-ended', message));
     } else if (run.overSince === undefined) this.#putBack(run, reason, message, guilty !== undefined);
   }
 
@@ -221,7 +223,7 @@ class ThreadPool {
     const { hasBegun } = run;
     const isWornOut = run.moves >= movesMax;
     if (!hasBegun && (reason === 'start' || (isWornOut && run.isAlone))) {
-      run.fail('thread-ended', message);
+      run.fail(failure('thread-ended', message));
       return;
     }
     run.restart();

@@ -11,6 +11,8 @@ const callsUnderWayMax = 64;
 
 type Waiting = {
   readonly call: ResourceCall;
+  /** The place of the call: a refusal comes in a message, whose stack has none. */
+  readonly calledAt: { readonly stack?: string };
   readonly resolve: (text: string | undefined) => void;
   readonly reject: (error: Error) => void;
 };
@@ -57,6 +59,8 @@ export class ThreadCalls {
 
   refused(seq: number, { code, message, status }: Refusal): void {
     const error = new ResourceRefused(code, message, status);
+    const { stack = '' } = this.#underWay.get(seq)?.calledAt ?? {};
+    error.stack = `${error.name}: ${message}${stack.slice(stack.indexOf('\n'))}`;
     if (this.#idle !== undefined) this.#lateRefusal ??= error;
     this.#take(seq)?.reject(error);
     this.#next();
@@ -64,8 +68,10 @@ export class ThreadCalls {
 
   #call(call: ResourceCall): Promise<string | undefined> {
     if (this.#over) return Promise.reject(isOver());
+    const calledAt = {};
+    Error.captureStackTrace(calledAt, this.#call);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ call, resolve, reject });
+      this.#waiting.push({ call, calledAt, resolve, reject });
       this.#next();
     });
   }

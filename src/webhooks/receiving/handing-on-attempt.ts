@@ -6,10 +6,12 @@
 
 import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
-import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { Received } from '../../model/received.ts';
+import type { Observation } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
+import { fittingText } from '../../work/attempt-log.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Timers } from '../../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
@@ -25,6 +27,8 @@ import {
 import type { DueMessage, SenderQueue } from './sender-queue.ts';
 import type { Settled, SettleHandedOn } from './settle-received.ts';
 
+/** In the log of the program, as in that of attempts. */
+const reasonCharactersMax = 500;
 /** Reruns of a handler because writers other than its sender's handlers changed what it had read. */
 const foreignRerunsMax = 5;
 
@@ -274,6 +278,7 @@ function understand(
     queue.breaker.succeeded();
     return;
   }
+  if (queue.sender.handOn.kind !== 'forward') observe(functionFailed(claimed, handedOn, received));
   const { permanent, notBefore, error } = handedOn;
   if (notBefore !== null) queue.notBefore = Math.max(queue.notBefore, notBefore);
   // A permanent failure or superseded writes say nothing about the messages behind it.
@@ -285,6 +290,18 @@ function understand(
   if (until === undefined) return;
   queue.pausedAt = now;
   observe({ kind: 'sender-paused', sender: name, until });
+}
+
+function functionFailed(
+  { sender, received: { id }, attempt }: Claimed,
+  { error, message, frames }: Failure,
+  after: Received | undefined,
+): Observation {
+  return {
+    ...{ kind: 'function-failed', sender: sender.name, message: id, attempt, failure: error },
+    reason: message === null ? null : fittingText(message, reasonCharactersMax),
+    ...{ nextAt: after?.dueAt ?? null, frames },
+  };
 }
 
 /** The time of receipt, or the due time if the message was replayed. Milliseconds since the epoch. */

@@ -4,10 +4,13 @@
  *
  * Messages of a sender begin in the order of their receipt, up to the sender's limit at once; with a limit of one, each
  * is settled before the next begins. A failed message waits for its time while those behind it continue. The whole
- * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker).
+ * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker). Events of a subscriber and
+ * runs of a job never wait for one another in this way.
  */
+import type { Source } from '../../config/sources.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
+import { type BreakerSettings, neverOpens } from '../../work/breaker.ts';
 import { DueRows, dueIndexOf } from '../../work/due-rows.ts';
 import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
 import { triggerOf } from './conclude-received.ts';
@@ -50,6 +53,14 @@ export function createHandingOn(options: HandingOnOptions): HandingOn {
   return new HandingOnEngine(options);
 }
 
+/**
+ * Messages of a sender depend on what takes them, so a row of failures pauses the sender and saves the attempts of
+ * those behind. Those of a subscriber or a job fail by their own content, and each has its schedule.
+ */
+function breakerOf({ handOn }: Source, settings: BreakerSettings): BreakerSettings {
+  return handOn.kind === 'subscriber' || handOn.kind === 'job' ? neverOpens : settings;
+}
+
 class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> {
   readonly readsAtOnce = 8;
   readonly attemptsPerTurn = 1;
@@ -82,7 +93,12 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
       const rows = new DueRows(store, dueMessages, sender.name);
       const share = this.#shares.add(inFlightMax);
       const own = { sender, handOn, rows, share, inFlightMax };
-      const queue = new SenderQueue({ ...own, breaker: settings, random, budget: this.#budget });
+      const queue = new SenderQueue({
+        ...own,
+        breaker: breakerOf(sender, settings),
+        random,
+        budget: this.#budget,
+      });
       this.#queues.set(sender.name, queue);
     }
   }

@@ -20,6 +20,16 @@ export default defineConfig({
       hooks: { beforeWrite: ({ after }) => check(after.title) },
     }),
   },
+  subscribers: {
+    faulty: {
+      events: ['tasks.created'],
+      schedule: [3600],
+      async handler({ event, resources }) {
+        if (event.data.object.title === 'refused') await resources.tasks.create({});
+        if (event.data.object.title === 'three') check('one');
+      },
+    },
+  },
 });
 `;
 
@@ -49,6 +59,12 @@ test('restarts upon a change of what the configuration imports, and shows mistak
   await session.told('rules.ts:2:');
   await session.told('POST /api/v1/tasks 500 internal');
   assert.equal((await post('two')).status, 201);
+  assert.equal((await post('three')).status, 201);
+  await session.told('subscriber:faulty failed, again at ');
+  await session.told('Error: the rule broke (rules.ts:2:');
+  assert.equal((await post('refused')).status, 201);
+  await session.told('(attempt 1, refused): ');
+  await session.told('comity.config.ts:19:');
   const users = await fetch(`${url}/api/v1/users`, {
     headers: { 'X-API-Key': 'sk_of_the_file_of_variables' },
   });
@@ -65,7 +81,7 @@ test('restarts upon a change of what the configuration imports, and shows mistak
   writeFileSync(join(folder, 'comity.config.ts'), configuration);
   await until(() => starts() === 3, 'the third process listens');
   const list = (await (await fetch(`${url}/api/v1/tasks`)).json()) as { items: unknown[] };
-  assert.equal(list.items.length, 2, 'the data stays');
+  assert.equal(list.items.length, 4, 'the data stays');
 
   session.process.kill('SIGTERM');
   assert.equal((await session.ended).code, 0);

@@ -205,6 +205,8 @@ describe('a handler that takes its thread down', () => {
     assert.equal(another.outcome, 'processed');
     // Threads of the tests before may end meanwhile, for other reasons.
     assert.equal(endings().filter((reason) => reason === 'exit').length, 2);
+    const ended = observed.find((one) => one.kind === 'handler-thread-ended' && one.reason === 'exit');
+    assert.deepEqual(ended?.kind === 'handler-thread-ended' && ended.senders, ['one']);
   });
 
   it('is found by trying each message alone where nobody knows which it was', async () => {

@@ -1,6 +1,7 @@
 /** Handing on over an embedded store, on a clock that the test moves: what it begins, what it leaves, and what it keeps in memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { DeclaredSender } from '../../../src/config/senders.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import {
   receivedContentsTable,
@@ -73,6 +74,36 @@ test('tries again by the schedule to the millisecond, and then leaves a dead let
   await played.close();
 });
 
+test('reports each failure of a function with its next attempt, and none of forwarding', async () => {
+  const url = new URL('http://receiver.example');
+  const forward = { kind: 'forward', url, scheme: 'standard', secretVariable: 'FORWARD' } as const;
+  const senders = [
+    sender('billing', { schedule: [5] }),
+    sender('post', { schedule: [5], handOn: forward as DeclaredSender['handOn'] }),
+  ];
+  const played = await scene(
+    async () => ({ ...failed('thrown'), message: 'x'.repeat(900), frames: 'at f' }),
+    {
+      senders,
+    },
+  );
+  const began = played.time.clock();
+  await arrive(played, 1);
+  await arrive(played, 1, 'post');
+  await played.engine.start();
+  await played.pass(20_000);
+  const facts = { kind: 'function-failed', sender: 'billing', message: 'rec_billing_00000' } as const;
+  const reason = 'x'.repeat(500);
+  assert.deepEqual(
+    played.observed.filter(({ kind }) => kind === 'function-failed'),
+    [new Date(began + 5000).toISOString(), null].map((nextAt, index) => ({
+      ...{ ...facts, attempt: index + 1, failure: 'thrown', reason, nextAt, frames: 'at f' },
+    })),
+  );
+  assert.equal(played.begun.length, 4);
+  await played.close();
+});
+
 test('lets those behind go on where one waits for its next attempt', async () => {
   const played = await scene(
     after(1, ({ received, attempt }) =>
@@ -97,7 +128,7 @@ test('fails at once what will never do, without pausing the sender', async () =>
   await played.pass(1000);
   assert.equal(played.begun.length, 25);
   assert.equal((await standing(embedded, 'rec_billing_00024'))?.status, 'failed');
-  assert.ok(played.observed.every(({ kind }) => kind === 'received-handed-on'));
+  assert.ok(played.observed.every(({ kind }) => kind !== 'sender-paused'));
   await played.close();
 });
 
@@ -189,6 +220,21 @@ test('pauses a sender whose messages all fail, tries one, and goes on when that 
   isBroken = false;
   await played.pass(60_000);
   assert.equal(await embedded.count(table, statusIs('processed')), 100);
+  await played.close();
+});
+
+test('pauses no function of the application: each of its messages has its schedule', async () => {
+  const handOn = { kind: 'subscriber', of: 'reopen', timeoutMs: undefined } as const;
+  const own = { ...sender('subscriber:reopen', { schedule: [5] }), handOn };
+  const played = await scene(async () => failed('thrown'), { senders: [own] });
+  await arrive(played, 40, own.name);
+  await played.engine.start();
+  await played.pass(1000);
+  assert.equal(played.begun.length, 40);
+  await played.pass(10_000);
+  assert.equal(played.begun.length, 80);
+  assert.equal(played.engine.counts().paused, 0);
+  assert.ok(played.observed.every(({ kind }) => kind !== 'sender-paused'));
   await played.close();
 });
 

@@ -1,4 +1,4 @@
-import type { DeclaredSender } from '../../../src/config/senders.ts';
+import type { Source } from '../../../src/config/sources.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
@@ -40,7 +40,7 @@ export type Scene = {
 };
 
 export type SceneOptions = {
-  readonly senders?: readonly DeclaredSender[];
+  readonly senders?: readonly Source[];
   readonly settings?: Partial<HandingOnSettings>;
   readonly lanes?: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   /** Begins with the messages of the one before, and at its time. */

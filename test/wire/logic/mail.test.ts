@@ -156,6 +156,13 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       await write({ ...hello, to: 'never@desk.example' });
       const mail = await settled('never@desk.example', 'failed');
       assert.deepEqual([mail.attempts, mail.lastError], [2, '452 4.2.2 mailbox full']);
+      const lines = server.stderr().split('\n');
+      for (const kind of ['mail-delayed', 'mail-given-up']) {
+        const named = lines.filter(
+          (line) => line.includes(`"${kind}"`) && line.includes(`"mail":"${mail.id}"`),
+        );
+        assert.equal(named.length, 1, kind);
+      }
       const again = await server.send('POST', `/api/v1/mails/${mail.id}/resend`);
       assert.equal(again.status, 202, again.body);
       assert.deepEqual([again.json().status, again.json().scheduledAttempts], ['pending', 0]);
@@ -311,3 +318,23 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     }
   });
 }
+
+test('mail is refused without a server, and the log has the code that the client got', async (context) => {
+  const server = await startServer({
+    config,
+    env: { COMITY_DEVELOPMENT: 'off', BANK_WEBHOOK_SECRET: bankSecret },
+  });
+  context.after(() => server.stop());
+  const mail = JSON.stringify({ ...hello, to: 'ada@desk.example' });
+  const refused = await server.send('POST', '/api/v1/notes', { json: { text: 'a note', mail } });
+  assert.deepEqual([refused.status, refused.json().code], [503, 'unavailable']);
+  const line = await eventually(
+    async () =>
+      server
+        .stderr()
+        .split('\n')
+        .find((each) => each.includes('"answered"')),
+    'the refusal is in the log',
+  );
+  assert.equal(JSON.parse(line).code, 'unavailable');
+});

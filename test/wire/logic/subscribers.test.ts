@@ -115,6 +115,29 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       );
     });
 
+    test('that fail are in the log, each attempt with its error and its place', async () => {
+      const { id } = (await post('faults', { left: 1 })).json();
+      await until(
+        async () => (await server.send('GET', `/api/v1/sums/${id}`)).status === 200,
+        'the second attempt is done',
+      );
+      await quiet('subscriber:faulty');
+      const lines = server
+        .stderr()
+        .split('\n')
+        .flatMap((line) => (line.includes('"function-failed"') ? [JSON.parse(line)] : []))
+        .filter(({ sender }) => sender === 'subscriber:faulty');
+      const retried = lines.findLast(({ failure }) => failure === 'thrown');
+      const { level, attempt, reason, message, nextAt, frames } = retried;
+      assert.deepEqual([level, attempt], ['warn', 1]);
+      assert.match(reason, /^Error: not yet \(subscribers\.config\.ts:\d+:\d+\)$/);
+      assert.match(frames, /^ {4}at .*subscribers\.config\.ts:\d+:\d+/);
+      assert.ok(Date.parse(nextAt) > 0);
+      assert.equal((await server.send('GET', `/api/v1/received/${message}`)).json().attempts, 2);
+      const dead = lines.find(({ failure }) => failure === 'unprocessable');
+      assert.deepEqual([dead?.level, dead?.reason, dead?.nextAt], ['error', 'it can never be done', null]);
+    });
+
     test('that lead to one another for ever fail at a depth', async () => {
       await post('pings', { count: 0 });
       await until(
@@ -125,6 +148,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal(failed?.lastError, 'loop');
       const { items } = (await server.send('GET', `/api/v1/received/${failed?.id}/attempts`)).json();
       assert.match(JSON.stringify(items), /COMITY_SUBSCRIBER_DEPTH_MAX/);
+      assert.match(server.stderr(), /"sender":"subscriber:loop".*COMITY_SUBSCRIBER_DEPTH_MAX/);
       assert.equal((await allOf(server, 'pings')).length, 6);
     });
 
@@ -205,12 +229,25 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const replayed = await comity('subscribers', 'replay', 'faulty', '--since', '1h', '--limit', '1');
       assert.equal(replayed.stdout, '1 event is given to faulty again.\n', replayed.stderr);
       const all = await comity('subscribers', 'replay', 'faulty', '--since', '1h', '--json');
-      assert.equal(JSON.parse(all.stdout).replayed, 2);
+      assert.equal(JSON.parse(all.stdout).replayed, 3);
       assert.equal((await comity('subscribers', 'replay', 'faulty', '--since', 'soon')).code, 2);
       assert.match(
         (await comity('subscribers', 'replay', 'none', '--since', '1h')).stderr,
         /subscriber none/,
       );
+    });
+
+    test('go on with their other events, however many fail in a row', async () => {
+      await Promise.all(Array.from({ length: 12 }, () => post('faults', { left: 9 })));
+      const failures = 'received?sender=subscriber:faulty&status=failed&lastError=thrown';
+      await until(async () => (await allOf(server, failures)).length >= 12, 'all of them failed');
+      const { id } = (await post('faults', { left: -1 })).json();
+      await until(
+        async () => (await server.send('GET', `/api/v1/sums/${id}`)).status === 200,
+        'the event behind them was handled',
+        10_000,
+      );
+      assert.doesNotMatch(server.stderr(), /sender-paused/);
     });
 
     test('that never end do not stop reads', async () => {

@@ -27,4 +27,26 @@ test('starts a configuration of the test itself, whose functions on threads say 
   );
   t.after(() => comity.close());
   assert.equal((await comity.resources.notes.create({ text: 'x' })).text, 'x');
+  const failure = await comity.until(() => comity.failures[0]);
+  assert.match(String(failure), /answer failed .* run on threads.*option module/);
+});
+
+test('keeps what a function on a thread throws, and tries it again when the clock is turned', async (t) => {
+  const comity = await createTestComity(config, { now });
+  t.after(() => comity.close());
+  await comity.resources.notes.create({ text: 'broken' });
+  const failure = await comity.until(() => comity.failures[0]);
+  assert.ok(failure instanceof Error);
+  assert.match(String(failure), /FunctionFailed: .*answer failed \(attempt 1\): Error: the subscriber broke/);
+  assert.match(failure.stack ?? '', /functions\.config\.ts:13:/);
+  comity.clock.advance(60 * 60 * 1000);
+  await comity.until(() => comity.failures.length === 2);
+  const waited = comity.until(() => {
+    comity.clock.advance(60 * 60 * 1000);
+    return undefined;
+  }, 500);
+  await assert.rejects(
+    waited,
+    /nothing was found within 500 ms: .*\nmeanwhile: FunctionFailed: .*the subscriber broke/s,
+  );
 });

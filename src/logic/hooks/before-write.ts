@@ -26,6 +26,9 @@ export type HookOptions = {
 /** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
 export class FunctionFailed extends Error {
   override readonly name = 'FunctionFailed';
+  /** Of the response, for callers in the same process. */
+  readonly status = 500;
+  readonly code = 'internal';
 }
 
 export function createRunHooks(options: HookOptions): RunHooks {

@@ -1,7 +1,7 @@
 /**
- * Files of variables, as `node --env-file` reads them. Every command but `serve` reads `.env` of the working directory, so that the commands of a
- * project speak of the same store as `comity dev`; in production variables come from the supervisor, and a file only where it is named.
- * Variables that are set already win.
+ * Files of variables, in the form of `node --env-file`. Every command but `serve` reads `.env` of the working directory, so that the commands of
+ * a project speak of the same store as `comity dev`; in production variables come from the supervisor, and a file only where it is named.
+ * Variables that are set already win. The option is not `--env-file`, because Node takes that one from the arguments of a program too.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
@@ -28,7 +28,7 @@ export function readEnvironmentFile(given: string | undefined): Environment {
   }
 }
 
-type FileOptions = { envFile?: string; envFileIfExists?: string };
+type FileOptions = { env?: string; envIfExists?: string };
 
 /** Adds the options to every command that uses settings, and sets the variables before it runs. */
 export function declareEnvironmentFiles(program: Command, terminal: Terminal): void {
@@ -36,21 +36,21 @@ export function declareEnvironmentFiles(program: Command, terminal: Terminal): v
     if (command.name() === 'init') continue;
     if (command.name() === 'serve') {
       command
-        .option('--env-file <path>', 'file of variables, such as .env, which is not read without it')
-        .option('--env-file-if-exists <path>', 'the same, where the file exists');
-    } else command.option('--env-file <path>', 'file of variables (./.env, where it exists)');
+        .option('--env <path>', 'file of variables, such as .env, which is not read without it')
+        .option('--env-if-exists <path>', 'the same, where the file exists');
+    } else command.option('--env <path>', 'file of variables (./.env, where it exists)');
   }
   program.hook('preAction', (_program, command) => {
     const options: FileOptions = command.opts();
-    const { envFile, envFileIfExists } = options;
+    const { env, envIfExists } = options;
     // It reads the file for each process that it starts.
     if (command.name() === 'init' || command.name() === 'dev') return;
-    delete options.envFile;
-    delete options.envFileIfExists;
-    if (command.name() !== 'serve') setVariables(terminal, readEnvironmentFile(envFile));
-    else if (envFile !== undefined) setVariables(terminal, readEnvironmentFile(envFile));
-    else if (envFileIfExists === undefined) warnOfFile(terminal);
-    else if (existsSync(envFileIfExists)) setVariables(terminal, readEnvironmentFile(envFileIfExists));
+    delete options.env;
+    delete options.envIfExists;
+    if (command.name() !== 'serve') setVariables(terminal, readEnvironmentFile(env));
+    else if (env !== undefined) setVariables(terminal, readEnvironmentFile(env));
+    else if (envIfExists === undefined) warnOfFile(terminal);
+    else if (existsSync(envIfExists)) setVariables(terminal, readEnvironmentFile(envIfExists));
   });
 }
 
@@ -68,6 +68,6 @@ function warnOfFile({ environment, err }: Terminal): void {
   const names = Object.keys(readEnvironmentFile(undefined)).filter((name) => environment[name] === undefined);
   if (names.length === 0) return;
   err(
-    `comity: warning: ${environmentFile} sets ${names.join(', ')}, which "comity serve" does not read: --env-file ${environmentFile} reads it`,
+    `comity: warning: ${environmentFile} sets ${names.join(', ')}, which "comity serve" does not read: --env ${environmentFile} reads it`,
   );
 }

@@ -30,8 +30,8 @@ Exit codes:
   130  a second signal ended "serve" before it had drained
 
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
-Commands read variables from .env of the working directory too, or from --env-file; "serve"
-only with --env-file. Variables that are set win.
+Commands read variables from .env of the working directory too, or from --env; "serve"
+only with --env. Variables that are set win.
 COMITY_LOG_LEVEL=debug shows the stack of an error.`;
 
 /** Runs one command line. Never throws: failures go to stderr and into the exit code. */

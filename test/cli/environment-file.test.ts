@@ -40,12 +40,12 @@ test('serve reads a file only where it is named, and tells what it leaves out', 
   const environment = { COMITY_PORT: '0' };
   const plain = spawnCommand(['serve'], environment, { cwd });
   await plain.told(
-    '.env sets COMITY_DATA, DESK_TITLE, which "comity serve" does not read: --env-file .env reads it',
+    '.env sets COMITY_DATA, DESK_TITLE, which "comity serve" does not read: --env .env reads it',
   );
   plain.process.kill('SIGTERM');
   await plain.ended;
   assert.equal(existsSync(join(cwd, 'here')), false);
-  for (const option of ['--env-file', '--env-file-if-exists']) {
+  for (const option of ['--env', '--env-if-exists']) {
     const named = spawnCommand(['serve', option, '.env'], environment, { cwd });
     await named.told('store-opened');
     named.process.kill('SIGTERM');
@@ -58,8 +58,10 @@ test('serve reads a file only where it is named, and tells what it leaves out', 
 
 test('refuses a file that is not there, unless it may be missing', async () => {
   const missing = join(temporaryFolder(), 'none.env');
-  const { code, stderr } = await runCommand(['check', '--env-file', missing]);
+  const { code, stderr } = await runCommand(['check', '--env', missing]);
   assert.deepEqual([code, stderr], [2, `comity: there is no file ${missing}\n`]);
-  const served = await runCommand(['serve', '--env-file-if-exists', missing], { COMITY_PORT: 'x' });
+  const spawned = await spawnCommand(['serve', '--env', missing], { COMITY_PORT: '0' }).ended;
+  assert.deepEqual([spawned.code, spawned.stderr], [2, `comity: there is no file ${missing}\n`]);
+  const served = await runCommand(['serve', '--env-if-exists', missing], { COMITY_PORT: 'x' });
   assert.match(served.stderr, /COMITY_PORT must be/);
 });

@@ -32,7 +32,7 @@ const stopMs = 500;
 /** A configuration that takes longer is told. */
 const loadMs = 2_000;
 
-export type DevOptions = WrittenSettings & { readonly envFile?: string };
+export type DevOptions = WrittenSettings & { readonly env?: string };
 
 export async function dev(terminal: Terminal, options: DevOptions): Promise<number> {
   if (terminal.environment[firstVariable] !== undefined) {
@@ -63,10 +63,10 @@ class Session {
   #gathering: NodeJS.Timeout | undefined;
   #change = Promise.withResolvers<void>();
 
-  constructor(terminal: Terminal, { envFile, ...options }: DevOptions) {
+  constructor(terminal: Terminal, { env, ...options }: DevOptions) {
     this.#terminal = terminal;
     this.#options = options;
-    this.#file = envFile;
+    this.#file = env;
   }
 
   async run(): Promise<number> {

@@ -17,7 +17,8 @@ export default defineConfig({
 });
 `;
 
-test('writes the documents of a file, and those with an id as often as it is run', async () => {
+/** A folder with the configuration, and the files that a test writes into it. */
+function project() {
   const folder = temporaryFolder();
   linkPackage(folder);
   const config = join(folder, 'seed.config.ts');
@@ -27,19 +28,34 @@ test('writes the documents of a file, and those with an id as often as it is run
     COMITY_DATA: join(folder, 'data'),
     COMITY_ADMIN_KEY: 'sk_of_the_seed',
   };
-  const lines = join(folder, 'seed.ndjson');
+  return { folder, config, environment, lines: join(folder, 'seed.ndjson'), module: join(folder, 'seed.ts') };
+}
+
+test('writes the documents of a file, and those with an id as often as it is run', async () => {
+  const { config, environment, lines, module } = project();
   writeFileSync(lines, '{"collection":"pages","id":"home","fields":{"title":"Home"}}\n\n');
   for (const _ of [1, 2]) {
     const { code, stdout, stderr } = await runCommand(['seed', lines], environment);
     assert.deepEqual([code, stdout], [0, `Wrote 1 documents of ${lines}.\n`], stderr);
   }
-  const module = join(folder, 'seed.ts');
   writeFileSync(
     module,
     `export default async ({ resources }) => { await resources.notes.create({ text: 'x' }); };`,
   );
   assert.equal((await runCommand(['seed', module], environment)).code, 0);
 
+  const { default: declaration } = await import(config);
+  const comity = await createComity(declaration, {
+    COMITY_DATA: environment.COMITY_DATA,
+    COMITY_LOG_LEVEL: 'error',
+  });
+  const { pages, notes } = comity.resources as unknown as Record<string, { list(): Promise<unknown[]> }>;
+  assert.deepEqual([(await pages?.list())?.length, (await notes?.list())?.length], [1, 1]);
+  await comity.close();
+});
+
+test('tells the mistakes of all lines, and writes nothing while one is malformed', async () => {
+  const { environment, lines } = project();
   for (const [line, sentence] of [
     ['{"collection":"pages","fields":{"title":1}}', /seed\.ndjson:1: .*title/],
     ['{"collection":"sites","fields":{}}', /seed\.ndjson:1: no collection is named "sites"/],
@@ -76,7 +92,10 @@ test('writes the documents of a file, and those with an id as often as it is run
     refused.stderr,
     /:1: notes has no.*\n.*:3: .*titel.*\n.*2 mistakes in lines of .*; 1 documents were written\n$/,
   );
+});
 
+test('tells the place of what a function throws', async () => {
+  const { folder, environment, module } = project();
   for (const [name, text, sentence] of [
     ['throws.ts', '\nexport default async () => {\n  throw new Error("mid");\n};', /throws\.ts:3: mid/],
     [
@@ -107,13 +126,4 @@ test('writes the documents of a file, and those with an id as often as it is run
     (await runCommand(['seed', module.replace('seed.ts', 'none.ts')], environment)).stderr,
     /there is no file/,
   );
-
-  const { default: declaration } = await import(config);
-  const comity = await createComity(declaration, {
-    COMITY_DATA: environment.COMITY_DATA,
-    COMITY_LOG_LEVEL: 'error',
-  });
-  const { pages, notes } = comity.resources as unknown as Record<string, { list(): Promise<unknown[]> }>;
-  assert.deepEqual([(await pages?.list())?.length, (await notes?.list())?.length], [1, 1]);
-  await comity.close();
 });

@@ -10,10 +10,12 @@ export const rowNames = [
   'query-new',
   'create',
   'busy-row',
+  'busy-own-rows',
   'authenticated',
   'logins',
   'scan',
   'scale',
+  'commits',
   'webhooks',
   'webhook-backlog',
   'webhook-peer',
@@ -28,11 +30,13 @@ export type RowName = (typeof rowNames)[number];
 export type PairName = Exclude<
   RowName,
   | 'busy-row'
+  | 'busy-own-rows'
   | 'functions'
   | 'authenticated'
   | 'logins'
   | 'scan'
   | 'scale'
+  | 'commits'
   | 'received'
   | WebhookRowName
   | ConnectionRowName
@@ -43,7 +47,17 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['busy-row', 'functions', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...([
+    'busy-row',
+    'busy-own-rows',
+    'functions',
+    'authenticated',
+    'logins',
+    'scan',
+    'scale',
+    'commits',
+    'received',
+  ] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);
@@ -92,7 +106,8 @@ export const usage = `Usage: npm run bench -- [options]
                       webhook-peer takes redis-server and measures webhooks besides;
                       for received, rows are keys of messages, of which 10000000
                       take some minutes to be stored;
-                      http2, fan-out and tunnel are measured with --store sqlite
+                      http2, fan-out and tunnel are measured with --store sqlite,
+                      commits with --store postgres
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)

@@ -30,7 +30,7 @@ export async function seedPostgres(url: string, schema: string, rows: number): P
       );
       await add(
         store,
-        indexes.flatMap((index) => [product(index, searchFields), apiKeyChange(index)]),
+        indexes.flatMap((index) => [productChange(index, searchFields), apiKeyChange(index)]),
       );
     }
   } finally {
@@ -38,7 +38,8 @@ export async function seedPostgres(url: string, schema: string, rows: number): P
   }
 }
 
-function product(index: number, searchFields: readonly string[]): Change {
+/** The creation of the product with this index. */
+export function productChange(index: number, searchFields: readonly string[]): Change {
   const doc = productDocument(index);
   const search = searchText(searchFields, JSON.parse(doc) as Record<string, unknown>);
   const references = [{ field: 'categoryId', id: categoryId }];

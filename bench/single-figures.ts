@@ -2,8 +2,10 @@
  * The figures that have no floor: reads with a credential, reads while some log in, reads under a scan, idle memory, time to ready.
  */
 import { measureAuthenticated } from './authenticated.ts';
+import { measureBusyOwnRows } from './busy-own-rows.ts';
 import { crowdOfClients, measureBusyRow } from './busy-row.ts';
 import { spreadOf } from './cell.ts';
+import { measureCommits } from './commits.ts';
 import type { Subject } from './engine.ts';
 import { measureLogins } from './logins.ts';
 import { type Run, say } from './measured-run.ts';
@@ -40,7 +42,9 @@ export async function measureSingleFigures(run: Run): Promise<void> {
     );
   }
   if (subject !== undefined && options.only.includes('busy-row')) await sayBusyRow(run, subject, rows);
+  if (subject !== undefined && options.only.includes('busy-own-rows')) await measureBusyOwnRows(run, subject);
   if (options.only.includes('scale')) await measureScale(run);
+  if (run.store === 'postgres' && options.only.includes('commits')) await measureCommits(run);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
     const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;
     say(

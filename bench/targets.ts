@@ -29,6 +29,9 @@ export const scaleLeast: Readonly<Record<StoreName, Readonly<Record<'read' | 'cr
   postgres: { read: 1.6, create: 1.6 },
 };
 
+/** Least times as many creates a second in two schemas as in one, where the lock of the counter is the bound. */
+export const shardsLeast = 1.6;
+
 /** Most that a request may cost with the most rows against the fewest. */
 export const growthMost = 1.3;
 /** Least ratio of reads with a credential to the same reads without one. */
@@ -91,10 +94,12 @@ export const titles: Readonly<Record<RowName, string>> = {
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
   'busy-row': 'changes of one row',
+  'busy-own-rows': 'changes of one row of Comity',
   authenticated: 'read by id with a credential',
   logins: 'read by id while eight log in',
   scan: 'read by id under a scan',
   scale: 'two processes against one',
+  commits: 'commits of one store',
   webhooks: 'webhooks out',
   'webhook-backlog': 'webhooks with many waiting',
   'webhook-peer': 'webhooks beside BullMQ',

@@ -15,6 +15,7 @@ export const programRows: readonly FolderRow[] = [
     may: [
       ...stored,
       'src/accounts',
+      'src/hold',
       'src/kernel',
       'src/jobs',
       'src/mail',
@@ -47,6 +48,7 @@ export const programRows: readonly FolderRow[] = [
       ...stored,
       ...rooms,
       'src/realtime',
+      'src/hold',
       'src/logic',
       'src/jobs',
       'src/subscribers',
@@ -114,6 +116,7 @@ export const programRows: readonly FolderRow[] = [
       'src/store-tables.ts',
       'src/package-version.ts',
       'src/webhooks/signature',
+      'src/hold',
       'src/mail',
       'src/webhooks/receiving',
       'src/webhooks/sent-headers.ts',

@@ -50,7 +50,10 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/store/backup-file',
     may: stored,
-    node: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
+    node: [
+      ...['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:sqlite', 'node:url'],
+      'node:worker_threads',
+    ],
     packages: [],
   },
 
@@ -245,11 +248,19 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/signature',
       'src/logic',
       'src/work',
+      'src/hold',
       'src/webhooks/routes',
       'src/webhooks/secrets.ts',
       'src/webhooks/sent-headers.ts',
     ],
     node: ['node:crypto', 'node:fs', 'node:os', 'node:process'],
+    packages: ['typebox'],
+  },
+  // What a restored copy does not send before it is released.
+  {
+    folder: 'src/hold',
+    may: [...stored, 'src/kernel', 'src/store/backup-file', 'src/work'],
+    node: [],
     packages: ['typebox'],
   },
   // Mail of functions and of accounts, kept with the unit that causes it: a policy of the engine of due work.

@@ -3,6 +3,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
+import { holdResources } from './hold/hold-routes.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
@@ -76,7 +77,6 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
         replayEventsResource({ ...options, ...configuration, ...received, ...settings, limits: settings }),
         ...jobResources({
-          ...options.mails.builtIn(serving),
           ...options,
           ...configuration,
           ...received,
@@ -84,6 +84,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
           listLimits: settings,
         }),
         ...options.mails.builtIn(serving),
+        ...holdResources({ ...options, ...configuration, limits: settings }),
       ],
       postedEvents: webhooks.postedEvents,
     }),

@@ -222,7 +222,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
-    const mails = createMails({ ...common, lanes: webhooks.lanes });
+    const mails = createMails({ ...common, lanes: webhooks.sendingLanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
     const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });
@@ -234,14 +234,14 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     let draining = false;
     const resources = resourcesOf({ ...served, logic, mac, contentThreads, isDraining: () => draining });
     const { authenticate, principalNow, adminKey } = accounts;
-    const { handler, handleAs, operations } = createHandler({
+    const { handler, handleAs, operations, routeOf } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
     const callsAs = createCallsAs({ base: configuration.base, handleAs, newId });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
-      ...{ handler, observe, clock, proxy, addressOf, memory },
+      ...{ handler, routeOf, observe, clock, proxy, addressOf, memory },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
       apiVersion: configuration.apiVersion,
     });
@@ -306,14 +306,14 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
 
 /** What the application's functions run over. */
 function logicOf(
-  { configuration: { collections }, settings }: ComposeOptions,
+  { configuration: { collections }, settings, observe }: ComposeOptions,
   clock: () => number,
   eventTypes: EventTypes,
   keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
   const readable = new Map([[usersCollection.name, usersCollection]]);
-  return createLogic({ settings, collections, readable, emitOf, keepMail, clock });
+  return createLogic({ settings, observe, collections, readable, emitOf, keepMail, clock });
 }
 
 /** Where long content is parsed, checked and written. */

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
-import { isRecord, kindOf } from './config/inspection.ts';
+import { ConfigurationError, isRecord, kindOf } from './config/inspection.ts';
 import { loadSettings } from './config/load-settings.ts';
 import { suggestion } from './config/nearest.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
@@ -100,9 +100,8 @@ export async function embed<R>(
 ): Promise<Comity<R>> {
   const { module } = options;
   const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
-  const configuration = resolveConfiguration(declaration, undefined, from);
-  const { settings, providers } = loadSettings(environment, configuration.settings);
-  const senderSecrets = readSenderSecrets(environment, configuration.senders);
+  const { configuration, loaded, senderSecrets } = readDeclaration(declaration, environment, from);
+  const { settings, providers } = loaded;
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
   const observe = fanOut(log, metrics.observe);
@@ -117,6 +116,31 @@ export async function embed<R>(
     senderSecrets: new Map(madeSecrets.map(({ variable, secret }) => [variable, secret])),
     close: () => stop('closed by its program'),
   };
+}
+
+/** @throws ConfigurationError with the mistakes of all three */
+function readDeclaration(
+  declaration: ConfigurationDeclaration,
+  environment: Readonly<Record<string, string | undefined>>,
+  from: URL | undefined,
+) {
+  const errors: ConfigurationError[] = [];
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      errors.push(error);
+      return undefined;
+    }
+  };
+  const configuration = attempt(() => resolveConfiguration(declaration, undefined, from));
+  const configured = configuration?.settings ?? errors[0]?.settings;
+  const loaded = attempt(() => loadSettings(environment, configured));
+  const senderSecrets = attempt(() => readSenderSecrets(environment, configuration?.senders ?? new Map()));
+  if (configuration === undefined || loaded === undefined || senderSecrets === undefined)
+    throw new ConfigurationError(errors.flatMap(({ mistakes }) => mistakes));
+  return { configuration, loaded, senderSecrets };
 }
 
 function resourcesAs<R>(callsAs: Running['callsAs']): ResourcesAs<R> {

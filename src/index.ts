@@ -60,4 +60,15 @@ export type {
   Schemas,
 } from './model/logic/collection-calls.ts';
 export type { AfterRead, BeforeWrite, Hooks, Write } from './model/logic/hooks.ts';
-export type { Caller, Emit, Logic, Mail, OutgoingMail, Refusal, Refuse } from './model/logic/logic.ts';
+export type {
+  Caller,
+  Emit,
+  Logic,
+  Mail,
+  MailAddress,
+  MailAttachment,
+  OutgoingMail,
+  Refusal,
+  Refuse,
+} from './model/logic/logic.ts';
+export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';

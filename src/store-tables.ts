@@ -15,6 +15,7 @@ import {
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
+import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/job-state.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import {
@@ -107,7 +108,7 @@ const ownTables: readonly Table[] = [
   ...[mailsCollection, receivedCollection].map(tableOf),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ...[jobStatesTable, messageLinesTable].map((name) => ownTable(name)),
+  ...[jobStatesTable, messageLinesTable, holdTable].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

@@ -16,6 +16,8 @@ import { declareListen } from './listen/declare-listen.ts';
 import { declareMails } from './mails/declare-mails.ts';
 import { declareReceived } from './received/declare-received.ts';
 import { declareSenders } from './senders/declare-senders.ts';
+import type { ServerArguments } from './server-client.ts';
+import { administratorKeyHelp, type Given, withServer } from './server-options.ts';
 import type { Output, Terminal } from './terminal.ts';
 import { declareUsers } from './users/declare-users.ts';
 
@@ -75,6 +77,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareCheck(program, terminal, finish);
   declareBackup(program, terminal, finish);
   declareRestore(program, terminal, finish);
+  declareRelease(program, terminal, finish);
   declareMigrate(program, terminal, finish);
   declareSecrets(program, terminal, finish);
   declareUsers(program, terminal, finish);
@@ -234,18 +237,37 @@ function declareRestore(program: Command, terminal: Terminal, finish: Finish): v
     .argument('<file>', 'the copy, of either store')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
     .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .option(
+      '--hold-deliveries',
+      'send no delivery and no mail before "comity release"; default for a copy in another place',
+    )
+    .option('--no-hold-deliveries', 'send what is due when a server starts')
     .option('--json', 'print one JSON object at the end')
     .addHelpText(
       'after',
       '\nWith COMITY_DATABASE_URL it restores into that database, unless --data names a folder.' +
         '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.',
     )
-    .action(
-      async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
-        const { restore } = await import('./restore.ts');
-        finish(await restore(terminal, file, options, { json, version: packageVersion() }));
-      },
-    );
+    .action(async (file: string, { json = false, holdDeliveries, ...options }: RestoreOptions) => {
+      const { restore } = await import('./restore.ts');
+      const flags = { json, version: packageVersion(), hold: holdDeliveries };
+      finish(await restore(terminal, file, options, flags));
+    });
+}
+
+type RestoreOptions = WrittenSettings & {
+  readonly json?: boolean;
+  readonly holdDeliveries?: boolean;
+};
+
+function declareRelease(program: Command, terminal: Terminal, finish: Finish): void {
+  withServer(program.command('release'))
+    .description('send the deliveries and mails that a restored copy holds')
+    .addHelpText('after', administratorKeyHelp)
+    .action(async ({ json = false, ...options }: Given<ServerArguments>) => {
+      const { release } = await import('./restore.ts');
+      finish(await release(terminal, options, json));
+    });
 }
 
 function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {

@@ -15,7 +15,7 @@ import {
 } from '../config/load-settings.ts';
 import { readSenderSecrets } from '../config/sender-secrets.ts';
 import type { DeclaredSender } from '../config/senders.ts';
-import { type Settings, settings } from '../config/settings.ts';
+import { type SettingOverrides, type Settings, settings } from '../config/settings.ts';
 import type { Terminal } from './terminal.ts';
 
 export type Reading = {
@@ -39,11 +39,13 @@ export async function readConfiguration(
   const path =
     first?.settings.config ?? options.config ?? (environment.COMITY_CONFIG || settings.config.default);
   const loaded = await attempt(mistakes, () => loadConfiguration(path));
-  // The settings are read again with those of the configuration, and tell all of their mistakes.
+  // The settings are read again with those of the configuration, also of one with mistakes, and tell all of their own.
+  const configured: SettingOverrides | undefined =
+    loaded === undefined ? mistakes.at(-1)?.settings : loaded.configuration.settings;
   const reading =
-    loaded === undefined
+    configured === undefined
       ? undefined
-      : await attempt(mistakes, () => loadSettings(environment, loaded.configuration.settings, options));
+      : await attempt(mistakes, () => loadSettings(environment, configured, options));
   const senders = loaded?.configuration.senders;
   const ofSenders =
     senders === undefined || reading === undefined ? [] : warningsOf(senders, reading.settings);

@@ -1,11 +1,13 @@
 /**
  * `comity restore FILE`: restores a copy by `comity backup` into an empty store, embedded or PostgreSQL, from either.
- * It restores all or nothing.
+ * It restores all or nothing. `comity release` sends what the copy holds (hold/hold.ts).
  */
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { Configuration } from '../config/configuration.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
+import { holdRow } from '../hold/hold.ts';
+import type { RowToSet, SetRow } from '../store/backup-file/origin.ts';
 import { NotEmpty, type Restored } from '../store/backup-file/read-file.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { restore as restorePostgres } from '../store/postgres/restore/postgres-restore.ts';
@@ -17,6 +19,7 @@ import { onInterrupt, type Progress, showProgress } from './progress.ts';
 
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { keyWarnings } from './secrets.ts';
+import { openServer, type ServerArguments } from './server-client.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -24,6 +27,8 @@ export type RestoreFlags = {
   readonly json: boolean;
   /** The program's version, which a schema that is created here records. */
   readonly version: string;
+  /** Whether deliveries and mails are held; undefined: in a copy in another place than that of the backup. */
+  readonly hold: boolean | undefined;
 };
 
 /** Resolves with 0 when every row is in the store, counted and on disk. */
@@ -31,36 +36,52 @@ export async function restore(
   terminal: Terminal,
   file: string,
   options: WrittenSettings,
-  { json, version }: RestoreFlags,
+  { json, version, hold }: RestoreFlags,
 ): Promise<number> {
   const { configuration, settings: all, warnings } = await readConfiguration(terminal.environment, options);
   tellWarnings(terminal, warnings);
   const settings = chosenStore(all, options);
   const source = resolve(file);
   const startedAt = performance.now();
+  let held = false;
+  const rowToSet = (sameStore: boolean): SetRow => {
+    held = hold ?? !sameStore;
+    return holdRow(held ? { since: new Date().toISOString(), from: basename(source) } : undefined);
+  };
   let outcome: Outcome;
   try {
     outcome = await (settings.databaseUrl === undefined
-      ? intoFolder(terminal, source, settings)
-      : intoDatabase(terminal, source, { url: settings.databaseUrl, settings, configuration, version }));
+      ? intoFolder(terminal, source, settings, rowToSet)
+      : intoDatabase(terminal, source, {
+          ...{ url: settings.databaseUrl, settings, configuration, version, rowToSet },
+        }));
   } catch (error) {
     throw startFailure(error, settings);
   }
   const { into, rows, tables, rev } = outcome;
   const durationMs = Math.round(performance.now() - startedAt);
-  if (json) terminal.out(JSON.stringify({ file: source, into, rows, tables, revision: rev, durationMs }));
-  else terminal.out(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
+  if (json)
+    terminal.out(JSON.stringify({ file: source, into, rows, tables, revision: rev, held, durationMs }));
+  else {
+    terminal.out(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
+    if (held) terminal.out('Its deliveries and mails are held until "comity release".');
+  }
   tellWarnings(terminal, keyWarnings(source, settings));
   return exitCodes.done;
 }
 
 type Outcome = Restored & { readonly into: string };
 
-async function intoFolder(terminal: Terminal, source: string, settings: Settings): Promise<Outcome> {
+async function intoFolder(
+  terminal: Terminal,
+  source: string,
+  settings: Settings,
+  rowToSet: RowToSet,
+): Promise<Outcome> {
   const into = resolve(settings.data);
   const progress = showProgress(terminal.stderr, 'Restoring');
   try {
-    const { done, stop } = startRestore(into, source, progress.advance);
+    const { done, stop } = startRestore(into, source, progress.advance, rowToSet);
     const forget = onInterrupt(() => void stop());
     return { ...(await done.finally(forget)), into };
   } catch (error) {
@@ -78,12 +99,13 @@ type Database = {
   readonly settings: Settings;
   readonly configuration: Configuration;
   readonly version: string;
+  readonly rowToSet: RowToSet;
 };
 
 async function intoDatabase(
   terminal: Terminal,
   source: string,
-  { url, settings, configuration, version }: Database,
+  { url, settings, configuration, version, rowToSet }: Database,
 ): Promise<Outcome> {
   const interrupted = new AbortController();
   const forget = onInterrupt(() => {
@@ -100,6 +122,7 @@ async function intoDatabase(
     connectTimeoutMs: settings.databaseConnectTimeoutMs,
     observe: ignore,
     program: version,
+    rowToSet,
   };
   try {
     const restored = await restorePostgres(
@@ -117,4 +140,14 @@ async function intoDatabase(
 
 function ignore(): void {
   // The outcome includes the schema that was created.
+}
+
+/** `comity release`: of a running server. */
+export async function release(terminal: Terminal, options: ServerArguments, json: boolean): Promise<number> {
+  const server = openServer(terminal, options);
+  const before = (await server.ask('GET', '/hold')) as { readonly held: boolean };
+  const after = await server.ask('POST', '/hold/release', { json: {} });
+  if (json) terminal.out(JSON.stringify(after, undefined, 2));
+  else terminal.out(before.held ? 'Deliveries and mails are sent from now on.' : 'Nothing was held.');
+  return exitCodes.done;
 }

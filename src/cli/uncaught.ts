@@ -1,5 +1,9 @@
-/** Errors that no code of a thread caught (decision 0037). */
+/**
+ * Errors that no code of a thread caught (decision 0037). Those of an application's function end the function, if it
+ * still runs, and not the program (decision 0073).
+ */
 import type { Observe } from '../observe/observation.ts';
+import { runningFunction } from '../observe/running-function.ts';
 
 /** Uncaught errors that are logged; a repeating one would fill the disk. */
 const uncaughtLinesMax = 10;
@@ -19,11 +23,19 @@ export function hearUncaught(observe: Observe): Heard<Uncaught> {
   let seen = 0;
   // Node calls it for unhandled rejections too, as `origin` reports.
   const hear = (error: Error, origin: NodeJS.UncaughtExceptionOrigin): void => {
-    seen += 1;
-    first({ error });
-    if (seen > uncaughtLinesMax) return;
+    const by = runningFunction();
+    if (by?.fail?.(error) === true) return;
+    if (by === undefined) {
+      seen += 1;
+      first({ error });
+      if (seen > uncaughtLinesMax) return;
+    }
     try {
-      observe({ kind: 'uncaught', origin, error });
+      observe(
+        by === undefined
+          ? { kind: 'uncaught', origin, error }
+          : { kind: 'function-escaped', named: by.named, origin, error },
+      );
     } catch {
       // The log itself may have thrown the error. An error thrown here would end the process without a drain.
     }

@@ -35,7 +35,10 @@ export type Acting<
     readonly captures: Readonly<Record<Captures, string>>;
     /** Valid by the schema, with its defaults. An empty object without a schema. */
     readonly input: I;
-    /** Aborted when the client has left or the time is over (COMITY_ACTION_TIMEOUT_MS); pass it on to long operations. */
+    /**
+     * Aborted when the time is over (COMITY_ACTION_TIMEOUT_MS), or the client resets its connection or stream; a client of HTTP/1.1 that only
+     * closes its side may still read. Pass it on to long operations.
+     */
     readonly signal: AbortSignal;
   };
 

@@ -10,6 +10,7 @@ import type { Fields } from '../model/field.ts';
 import type { ActionMethod, Output } from '../model/logic/actions.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
+import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedCollections } from './reserved-names.ts';
@@ -224,11 +225,14 @@ function inspectParts({ declared, refuse }: Subject): void {
 
 function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']): void {
   if (!isRecord(input) || input.type !== 'object' || !isRecord(input.properties)) {
-    refuse(`input must be a Type.Object({ ... }), not ${kindOf(input)}`);
+    const isSchema = isRecord(input) && typeof input.type === 'string';
+    const what = isSchema ? `a schema of the type ${input.type}` : kindOf(input);
+    refuse(`input must be a Type.Object({ ... }), not ${what}`);
     return;
   }
   for (const reference of brokenReferences(input))
     refuse(`input refers to "${reference}", which it does not declare`);
+  inspectUploads(input, method, refuse);
   if (method !== 'GET' && method !== 'DELETE') return;
   for (const [name, schema] of Object.entries(input.properties)) {
     if (!isOfQueryString(schema))

@@ -111,7 +111,8 @@ export function resolveConfiguration(
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
   const jobs = inspectJobs(written.jobs, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
-  if (mistakes.length > 0) throw new ConfigurationError(mistakes);
+  if (mistakes.length > 0)
+    throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
   return {
     title: String(title),
     base: String(base),

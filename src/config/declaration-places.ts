@@ -14,8 +14,8 @@ export type Place = { readonly file: string; readonly line: number };
 type Parse = (file: string) => Module | undefined;
 type AnyNode = Expression | Property | SpreadElement;
 
-/** `collection tickets: indexes names ...`, and the other kinds of named declarations. */
-const namedSentence = /^(collection|sender|subscriber|job|action|event type) (\S+): (.*)$/s;
+/** `collection tickets: indexes names ...`, and the other kinds of named declarations. A wrong name may have any characters. */
+const namedSentence = /^(collection|sender|subscriber|job|action|event type) (.+?): (.*)$/s;
 /** `access.read`, `keep[0]`, `"shema"`, at the beginning of a predicate. */
 const memberPath = /^"?([A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*)"?/;
 const quotedName = /"([^"]+)"/;

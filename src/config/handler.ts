@@ -49,10 +49,13 @@ export class ResourceRefused extends Error {
   readonly code: string;
   /** The status of that response. */
   readonly status: number;
+  /** The member that `refuse` of a hook named, as a JSON Pointer. */
+  readonly pointer: string | undefined;
 
-  constructor(code: string, message: string, status: number) {
+  constructor(code: string, message: string, status: number, pointer?: string) {
     super(message);
     this.code = code;
     this.status = status;
+    this.pointer = pointer;
   }
 }

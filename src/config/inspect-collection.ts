@@ -10,6 +10,7 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
+import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
@@ -156,9 +157,12 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
 function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
+  const upload = uploadWithin(inspection.declaration.schema, 'schema');
+  if (upload !== undefined)
+    inspection.refuse(`${upload} is an upload, which only the input of an action takes`);
   for (const [name] of properties) {
     if (madeMembers.has(name))
-      inspection.refuse(`schema declares "${name}", which the server sets; leave it out`);
+      inspection.refuse(`${declares(inspection, [name])}, which the server sets; leave it out`);
     else if (queryParameters.has(name)) {
       inspection.warn(`"${name}" is a query parameter too; filter on the field as ${name}[eq]=`);
     } else if (filterConnectives.has(name)) {
@@ -169,13 +173,19 @@ function inspectProperties(inspection: Inspection): void {
     const name = path.at(-1) ?? '';
     if (!fieldName.test(name) || name.length > nameCharactersMax) {
       inspection.refuse(
-        `schema declares "${path.join('.')}"; a name starts with a letter and holds letters, digits, _ and -, at most ${nameCharactersMax}`,
+        `${declares(inspection, path)}; a name starts with a letter and holds letters, digits, _ and -, at most ${nameCharactersMax}`,
       );
     } else if (name in Object.prototype) {
       // Compiled validators look a member up by name and would find the inherited one in every document.
-      inspection.refuse(`schema declares "${path.join('.')}", a name that every JavaScript object has`);
+      inspection.refuse(`${declares(inspection, path)}, a name that every JavaScript object has`);
     }
   }
+}
+
+/** The beginning of a sentence about a name, which says where it stands. */
+function declares({ declaration: { computed = {} } }: Inspection, path: readonly string[]): string {
+  const place = Object.hasOwn(computed, path[0] ?? '') ? 'computed' : 'schema';
+  return `${place} declares "${path.join('.')}"`;
 }
 
 /** A schema with an unresolved reference would refuse every document. */

@@ -104,7 +104,11 @@ function inspectSubscriber(name: string, written: Written, refuse: Refuse): Decl
 
 function inspectPatterns(written: unknown, refuse: Refuse): readonly string[] {
   if (!Array.isArray(written) || written.length === 0 || written.length > patternsMax) {
-    const size = Array.isArray(written) ? `${written.length}` : kindOf(written);
+    const size = !Array.isArray(written)
+      ? kindOf(written)
+      : written.length === 0
+        ? 'an empty list'
+        : `a list of ${written.length}`;
     refuse(
       `events must be a list of 1 to ${patternsMax} patterns, such as ['comments.created'], not ${size}`,
     );

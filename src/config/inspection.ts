@@ -54,9 +54,14 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   /** One sentence each, without a final period. */
   readonly mistakes: readonly string[];
+  /** `settings` of a configuration that has these mistakes, not checked yet. */
+  readonly settings: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(mistakes: readonly string[], options: { readonly cause?: unknown } = {}) {
+  constructor(mistakes: readonly string[], options: MistakesOptions = {}) {
     super(mistakes.join('\n'), options);
     this.mistakes = mistakes;
+    this.settings = options.settings;
   }
 }
+
+type MistakesOptions = Partial<Pick<ConfigurationError, 'cause' | 'settings'>>;

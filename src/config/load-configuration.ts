@@ -41,7 +41,8 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const { placeMistakes } = await import('./declaration-places.ts');
-    throw new ConfigurationError(await placeMistakes(path, error.mistakes));
+    const { settings } = error;
+    throw new ConfigurationError(await placeMistakes(path, error.mistakes), { settings });
   }
 }
 

@@ -11,9 +11,14 @@ import type { QueryLimits } from '../resources/query/list-query.ts';
 import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import { Overtaken, type Store } from '../store/store.ts';
-import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
+import {
+  type ReceivedAttempt,
+  receivedAttemptsTable,
+  receivedCollection,
+} from '../webhooks/receiving/received-tables.ts';
 import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-list.ts';
 import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
+import { attemptId } from '../work/attempt-log.ts';
 import { type JobState, jobStatesTable, stateChange, stateOf } from './job-state.ts';
 import { runChanges } from './scheduler.ts';
 
@@ -39,6 +44,7 @@ type ShownJob = {
   readonly lastRunAt: string | null;
   readonly lastStatus: Received['status'] | null;
   readonly lastError: string | null;
+  readonly lastErrorMessage: string | null;
   readonly lastRun: string | null;
 };
 
@@ -64,11 +70,15 @@ const jobSchema = named('Job', {
       description: 'Of the last run; null: there was none, or it is no longer kept.',
     },
     lastError: { type: textOrNull, description: 'Kind of the last failure, as of a received message.' },
+    lastErrorMessage: {
+      type: textOrNull,
+      description: 'The last failure in words, with its place in the configuration.',
+    },
     lastRun: { type: textOrNull, description: 'Id of the received message that is the last run.' },
   },
   required: [
     ...['name', 'description', 'cron', 'timeZone', 'everySeconds', 'ifMissed', 'nextRunAt'],
-    ...['lastRunAt', 'lastStatus', 'lastError', 'lastRun'],
+    ...['lastRunAt', 'lastStatus', 'lastError', 'lastErrorMessage', 'lastRun'],
   ],
 });
 
@@ -83,6 +93,7 @@ const jobExample: ShownJob = {
   lastRunAt: '2026-08-01T01:00:00.012Z',
   lastStatus: 'processed',
   lastError: null,
+  lastErrorMessage: null,
   lastRun: 'rec_01k1jx7v2mh5s8b4c9d0e6f3ga',
 };
 
@@ -144,9 +155,20 @@ async function textOf({ store }: JobRoutesOptions, job: DeclaredJob): Promise<st
       ? { cron: null, timeZone: null, everySeconds: timing.everyMs / 1000 }
       : { cron: timing.cron, timeZone: timing.timeZone, everySeconds: null }),
     ...{ ifMissed, nextRunAt: state?.nextRunAt ?? null, lastRunAt: state?.lastRunAt ?? null },
-    ...{ lastStatus: message?.status ?? null, lastError: message?.lastError ?? null, lastRun },
+    ...{ lastStatus: message?.status ?? null, lastError: message?.lastError ?? null },
+    ...{ lastErrorMessage: await lastErrorMessage(store, message), lastRun },
   };
   return JSON.stringify(item);
+}
+
+/** Of the last attempt, while the log of attempts has it. */
+async function lastErrorMessage(
+  store: Pick<Store, 'read'>,
+  message: Received | undefined,
+): Promise<string | null> {
+  if (message === undefined || message.lastError === null) return null;
+  const row = await store.read(receivedAttemptsTable, attemptId(message.id, message.attempts));
+  return row === undefined ? null : (JSON.parse(row.doc) as ReceivedAttempt).message;
 }
 
 const runContent: Item = {

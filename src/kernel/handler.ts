@@ -12,6 +12,7 @@ import type { CorsPolicy } from './answer/cors.ts';
 import { decodeContent } from './content/decode-content.ts';
 import { createIdempotency, type Sealing } from './idempotency.ts';
 import { createRepeating, KeptAnswers } from './kept-answers.ts';
+import { patternOf } from './message-facts.ts';
 import { createOperations, type Operations } from './operations/operations.ts';
 import type { StoredRequest } from './operations/stored-request.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
@@ -44,6 +45,8 @@ export function createHandler(options: HandlerOptions): {
   /** Handles a request of the program that embeds this one, on behalf of a principal: no limit counts it. */
   readonly handleAs: (request: Request, principal: Principal) => MaybePromise<Response>;
   readonly operations: Operations;
+  /** The pattern of the resource, for the log of a request whose walk failed. */
+  readonly routeOf: (request: Request) => string | undefined;
 } {
   const { settings, store, clock, newId, random, observe, randomDigit } = options;
   const operations = createOperations(
@@ -76,5 +79,6 @@ export function createHandler(options: HandlerOptions): {
   const handler = createRepeating(answers, { context, store, walk });
   const handleAs = (request: Request, principal: Principal): MaybePromise<Response> =>
     walk(request, { identify: () => ({ principal }) });
-  return { handler, handleAs, operations };
+  const routeOf = (request: Request): string | undefined => patternOf(request, context.router);
+  return { handler, handleAs, operations, routeOf };
 }

@@ -190,6 +190,11 @@ function readTarget(request: Request, router: Router): TargetParts {
   return { valid: true, serverWide: false, query: target.query, route };
 }
 
+/** The pattern of the resource that the request is for, if there is one. */
+export function patternOf(request: Request, router: Router): string | undefined {
+  return readTarget(request, router).route?.resource.pattern;
+}
+
 type BytesLimits = Pick<MessageLimits, 'bodyBytesMax' | 'actionBytesMax'>;
 
 /** Octets of content that the operation accepts, as transferred. */

@@ -3,6 +3,7 @@
  * exist when the collections are served, which is before any function runs; what needs them is wired earlier.
  */
 import type { Collection } from '../model/collection.ts';
+import type { Observe } from '../observe/observation.ts';
 import type { WriteLogic } from '../resources/collection/served.ts';
 import type { Serving } from '../resources/collection/serving.ts';
 import { createRunHooks, type HookOptions } from './hooks/before-write.ts';
@@ -22,6 +23,7 @@ export type LogicOptions = {
   readonly readable?: ReadonlyMap<string, Collection>;
   readonly emitOf: (serving: Serving) => EmitEvent;
   readonly keepMail?: KeepMail;
+  readonly observe: Observe;
   readonly settings: TransactionLimits & Pick<HookOptions, 'hookTimeoutMs' | 'hookDepthMax'>;
 };
 
@@ -32,7 +34,7 @@ export type ApplicationLogic = {
   readonly writesOf: (serving: Serving) => WriteLogic;
 };
 
-export function createLogic({ settings, emitOf, ...options }: LogicOptions): ApplicationLogic {
+export function createLogic({ settings, emitOf, observe, ...options }: LogicOptions): ApplicationLogic {
   const runHooks = createRunHooks({ ...settings, ...options });
   let opened: OpenTransaction | undefined;
   const open: OpenTransaction = (caller) => {
@@ -43,7 +45,9 @@ export function createLogic({ settings, emitOf, ...options }: LogicOptions): App
     open,
     writesOf(serving) {
       const emit = emitOf(serving);
-      opened = createOpenTransaction({ ...options, serving, emit, runHooks, limits: settings });
+      const onHookFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
+      const limits = settings;
+      opened = createOpenTransaction({ ...options, serving, emit, runHooks, limits, onHookFailed });
       return new RequestLogic(open, runHooks);
     },
   };

@@ -44,15 +44,18 @@ export function refuseWith(codes: ReadonlyMap<string, number | undefined> | unde
 }
 
 /**
- * The problem of what a function threw: its own refusal, or that of a call that it did not catch, whose pointers are
- * about another document and are left out.
+ * The problem of what a function threw: its own refusal, or that of a call that it did not catch. Of the latter only a
+ * pointer in the application's own words is passed on: others are about a document that the client did not send.
  * @returns undefined for any other error
  */
 export function problemThrown(error: unknown): Problem | undefined {
   if (error instanceof Refused) return error.problem;
   if (!(error instanceof ResourceRefused)) return undefined;
-  const { code, status, message } = error;
-  return { code: 'refused_by_application', own: { code, status }, message };
+  const { code, status, message, pointer } = error;
+  return {
+    ...{ code: 'refused_by_application', own: { code, status }, message },
+    ...(pointer === undefined ? {} : { errors: [{ pointer, message }] }),
+  };
 }
 
 function problemOf(refusal: Refusal): Problem {

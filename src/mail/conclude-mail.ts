@@ -31,8 +31,10 @@ export type MailPolicy = {
 };
 
 /** The recipients that the next attempt is for. */
-export function recipientsLeft({ to, accepted, refused }: KeptMail): readonly string[] {
-  return to.filter((address) => !accepted.includes(address) && !refused.includes(address));
+export function recipientsLeft({ to, cc, bcc, accepted, refused }: KeptMail): readonly string[] {
+  return [...to, ...cc, ...bcc].filter(
+    (address) => !accepted.includes(address) && !refused.includes(address),
+  );
 }
 
 /**

@@ -47,14 +47,15 @@ export function createMailKeeper(options: MailKeeperOptions): MailKeeper {
 }
 
 function changesOf(letter: Letter, id: string, at: number): readonly Change[] {
-  const { to, subject, template, text, html, replyTo, headers } = letter;
+  const { to, cc = [], bcc = [], names = {}, attachments = [], replyTo, headers } = letter;
+  const { subject, template, text, html } = letter;
   const now = new Date(at).toISOString();
   const mail: KeptMail = {
-    ...{ id, to, subject, template, status: 'pending', attempts: 0, scheduledAttempts: 0 },
+    ...{ id, to, cc, bcc, subject, template, status: 'pending', attempts: 0, scheduledAttempts: 0 },
     ...{ accepted: [], refused: [], dueAt: now, sentAt: null, lastError: null },
     ...{ createdAt: now, updatedAt: now },
   };
-  const content: KeptContent = { subject, text, html, replyTo, headers };
+  const content: KeptContent = { subject, text, html, replyTo, headers, names, attachments };
   return [
     { table: mailsCollection.name, id, expect: { absent: true }, next: rowOf(mail, at) },
     { table: mailContentsTable, id, expect: { absent: true }, next: rowOf(content, at) },

@@ -17,8 +17,6 @@ import { type KeptContent, mailContentsTable, mailsCollection } from './mail-tab
 import { type Claimed, settleMail } from './settle-mail.ts';
 import type { SentMail, Transport } from './smtp.ts';
 
-/** Minimum interval of looks after changes of the table. */
-const hintMs = 100;
 /** More than are read and under way at once. */
 const rowsMax = 512;
 /** Rows of one read in addition to taken ones. */
@@ -84,9 +82,6 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   readonly #engine: WorkEngine<DueMail, MailQueue>;
   readonly #queue: MailQueue;
   #stops: (() => void)[] = [];
-  /** Ends the interval in which hints are gathered; undefined: the next hint takes effect at once. */
-  #stopGathering: (() => void) | undefined;
-  #isHinted = false;
   #hasLanes = false;
 
   constructor(options: MailEngineOptions) {
@@ -108,7 +103,8 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
       this.#queue.drop();
       this.wake();
     };
-    this.#stops = [store.onChange(mailsCollection.name, this.#hint), lanes.onChange(onLanes)];
+    const { hint, stop } = this.#engine.gather(() => this.#look());
+    this.#stops = [store.onChange(mailsCollection.name, hint), lanes.onChange(onLanes), stop];
     await this.#needLanes();
     this.wake();
   }
@@ -125,7 +121,6 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
 
   #stop(): void {
     for (const stop of this.#stops.splice(0)) stop();
-    this.#stopGathering?.();
   }
 
   partyOf(queue: MailQueue): string {
@@ -176,20 +171,10 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
     this.#options.observe({ kind: 'store-failed', what, error });
   }
 
-  /** Handles a change of the table by any process. One look serves all changes of an interval. */
-  readonly #hint = (): void => {
-    if (this.#stopGathering !== undefined) {
-      this.#isHinted = true;
-      return;
-    }
-    this.#isHinted = false;
+  #look(): void {
     void this.#needLanes();
-    this.#stopGathering = this.#engine.timers.after(hintMs, () => {
-      this.#stopGathering = undefined;
-      if (this.#isHinted && this.#engine.isRunning) this.#hint();
-    });
     this.wake();
-  };
+  }
 
   /** Leases lanes with the first due mail: a program that sends none leases nothing. */
   async #needLanes(): Promise<void> {
@@ -244,14 +229,15 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
       store.read(mailContentsTable, id),
     ]);
     if (row === undefined || row.deletedAt !== null) return undefined;
-    const mail = JSON.parse(row.doc) as KeptMail;
-    const { status, dueAt, to, createdAt } = mail;
+    // One that was kept before mails had copies and files has none.
+    const mail: KeptMail = { cc: [], bcc: [], ...JSON.parse(row.doc) };
+    const { status, dueAt, to, cc, createdAt } = mail;
     if (status !== 'pending' || dueAt === null || Date.parse(dueAt) > clock()) return undefined;
     const recipients = recipientsLeft(mail);
     const claimed = { mail, rev: row.rev, contentRev: contentRow?.rev, recipients };
     if (contentRow === undefined) return { claimed, sent: undefined };
-    const content = JSON.parse(contentRow.doc) as KeptContent;
-    return { claimed, sent: { ...content, id, to, createdAt, recipients } };
+    const content: KeptContent = { names: {}, attachments: [], ...JSON.parse(contentRow.doc) };
+    return { claimed, sent: { ...content, id, to, cc, createdAt, recipients } };
   }
 
   #report({ mail, attempted }: Concluded, probe: boolean): void {

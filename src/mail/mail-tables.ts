@@ -5,6 +5,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Collection } from '../model/collection.ts';
 import { mailStatuses } from '../model/kept-mail.ts';
 import type { RetentionRule } from '../store/retention.ts';
+import type { Attachment } from './mail-port.ts';
 
 /**
  * Contents of mails, by the mail's id, as sealed rows: they may hold codes. A row never changes. The unit that records that the mail was
@@ -17,6 +18,9 @@ export type KeptContent = {
   readonly html: string | null;
   readonly replyTo: string | null;
   readonly headers: Readonly<Record<string, string>>;
+  /** Names of recipients by address. */
+  readonly names: Readonly<Record<string, string>>;
+  readonly attachments: readonly Attachment[];
 };
 
 const time = Type.String({ format: 'date-time' });
@@ -26,6 +30,8 @@ export const mailsCollection: Collection = resolveBuiltIn('mails', {
   description: 'Mails of functions and of accounts, kept until the mail server takes them.',
   schema: Type.Object({
     to: Type.Array(Type.String()),
+    cc: Type.Array(Type.String()),
+    bcc: Type.Array(Type.String()),
     subject: Type.String(),
     template: textOrNull,
     status: Type.Union(mailStatuses.map((name) => Type.Literal(name))),

@@ -8,7 +8,7 @@ import type { MailTemplate } from '../config/mail-templates.ts';
 import { suggestion } from '../config/nearest.ts';
 import { problems } from '../http/problem-registry.ts';
 import { normalizeEmail } from './email.ts';
-import type { Letter } from './mail-port.ts';
+import type { Attachment, Letter } from './mail-port.ts';
 import { type MailValues, type RenderedMail, renderTemplate, valueFaults } from './render-template.ts';
 
 export type MailLimits = { readonly mailRecipientsMax: number; readonly mailBytesMax: number };
@@ -22,11 +22,18 @@ const headerCharactersMax = 4000;
 /** Printable ASCII without the colon (RFC 5322 §3.6.8). */
 const headerName = /^[\x21-\x39\x3b-\x7e]{1,76}$/;
 const lineBreak = /[\r\n\0]/;
+const attachmentsMax = 50;
+/** Of a person or a file. */
+const nameCharactersMax = 200;
+const controls = /\p{Cc}/u;
+/** RFC 6838 §4.2, without parameters. */
+const mediaType = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const shownCharactersMax = 100;
 const messageCharactersMax = 1000;
 
 const members: ReadonlySet<string> = new Set([
-  ...['to', 'subject', 'text', 'html', 'replyTo', 'headers', 'template', 'values'],
+  ...['to', 'cc', 'bcc', 'subject', 'text', 'html', 'replyTo', 'headers', 'template', 'values'],
+  'attachments',
 ]);
 /** Set by Comity, or by servers on the way; in lower case. Those that begin with `content-` and `resent-` too. */
 const ownHeaders: ReadonlySet<string> = new Set([
@@ -51,16 +58,19 @@ export function letterOf(
   for (const name of Object.keys(given)) {
     if (!members.has(name)) refuse(`/${name}`, `is not a member of a mail${suggestion(name, members)}`);
   }
+  const names: Names = new Map();
   const letter = {
-    to: recipientsOf(given.to, limits, refuse),
-    replyTo: replyToOf(given.replyTo, refuse),
+    ...recipientsOf(given, names, limits, refuse),
+    replyTo: replyToOf(given.replyTo, names, refuse),
+    names: Object.fromEntries(names),
     headers: headersOf(given.headers, refuse),
+    attachments: attachmentsOf(given.attachments, refuse),
     ...contentOf(given, templates, refuse),
   };
   const octets = octetsOf(letter);
   if (octets > limits.mailBytesMax)
     refuse(
-      '/text',
+      letter.attachments.length === 0 ? '/text' : '/attachments',
       `and the other parts have ${octets} octets; the limit is ${limits.mailBytesMax} (COMITY_MAIL_BYTES_MAX)`,
     );
   if (faults.length > 0) throw refusal(faults);
@@ -76,32 +86,91 @@ function refusal(faults: readonly string[]): ResourceRefused {
   );
 }
 
-function recipientsOf(to: unknown, { mailRecipientsMax }: MailLimits, refuse: Refuse): readonly string[] {
-  const list: readonly unknown[] = Array.isArray(to) ? to : [to];
-  if (to === undefined || list.length === 0) {
+/** Names of recipients, by address. */
+type Names = Map<string, string>;
+
+const copies = ['cc', 'bcc'] as const;
+
+/** An address that stands in several lists is a recipient by the first of them. */
+function recipientsOf(
+  given: Readonly<Record<string, unknown>>,
+  names: Names,
+  { mailRecipientsMax }: MailLimits,
+  refuse: Refuse,
+): Pick<Letter, 'to' | 'cc' | 'bcc'> {
+  const [to, cc, bcc] = [given.to, given.cc ?? [], given.bcc ?? []];
+  const count = [to, cc, bcc].flat().length;
+  if (to === undefined || [to].flat().length === 0) {
     refuse('/to', 'must name a recipient, such as ada@example.com');
-    return [];
+    return { to: [] };
   }
-  if (list.length > mailRecipientsMax) {
-    refuse(
-      '/to',
-      `has ${list.length} recipients; the limit is ${mailRecipientsMax} (COMITY_MAIL_RECIPIENTS_MAX)`,
-    );
-    return [];
+  if (count > mailRecipientsMax) {
+    const where = copies.every((copy) => given[copy] === undefined) ? '/to has' : '/to, /cc and /bcc have';
+    refuse(where, `${count} recipients; the limit is ${mailRecipientsMax} (COMITY_MAIL_RECIPIENTS_MAX)`);
+    return { to: [] };
   }
-  const addresses = list.map((each, at) => addressOf(each, Array.isArray(to) ? `/to/${at}` : '/to', refuse));
+  const first = addressesOf(to, '/to', names, refuse);
+  const second = addressesOf(cc, '/cc', names, refuse);
+  const third = addressesOf(bcc, '/bcc', names, refuse);
+  return { to: first, cc: without(second, first), bcc: without(third, [...first, ...second]) };
+}
+
+function addressesOf(list: unknown, pointer: string, names: Names, refuse: Refuse): readonly string[] {
+  const addresses = [list]
+    .flat()
+    .map((each, at) => addressOf(each, Array.isArray(list) ? `${pointer}/${at}` : pointer, names, refuse));
   return [...new Set(addresses.filter((address) => address !== undefined))];
 }
 
-function addressOf(text: unknown, pointer: string, refuse: Refuse): string | undefined {
+function without(addresses: readonly string[], others: readonly string[]): readonly string[] {
+  return [...new Set(addresses).difference(new Set(others))];
+}
+
+function addressOf(given: unknown, pointer: string, names: Names, refuse: Refuse): string | undefined {
+  const isNamed = isRecord(given) && 'name' in given && 'address' in given;
+  const text = isNamed ? given.address : given;
   const address = typeof text === 'string' ? normalizeEmail(text) : undefined;
-  if (address === undefined)
-    refuse(pointer, `must be an e-mail address without a name, such as ada@example.com, not ${shown(text)}`);
+  if (address === undefined) {
+    const expected = 'must be an e-mail address such as ada@example.com, or { name, address }';
+    refuse(isNamed ? `${pointer}/address` : pointer, `${expected}, not ${shown(text)}`);
+    return undefined;
+  }
+  if (!isNamed) return address;
+  const { name } = given;
+  if (typeof name !== 'string' || name.length > nameCharactersMax || controls.test(name) || !isFitting(name))
+    refuse(`${pointer}/name`, `must be one line of at most ${nameCharactersMax} characters`);
+  else if (!names.has(address)) names.set(address, name);
   return address;
 }
 
-function replyToOf(replyTo: unknown, refuse: Refuse): string | null {
-  return replyTo === undefined || replyTo === null ? null : (addressOf(replyTo, '/replyTo', refuse) ?? null);
+function replyToOf(replyTo: unknown, names: Names, refuse: Refuse): string | null {
+  if (replyTo === undefined || replyTo === null) return null;
+  return addressOf(replyTo, '/replyTo', names, refuse) ?? null;
+}
+
+function attachmentsOf(given: unknown, refuse: Refuse): readonly Attachment[] {
+  if (given === undefined || given === null) return [];
+  if (!Array.isArray(given) || given.length > attachmentsMax) {
+    refuse('/attachments', `must be a list of at most ${attachmentsMax} files`);
+    return [];
+  }
+  return given.map((each: unknown, at) => attachmentOf(each, `/attachments/${at}`, refuse));
+}
+
+function attachmentOf(given: unknown, pointer: string, refuse: Refuse): Attachment {
+  const { name, type = null, content, ...others } = isRecord(given) ? given : {};
+  for (const member of Object.keys(others))
+    refuse(`${pointer}/${shownName(member)}`, 'is no member of a file');
+  if (typeof name !== 'string' || name === '' || name.length > nameCharactersMax || controls.test(name))
+    refuse(`${pointer}/name`, `must be one line of 1 to ${nameCharactersMax} characters`);
+  if (type !== null && (typeof type !== 'string' || !mediaType.test(type)))
+    refuse(`${pointer}/type`, 'must be a media type such as application/pdf');
+  // Octets come as base64 (logic/transaction/calls.ts).
+  const octets = isRecord(content) ? content.base64 : undefined;
+  if (typeof content !== 'string' && typeof octets !== 'string')
+    refuse(`${pointer}/content`, 'must be a text or a Uint8Array');
+  const base64 = typeof content === 'string' ? Buffer.from(content).toString('base64') : String(octets);
+  return { name: String(name), type: type === null ? null : String(type), base64 };
 }
 
 function headersOf(headers: unknown, refuse: Refuse): Readonly<Record<string, string>> {
@@ -210,9 +279,12 @@ function isFitting(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-function octetsOf({ subject, text, html, headers }: Letter): number {
-  const parts = [subject, text ?? '', html ?? '', ...Object.entries(headers).flat()];
-  return parts.reduce((sum, part) => sum + Buffer.byteLength(String(part)), 0);
+function octetsOf({ subject, text, html, headers, names = {}, attachments = [] }: Letter): number {
+  const files = attachments.map(({ name }) => name);
+  const fields = [...Object.entries(headers).flat(), ...Object.values(names), ...files];
+  const texts = [subject, text ?? '', html ?? '', ...fields].map((part) => Buffer.byteLength(String(part)));
+  const octets = attachments.map(({ base64 }) => Buffer.byteLength(base64, 'base64'));
+  return [...texts, ...octets].reduce((sum, length) => sum + length, 0);
 }
 
 function shown(value: unknown): string {

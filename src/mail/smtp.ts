@@ -26,6 +26,7 @@ export type SentMail = KeptContent & {
   readonly createdAt: string;
   /** Those that the header names. */
   readonly to: readonly string[];
+  readonly cc: readonly string[];
   /** Those of this attempt. */
   readonly recipients: readonly string[];
 };
@@ -61,13 +62,21 @@ export function createSmtp(options: SmtpOptions): Transport {
   };
 }
 
-function messageOf({ id, to, subject, text, html, replyTo, headers, createdAt }: SentMail, host: string) {
+function messageOf(mail: SentMail, host: string) {
+  const { id, to, cc, names, subject, text, html, replyTo, headers, attachments, createdAt } = mail;
+  const named = (address: string) => ({ name: names[address] ?? '', address });
   return {
-    to: to.map(oneAddress),
+    to: to.map(named),
+    ...(cc.length === 0 ? {} : { cc: cc.map(named) }),
     subject: oneLine(subject),
     ...(text === null ? {} : { text }),
     ...(html === null ? {} : { html }),
-    ...(replyTo === null ? {} : { replyTo: oneAddress(replyTo) }),
+    ...(replyTo === null ? {} : { replyTo: named(replyTo) }),
+    attachments: attachments.map(({ name, type, base64 }) => ({
+      filename: name,
+      content: Buffer.from(base64, 'base64'),
+      ...(type === null ? {} : { contentType: type }),
+    })),
     date: new Date(createdAt),
     messageId: `<${id}@${host}>`,
     // Prevents automatic replies (RFC 3834 §5).

@@ -9,6 +9,8 @@ export type MailStatus = (typeof mailStatuses)[number];
 export type KeptMail = {
   readonly id: string;
   readonly to: readonly string[];
+  readonly cc: readonly string[];
+  readonly bcc: readonly string[];
   readonly subject: string;
   /** The name of the template; null: none. */
   readonly template: string | null;

@@ -29,6 +29,13 @@ export function createDeveloperLog(print: (line: string) => void): (observation:
       case 'handler-thread-ended':
         print(`a thread was ended (${observation.reason}): ${observation.senders.join(', ')}`);
         return true;
+      case 'nested-hook-failed':
+        print(`in a write of a function: ${failureText(observation.error, sourceStack)}`);
+        return true;
+      case 'function-escaped':
+        print(`${observation.named} failed where nothing awaits it:`);
+        print(failureText(observation.error, sourceStack));
+        return true;
       case 'listening':
       case 'draining':
       case 'stopped':

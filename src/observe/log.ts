@@ -79,7 +79,12 @@ function provokedKind(observation: Observation): string | undefined {
   return provoked.has(observation.kind) ? observation.kind : undefined;
 }
 
-const provoked: ReadonlySet<Observation['kind']> = new Set(['connection-refused', 'http2-cut', 'stream-cut']);
+const provoked: ReadonlySet<Observation['kind']> = new Set([
+  'connection-refused',
+  'function-escaped',
+  'http2-cut',
+  'stream-cut',
+]);
 const overloadedStatus = 503;
 
 /**
@@ -160,6 +165,10 @@ function lineOf(observation: Observation): Line {
       return { level: 'debug', message: 'committed' };
     case 'hook-failed':
       return { level: 'error', message: 'a hook failed; an event was sent without its members' };
+    case 'nested-hook-failed':
+      return { level: 'error', message: 'a hook failed in a write of another function' };
+    case 'function-escaped':
+      return { level: 'error', message: 'a function failed where nothing awaits it' };
     case 'operation-failed':
       return { level: 'error', message: 'operation failed' };
     case 'rows-purged':
@@ -238,6 +247,11 @@ const featureLines: Readonly<
   'mail-delayed': { level: 'warn', message: 'mail not sent: Comity retries' },
   'mail-given-up': { level: 'error', message: 'mail given up' },
   'mail-shown': { level: 'info', message: 'mail, shown because there is no mail server' },
+  'work-held': {
+    level: 'warn',
+    message: 'deliveries and mails of this restored copy are held: "comity release" sends them',
+  },
+  'work-released': { level: 'info', message: 'deliveries and mails of this restored copy were released' },
   'signing-key-made': { level: 'info', message: 'signing key created' },
   'signing-key-retired': { level: 'info', message: 'signing key retired' },
   'secret-key-made': {

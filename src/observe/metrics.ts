@@ -92,6 +92,8 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
       case 'loop-held':
       case 'store-failed':
       case 'hook-failed':
+      case 'nested-hook-failed':
+      case 'function-escaped':
       case 'operation-failed':
       case 'connection-refused':
       case 'accept-failed':
@@ -145,6 +147,8 @@ const uncountedKinds = [
   'store-migrated',
   'rows-purged',
   'store-following',
+  'work-held',
+  'work-released',
 ] as const;
 
 type Uncounted = Extract<Observation, { readonly kind: (typeof uncountedKinds)[number] }>;

@@ -66,6 +66,15 @@ export type Observation =
   | { readonly kind: 'store-migrated'; readonly what: string; readonly durationMs: number }
   | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
+  /** A hook failed in a write of another function, which may have caught the error. */
+  | { readonly kind: 'nested-hook-failed'; readonly error: unknown }
+  /** An error of an application's function that no code caught, after the function was over (decision 0073). */
+  | {
+      readonly kind: 'function-escaped';
+      readonly named: string;
+      readonly origin: 'uncaughtException' | 'unhandledRejection';
+      readonly error: unknown;
+    }
   /** `afterRead` of a collection failed for an event, which was sent without the members of its resource. */
   | { readonly kind: 'hook-failed'; readonly error: unknown }
   | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }
@@ -129,6 +138,9 @@ export type AccountObservation =
 
 /** Observations of sending webhooks (§6). `endpoint` is an id; no observation names a URL, which may hold a secret. */
 export type WebhookObservation =
+  /** A restored copy sends nothing (hold/hold.ts). */
+  | { readonly kind: 'work-held'; readonly since: string; readonly from: string }
+  | { readonly kind: 'work-released' }
   /** `failure`: the kind of failure without a status, such as `timeout`; undefined if the receiver responded. */
   | {
       readonly kind: 'delivery-attempted';

@@ -1,6 +1,6 @@
 /** The shared state of one listener: its options, and the little that changes while it runs. Created in listener.ts. */
 
-import type { Handler } from '../http/message.ts';
+import type { Handler, Request } from '../http/message.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { MemoryBudget } from '../memory/budget.ts';
 import type { OctetLine } from '../memory/octet-line.ts';
@@ -32,6 +32,8 @@ export type ServerMemory = {
 
 export type Context = {
   readonly handler: Handler;
+  /** The pattern of the resource that a request is for. */
+  readonly routeOf: (request: Request) => string | undefined;
   readonly observe: Observe;
   readonly limits: ServerLimits;
   /** Milliseconds since the epoch, for `Date`. */

@@ -40,16 +40,18 @@ export function fail(request: RequestUnderWay, error: unknown): void {
   const { accept } = request.fields;
   if (!(error instanceof StoreUnavailable)) context.observe({ kind: 'failed', id, error });
   const { sentStatus } = request;
+  // The walk, which knows the route, ended without a response.
+  const route = context.routeOf(request) ?? 'none';
   if (sentStatus !== undefined) {
     request.cut();
-    request.settle({ status: sentStatus });
+    request.settle({ status: sentStatus, route });
     return;
   }
-  request.send(
+  const response =
     error instanceof StoreUnavailable
       ? problemAnswer(unavailableProblem(error), accept, {
           retryAfterSeconds: Math.ceil(error.retryAfterSeconds),
         })
-      : problemAnswer({ code: 'internal', context: { requestId: id } }, accept),
-  );
+      : problemAnswer({ code: 'internal', context: { requestId: id } }, accept);
+  request.send({ ...response, route });
 }

@@ -43,6 +43,8 @@ import { type FetchOptions, fetchInProcess, inProcessConnection } from './web-ex
 
 export type ListenerOptions = {
   readonly handler: Handler;
+  /** For the log of a request that failed; default: none is known. */
+  readonly routeOf?: Context['routeOf'];
   readonly observe: Observe;
   readonly limits?: Partial<ServerLimits>;
   /** Milliseconds since the epoch; default: `Date.now`. */
@@ -187,6 +189,7 @@ function createContext(options: ListenerOptions): Context {
   const peerAddress = createCallerAddress(false);
   return {
     handler: options.handler,
+    routeOf: options.routeOf ?? (() => undefined),
     observe: options.observe,
     limits,
     clock: options.clock ?? Date.now,

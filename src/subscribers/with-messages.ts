@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
 import { patternsOfType } from '../model/event-pattern.ts';
+import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
@@ -109,7 +110,8 @@ export function lineOf(
   if (orderBy === undefined) return undefined;
   let error: unknown;
   try {
-    const key = orderBy(JSON.parse(doc) as SubscribedEvent);
+    const by = { named: `orderBy of the subscriber ${name}` };
+    const key = callAs(by, orderBy, JSON.parse(doc) as SubscribedEvent);
     if (key === undefined || key === null) return undefined;
     if (typeof key === 'string' || typeof key === 'number') {
       return `${source.name}/${hash('sha256', String(key), 'base64url').slice(0, digestCharacters)}`;

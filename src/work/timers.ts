@@ -14,6 +14,33 @@ export const runtimeTimers: Timers = {
   },
 };
 
+/**
+ * Minimum interval of looks after hints, each a read per queue (40 µs for a sender). What comes from other processes,
+ * or is replayed, may wait this long.
+ */
+const hintMs = 100;
+
+export type Hints = { readonly hint: () => void; stop(): void };
+
+/** The first hint causes a look at once, and all others within the interval one more at its end. */
+export function gatherHints(timers: Timers, look: () => void): Hints {
+  let stopGathering: (() => void) | undefined;
+  let isHinted = false;
+  const hint = (): void => {
+    if (stopGathering !== undefined) {
+      isHinted = true;
+      return;
+    }
+    isHinted = false;
+    stopGathering = timers.after(hintMs, () => {
+      stopGathering = undefined;
+      if (isHinted) hint();
+    });
+    look();
+  };
+  return { hint, stop: () => stopGathering?.() };
+}
+
 /** The longest sleep: a clock that was set forward is noticed within it. */
 const sleepMsMax = 300_000;
 

@@ -12,7 +12,7 @@ import type { DueQueue } from './due-queue.ts';
 import { createReading, type Read } from './due-rows.ts';
 import type { Lanes } from './lanes.ts';
 import { settleSurely } from './settlement.ts';
-import { Alarm, runtimeTimers, type Timers } from './timers.ts';
+import { Alarm, gatherHints, type Hints, runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
 const storePauseMs = 1000;
@@ -214,6 +214,13 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     if (queue.nextDueAt !== Number.POSITIVE_INFINITY) this.alarm.set(queue.id, queue.nextDueAt);
     this.#policy.rests?.(queue);
     return false;
+  }
+
+  /** Gathers changes of a table by any process: `look` serves all of an interval, as long as the engine runs. */
+  gather(look: () => void): Hints {
+    return gatherHints(this.timers, () => {
+      if (this.#isRunning) look();
+    });
   }
 
   /** Reads before the queue has a turn, for stores whose reads take time. */

@@ -1,10 +1,25 @@
 /** What the compiler knows of actions and computed fields: each planted mistake is one that it finds, or `tsc` fails here. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Acting, action, collection, computed, defineConfig, output, type Static, Type } from 'comity';
+import {
+  type Acting,
+  action,
+  collection,
+  computed,
+  defineConfig,
+  output,
+  type Static,
+  Type,
+  type Upload,
+  upload,
+} from 'comity';
 
 const Ticket = Type.Object({ title: Type.String(), votes: Type.Integer() });
 const Input = Type.Object({ into: Type.String() });
+const Photo = Type.Object({
+  photo: upload({ bytesMax: 10 }),
+  more: Type.Optional(Type.Array(upload({ bytesMax: 1 }))),
+});
 
 const tickets = collection({
   schema: Ticket,
@@ -47,6 +62,18 @@ const tickets = collection({
         // @ts-expect-error the document has no such member
         void document.titel;
         return void [title, input.into];
+      },
+    }),
+    photo: action({
+      on: 'member',
+      method: 'PUT',
+      input: Photo,
+      handler({ input }) {
+        const { name, bytes }: Upload = input.photo;
+        const more: readonly Upload[] = input.more ?? [];
+        // @ts-expect-error a file is no text
+        const text: string = input.photo;
+        return void [name, bytes, more, text];
       },
     }),
     // @ts-expect-error an action of a collection says what it is on

@@ -1,7 +1,7 @@
 /** Mistakes in the declarations of actions: each told with its collection, action and member. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { action, output } from 'comity';
+import { action, output, upload } from 'comity';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { ConfigurationDeclaration } from '../../src/config/define.ts';
@@ -91,7 +91,62 @@ for (const [title, mistakes, told] of [
   [
     'an input that is none',
     free({ ping: { method: 'POST', input: Type.String(), handler } }),
-    /input must be a Type\.Object/,
+    /input must be a Type\.Object\(\{ \.\.\. \}\), not a schema of the type string/,
+  ],
+  [
+    'an upload in a query string',
+    free({ ping: { method: 'DELETE', input: Type.Object({ file: upload({ bytesMax: 1 }) }), handler } }),
+    /actions\.ping: input\.file is an upload, which only POST, PUT and PATCH take/,
+  ],
+  [
+    'an upload within an object',
+    free({
+      ping: {
+        method: 'POST',
+        input: Type.Object({ of: Type.Object({ file: upload({ bytesMax: 1 }) }) }),
+        handler,
+      },
+    }),
+    /input\.of\.file is an upload: it must be a member of the input/,
+  ],
+  [
+    'a list of uploads without an end',
+    free({
+      ping: { method: 'POST', input: Type.Object({ files: Type.Array(upload({ bytesMax: 1 })) }), handler },
+    }),
+    /input\.files must have maxItems, a whole number from 1 to 1000/,
+  ],
+  [
+    'an upload without a bound',
+    free({ ping: { method: 'POST', input: Type.Object({ file: upload({} as never) }), handler } }),
+    /input\.file: upload needs bytesMax, a whole number from 1 to 268435456, not undefined/,
+  ],
+  [
+    'uploads that are too many octets',
+    free({
+      ping: {
+        method: 'POST',
+        input: Type.Object({ files: Type.Array(upload({ bytesMax: 2 ** 28 }), { maxItems: 2 }) }),
+        handler,
+      },
+    }),
+    /input takes uploads of 536870912 bytes together, and at most 268435456 are possible/,
+  ],
+  [
+    'an upload of no type',
+    free({
+      ping: {
+        method: 'POST',
+        input: Type.Object({ file: upload({ bytesMax: 1, mediaTypes: ['png'] }) }),
+        handler,
+      },
+    }),
+    /mediaTypes of upload takes types such as image\/png or image\/\*, not "png"/,
+  ],
+  [
+    'an upload in a collection',
+    mistakesOf({ collections: { files: { schema: Type.Object({ file: upload({ bytesMax: 1 }) }) } } }),
+    /^collection files: schema\.file is an upload, which only the input of an action takes$/,
   ],
   [
     'an input that no query string has',

@@ -7,7 +7,7 @@ import { placeMistakes } from '../../src/config/declaration-places.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { linkPackage, temporaryFolder } from '../harness/temporary-folder.ts';
 
-const configuration = `import { collection, defineConfig, Type } from 'comity';
+const configuration = `import { collection, computed, defineConfig, Type } from 'comity';
 import { notes as imported } from './notes.ts';
 
 type Unused = { readonly [name: string]: number };
@@ -29,9 +29,18 @@ export default defineConfig({
     tasks,
     notes: imported,
     ...{ pages: collection({ shema: 1 } as never) },
+    counts: collection({
+      schema: Type.Object({ n: Type.Integer() }),
+      computed: {
+        id: computed(Type.String(), () => 'x'),
+      },
+    }),
   },
   senders: {
     billing: { keep: ['ok', 'no good'] } as never,
+  },
+  subscribers: {
+    'S 9': { events: ['tasks.*'], handler() {} },
   },
   settings: {
     port: -1,
@@ -67,9 +76,30 @@ test('each mistake has the line of the member that it names', async () => {
   assert.equal(lineOf(/collection notes: unique/), 'notes.ts:5', stderr);
   assert.equal(lineOf(/collection pages: /), 'comity.config.ts:22', stderr);
   assert.equal(lineOf(/: title must/), 'comity.config.ts:18', stderr);
-  assert.equal(lineOf(/sender billing: keep/), 'comity.config.ts:25', stderr);
+  assert.equal(lineOf(/sender billing: keep/), 'comity.config.ts:31', stderr);
+  assert.equal(lineOf(/collection counts: computed declares "id"/), 'comity.config.ts:26', stderr);
+  assert.equal(lineOf(/subscriber S 9: the name/), 'comity.config.ts:34', stderr);
   assert.match(stderr, /^comity: COMITY_DRAIN_MS must be an integer/m);
   assert.doesNotMatch(stderr, /Warning/);
+});
+
+test('mistakes of settings are told with those of the declaration, each with its line', async () => {
+  const folder = temporaryFolder();
+  const config = join(folder, 'comity.config.ts');
+  writeFileSync(
+    config,
+    'export default {\n  colections: {},\n  collections: {},\n  settings: {\n    hookTimeoutMs: -5,\n    hookTimoutMs: 5,\n  },\n};\n',
+  );
+  const { stderr } = await runCommand(['check'], { COMITY_CONFIG: config, COMITY_LOG_LEVEL: 'loud' });
+  for (const sentence of [
+    /^comity: \S+comity\.config\.ts:2: "colections" is not a member of the configuration; did you mean collections\?$/m,
+    /^comity: \S+comity\.config\.ts:5: settings\.hookTimeoutMs must be an integer from 10 to 600000, not -5$/m,
+    /^comity: \S+comity\.config\.ts:6: settings\.hookTimoutMs is not a setting; did you mean hookTimeoutMs\?$/m,
+    /^comity: COMITY_LOG_LEVEL must be one of/m,
+  ]) {
+    assert.match(stderr, sentence);
+    assert.equal(stderr.split('\n').filter((line) => sentence.test(line)).length, 1, 'once');
+  }
 });
 
 test('mistakes of settings have a line too, and the others have none', async () => {

@@ -44,6 +44,7 @@ test('all mistakes are told together', () => {
     subscribers: {
       'bad name': { events: ['a.*'], handler },
       events: { handler },
+      none: { events: [], handler },
       pattern: { events: ['a.*.b', 7], handler },
       handler: { events: ['a'], handler: 'no' },
       others: {
@@ -75,6 +76,7 @@ test('all mistakes are told together', () => {
   for (const [at, expected] of [
     /^subscriber bad name: the name must be up to 64 letters/,
     /^subscriber events: events must be a list of 1 to 100 patterns.*not undefined$/,
+    /^subscriber none: events must be a list of 1 to 100 patterns.*not an empty list$/,
     /^subscriber pattern: events: "a\.\*\.b" may have a \* only after the last dot/,
     /^subscriber pattern: events: 7 must be a text/,
     /^subscriber handler: handler must be a function, not a string/,
@@ -103,5 +105,5 @@ test('all mistakes are told together', () => {
   ].entries()) {
     assert.match(found[at] ?? '', expected);
   }
-  assert.equal(found.length, 27);
+  assert.equal(found.length, 28);
 });

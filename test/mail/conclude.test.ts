@@ -8,7 +8,8 @@ const created = '2026-08-01T09:30:00.000Z';
 const at = Date.parse('2026-08-01T09:31:00.000Z');
 const policy: MailPolicy = { schedule: [10, 60], attemptsMax: 4, random: () => 0.5 };
 const mail: KeptMail = {
-  ...{ id: 'mail_1', to: ['a@x.example', 'b@x.example'], subject: 'Hello', template: null },
+  ...{ id: 'mail_1', to: ['a@x.example', 'b@x.example'], cc: [], bcc: [] },
+  ...{ subject: 'Hello', template: null },
   ...{ status: 'pending', attempts: 0, scheduledAttempts: 0, accepted: [], refused: [] },
   ...{ dueAt: created, sentAt: null, lastError: null, createdAt: created, updatedAt: created },
 };

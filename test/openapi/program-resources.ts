@@ -16,6 +16,7 @@ import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { holdResources } from '../../src/hold/hold-routes.ts';
 import { jobResources } from '../../src/jobs/job-routes.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
 import { mailResources } from '../../src/mail/mail-routes.ts';
@@ -104,6 +105,7 @@ export function resourcesOf({
       ...(eventTypes === undefined ? [] : sendingResources(eventTypes, serving)),
       ...(receiving === undefined ? [] : receivingResources(receiving, serving)),
       mailResources(serving),
+      ...holdResources(optionsWith({})),
     ],
     ...(eventTypes === undefined
       ? {}

@@ -86,6 +86,7 @@ type Job = {
   readonly lastRunAt: string | null;
   readonly lastStatus: string | null;
   readonly lastError: string | null;
+  readonly lastErrorMessage: string | null;
 };
 
 export async function listJobs(terminal: Terminal, options: ServerArguments, json: boolean): Promise<number> {
@@ -97,7 +98,8 @@ export async function listJobs(terminal: Terminal, options: ServerArguments, jso
 function jobsText(jobs: readonly Job[]): string {
   const rows = jobs.map((job) => [
     ...[job.name, job.cron === null ? `every ${job.everySeconds} s` : `${job.cron} ${job.timeZone}`],
-    ...[job.nextRunAt ?? '', job.lastRunAt ?? '', job.lastStatus ?? '', job.lastError ?? ''],
+    ...[job.nextRunAt ?? '', job.lastRunAt ?? '', job.lastStatus ?? ''],
+    job.lastErrorMessage ?? job.lastError ?? '',
   ]);
   return tableText([['NAME', 'TIMES', 'NEXT RUN', 'LAST RUN', 'STATUS', 'LAST ERROR'], ...rows]);
 }

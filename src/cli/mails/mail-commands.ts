@@ -62,6 +62,8 @@ function mailText(mail: KeptMail): string {
   return labelledLines([
     ['id', id],
     ['to', mail.to.join(', ')],
+    ['cc', mail.cc.join(', ') || undefined],
+    ['bcc', mail.bcc.join(', ') || undefined],
     ['accepted', mail.accepted.join(', ')],
     ['refused', mail.refused.join(', ')],
     ['subject', subject],

@@ -198,6 +198,7 @@ class Supervisor {
       case 'ready':
         member.isServing = true;
         member.ready.resolve(message.started);
+        void this.#watch(member);
         return;
       case 'failed': {
         const { exitCode } = message;
@@ -212,6 +213,20 @@ class Supervisor {
         this.#replace(member);
         return;
       case 'stop':
+    }
+  }
+
+  /** Ends a worker whose event loop no longer turns: whoever is connected to it would wait for ever. */
+  async #watch(member: Member): Promise<void> {
+    const silenceMs = this.#options.reading.settings.workerSilenceMs;
+    const silence = (): Promise<false> => delay(silenceMs, false, { ref: false });
+    while (this.#members.has(member)) {
+      // An end of the worker refuses the question.
+      const turns = await Promise.race([member.asking.ask('turns', undefined).catch(() => true), silence()]);
+      if (!turns) {
+        member.error = new Error(`the worker answered nothing for ${silenceMs} ms`);
+        await member.worker.terminate();
+      } else await Promise.race([silence(), member.ended]);
     }
   }
 

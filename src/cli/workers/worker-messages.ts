@@ -34,6 +34,8 @@ export type Questions = {
   readonly metrics: { readonly asked: undefined; readonly answer: string };
   /** The metrics of the worker that is asked. */
   readonly ownMetrics: { readonly asked: undefined; readonly answer: string };
+  /** Whether the event loop of the worker turns: true, or no answer. */
+  readonly turns: { readonly asked: undefined; readonly answer: true };
 };
 
 export type Message =

@@ -24,7 +24,7 @@ export async function runWorker(data: WorkerData): Promise<void> {
   const hear = (message: Message): void => {
     if (message.kind === 'stop') stop.resolve(message.reason);
   };
-  const supervisor = new Asking(port, { ownMetrics: () => metrics.render() }, hear);
+  const supervisor = new Asking(port, { ownMetrics: () => metrics.render(), turns: () => true }, hear);
   const reading = await read(supervisor, data);
   if (reading === undefined) return;
   const observe = fanOut(

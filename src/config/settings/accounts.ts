@@ -159,7 +159,7 @@ export const mailSettings = section('Mail', {
   ),
   mailBytesMax: integer(
     { unit: 'bytes', default: MiB, least: 1024, most: 16 * MiB },
-    'Subject, text, HTML and header fields of one mail, in UTF-8; `mail.send` refuses more.',
+    'Subject, text, HTML, header fields and attachments of one mail, texts in UTF-8; `mail.send` refuses more.',
   ),
   mailRetentionSeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: dayS, most: 10 * yearS },

@@ -113,6 +113,10 @@ export const programSettings = section('Program', {
     { charactersMax: 4, refuse: refuseProcesses },
     'Workers that serve the port together, each with an event loop of its own: `auto` starts one for each processor. They share the memory budget; limits of connections and of queues hold for each. More than 1 needs Linux or another system where sockets share a port evenly.',
   ),
+  workerSilenceMs: integer(
+    { unit: 'ms', default: 30_000, least: 1000, most: 3_600_000 },
+    'Time after which a worker that answers nothing is ended and replaced: something keeps its event loop and never lets go. Its connections break.',
+  ),
   adminKey: text(
     undefined,
     { charactersMax: 255, secret: true, refuse: refuseKey },

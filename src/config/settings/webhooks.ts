@@ -153,10 +153,10 @@ export const sendersSettings = section('Webhooks in', {
   ),
   handlerChangesMax: integer(
     { unit: 'changes', default: 1000, least: 1, most: 100_000 },
-    'Resources that a handler may write, and events that it may emit, for one message.',
+    'Resources that the functions of one unit may write, with the events and mails that they make: of a message, a request.',
   ),
   handlerReadsMax: integer(
     { unit: 'reads', default: 10_000, least: 1, most: 1_000_000 },
-    'Reads and lists that a handler may make for one message.',
+    'Reads and lists that the functions of one unit may make.',
   ),
 });

@@ -9,7 +9,8 @@ import type { Json } from '../../http/syntax/json.ts';
 import { checkNumber } from '../../http/syntax/json-number.ts';
 import type { ContentShape, FormPlace } from './form-shape.ts';
 
-export type FormEntry = readonly [name: string, text: string];
+/** A file is the index of it among the files of the content. */
+export type FormEntry = readonly [name: string, value: string | number];
 
 export type FormDocument =
   | { readonly ok: true; readonly value: Members }
@@ -21,26 +22,27 @@ type Members = { [name: string]: Json };
 export function formDocument(entries: readonly FormEntry[], shape: ContentShape): FormDocument {
   const root: Members = {};
   const arrays = new Set<FormPlace>();
-  for (const [name, text] of entries) {
+  for (const [name, value] of entries) {
     if (name === '__proto__') return unknownName(name);
     const place = shape.places.get(name) ?? unknownPlace(name);
     const parent = makeParent(root, place.path);
     const member = place.path.at(-1) ?? name;
     if (parent === undefined) return repeated(name);
     const standing = Object.hasOwn(parent, member) ? parent[member] : undefined;
-    if (place.repeats && Array.isArray(standing)) standing.push(convert(text, place));
+    if (place.repeats && Array.isArray(standing)) standing.push(convert(value, place));
     else if (standing !== undefined) return repeated(name);
     else if (place.repeats) {
-      parent[member] = [convert(text, place)];
+      parent[member] = [convert(value, place)];
       arrays.add(place);
-    } else if (text !== '' || !place.emptyIsAbsent) parent[member] = convert(text, place);
+    } else if (value !== '' || !place.emptyIsAbsent) parent[member] = convert(value, place);
   }
   for (const place of arrays) resolveEmpty(root, place);
   return { ok: true, value: root };
 }
 
 /** Converts the text to a type of its field; returns the text itself if none fits. */
-function convert(text: string, place: FormPlace): Json {
+function convert(text: string | number, place: FormPlace): Json {
+  if (typeof text === 'number') return text;
   if (place.kinds.has('string')) return text;
   if (place.kinds.has('number') && text !== '' && checkNumber(text, 0) === text.length) return Number(text);
   if (place.kinds.has('boolean') && (text === 'true' || text === 'false')) return text === 'true';

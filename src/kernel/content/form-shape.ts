@@ -5,6 +5,7 @@
  */
 import type { TObject } from 'typebox';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
+import type { UploadRule } from '../../model/logic/upload.ts';
 
 export type ScalarKind = 'string' | 'number' | 'boolean' | 'null';
 
@@ -22,6 +23,8 @@ export type ContentShape = {
   readonly formats: ReadonlySet<BodyFormat>;
   readonly textField: string | undefined;
   readonly places: ReadonlyMap<string, FormPlace>;
+  /** The names that are files, with their rules; in the document each is an integer, the index of the file. */
+  readonly files?: ReadonlyMap<string, UploadRule>;
 };
 
 type Schema = Readonly<Record<string, unknown>>;

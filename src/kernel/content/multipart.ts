@@ -1,25 +1,28 @@
 /**
- * Reads multipart/form-data (RFC 7578) as names and texts. Files are refused: collections hold none. Dicer, the parser
- * inside `@fastify/busboy`, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8
+ * Reads multipart/form-data (RFC 7578) as names and texts, and files where the shape has some: only inputs of actions do.
+ * Dicer, the parser inside `@fastify/busboy`, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8
  * into U+FFFD; here both refuse the whole content.
  */
 import { Dicer } from '@fastify/busboy';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { type MediaType, parseMediaType } from '../../http/syntax/media-type.ts';
+import type { Upload, UploadRule } from '../../model/logic/upload.ts';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import type { ContentLimits } from './content-limits.ts';
 import type { FormEntry } from './form-content.ts';
 import { decodeText, foreignCharset } from './parsed.ts';
 
 export type MultipartEntries =
-  | { readonly ok: true; readonly entries: readonly FormEntry[] }
+  | { readonly ok: true; readonly entries: readonly FormEntry[]; readonly files: readonly Upload[] }
   | { readonly ok: false; readonly problem: Problem };
 
 /** RFC 2046 §5.1.1: at most 70 of these characters, the last not a space. */
 const boundaryCharactersMax = 70;
 const boundaryPattern = /^[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]$/;
 const sliceBytes = 16 * 1024;
+/** After this many octets, the event loop gets a turn. */
+const turnBytes = 16 * sliceBytes;
 const fileErrorsMax = 20;
 const nameCharactersShown = 64;
 
@@ -37,24 +40,33 @@ type Cut =
   | { readonly ok: true; readonly parts: readonly Part[] }
   | { readonly ok: false; readonly problem: Problem };
 
-/** Reads the fields in order. Never rejects: every failure is a problem. */
+export type FileRules = ReadonlyMap<string, UploadRule>;
+
+/** Reads the fields in order. Never rejects: every failure is a problem. @param files the names that are files */
 export async function readMultipart(
   bytes: Uint8Array,
   mediaType: MediaType,
   limits: ContentLimits,
+  files?: FileRules,
 ): Promise<MultipartEntries> {
   const boundary = mediaType.parameters.get('boundary');
   if (boundary === undefined || !isBoundary(boundary)) {
     return malformed('multipart/form-data needs a boundary parameter (RFC 2046 §5.1.1)');
   }
-  const cut = await cutParts(bytes, boundary, limits);
-  return cut.ok ? readParts(cut.parts) : cut;
+  const cut = await cutParts(bytes, boundary, limits, files);
+  return cut.ok ? readParts(cut.parts, files) : cut;
 }
 
 /**
  * Waits for all parts. Dicer always emits `finish`, however broken the content is, after `error` for an unfinished one.
  */
-function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): Promise<Cut> {
+function cutParts(
+  bytes: Uint8Array,
+  boundary: string,
+  limits: ContentLimits,
+  files: FileRules | undefined,
+): Promise<Cut> {
+  const bound = (header: Part['header']): PartBound => boundOf(header, files, limits);
   return new Promise((resolve) => {
     const config: Dicer.Config & { readonly maxHeaderSize: number } = {
       boundary,
@@ -76,7 +88,7 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
     onArrival(dicer, 'part', ignoreError, (part: Dicer.PartStream) => {
       begun += 1;
       if (begun > limits.formFieldsMax) problem ??= tooManyParts(limits.formFieldsMax);
-      collectPart(part, limits.multipartFieldBytesMax, (collected) => {
+      collectPart(part, bound, (collected) => {
         if ('code' in collected) problem ??= collected;
         else if (problem === undefined) parts.push(collected);
       });
@@ -85,7 +97,11 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
     const feed = (from: number): void => {
       if (problem !== undefined) settle();
       else if (from >= bytes.length) dicer.end();
-      else dicer.write(Buffer.from(bytes.subarray(from, from + sliceBytes)), () => feed(from + sliceBytes));
+      else dicer.write(Buffer.from(bytes.subarray(from, from + sliceBytes)), () => next(from + sliceBytes));
+    };
+    const next = (from: number): void => {
+      if (from % turnBytes === 0) setImmediate(feed, from);
+      else feed(from);
     };
     feed(0);
   });
@@ -94,38 +110,69 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
 /** Collects one part. A part whose header section never ends yields nothing, and Dicer skips it. */
 function collectPart(
   stream: Dicer.PartStream,
-  bytesMax: number,
+  boundFor: (header: Part['header']) => PartBound,
   settle: (part: Part | Problem) => void,
 ): void {
   const chunks: Buffer[] = [];
   let length = 0;
-  let header: object | undefined;
+  let header: Part['header'] | undefined;
+  let bound: PartBound = { bytesMax: 0, tooLong };
   stream.on('error', () => settle(unfinished));
   stream.on('header', (read) => {
-    header = read;
+    header = new Map(Object.entries(read));
+    bound = boundFor(header);
   });
   stream.on('data', (chunk) => {
     length += chunk.length;
-    if (length <= bytesMax && typeof chunk !== 'string') chunks.push(chunk);
+    if (length <= bound.bytesMax && typeof chunk !== 'string') chunks.push(chunk);
   });
   stream.on('end', () => {
-    if (length > bytesMax) settle({ code: 'content_too_large' });
-    else if (header !== undefined)
-      settle({ header: new Map(Object.entries(header)), bytes: Buffer.concat(chunks) });
+    if (header === undefined) return;
+    if (length > bound.bytesMax) settle(bound.tooLong);
+    else settle({ header, bytes: Buffer.concat(chunks) });
   });
 }
 
-function readParts(parts: readonly Part[]): MultipartEntries {
+type PartBound = { readonly bytesMax: number; readonly tooLong: Problem };
+
+const tooLong: Problem = { code: 'content_too_large' };
+
+function boundOf(header: Part['header'], files: FileRules | undefined, limits: ContentLimits): PartBound {
+  const field = { bytesMax: limits.multipartFieldBytesMax, tooLong };
+  if (files === undefined) return field;
+  const { name = '', fileName } = parseDisposition(onlyValue(header, 'content-disposition') ?? '') ?? {};
+  const rule = fileName === undefined ? undefined : files.get(name);
+  if (rule === undefined) return field;
+  const told = `must be at most ${rule.bytesMax} bytes long`;
+  const errors = [{ pointer: pointerTo(name), message: told }];
+  return {
+    bytesMax: rule.bytesMax,
+    tooLong: { code: 'content_too_large', message: `${name} ${told}`, errors },
+  };
+}
+
+function readParts(parts: readonly Part[], rules: FileRules | undefined): MultipartEntries {
   const entries: FormEntry[] = [];
+  const files: Upload[] = [];
   const errors: FieldError[] = [];
   for (const { header, bytes } of parts) {
     const disposition = parseDisposition(onlyValue(header, 'content-disposition') ?? '');
     if (disposition === undefined)
       return malformed('each part needs exactly one Content-Disposition: form-data with a name in UTF-8');
-    const { name, isFile } = disposition;
-    const refusal = isFile ? 'must not be a file' : refuseType(onlyValue(header, 'content-type'));
+    const { name, fileName } = disposition;
+    const contentType = onlyValue(header, 'content-type');
+    const rule = rules?.get(name);
+    const refusal =
+      fileName === undefined ? refuseField(contentType, rule) : refuseFile(mediaTypeOf(contentType), rule);
+    // A browser sends an empty control for files like this.
+    if (fileName === '' && bytes.length === 0 && rule !== undefined) continue;
     if (refusal !== undefined) {
       if (errors.length < fileErrorsMax) errors.push({ pointer: pointerTo(name), message: refusal });
+      continue;
+    }
+    if (fileName !== undefined) {
+      entries.push([name, files.length]);
+      files.push({ name: fileName, type: mediaTypeOf(contentType), bytes });
       continue;
     }
     const text = decodeText(bytes);
@@ -133,7 +180,26 @@ function readParts(parts: readonly Part[]): MultipartEntries {
     entries.push([name, text]);
   }
   if (errors.length > 0) return { ok: false, problem: { code: 'validation_failed', errors } };
-  return { ok: true, entries };
+  return { ok: true, entries, files };
+}
+
+function refuseField(contentType: string | undefined, rule: UploadRule | undefined): string | undefined {
+  return rule === undefined ? refuseType(contentType) : 'must be a file';
+}
+
+function refuseFile(type: string, rule: UploadRule | undefined): string | undefined {
+  if (rule === undefined) return 'must not be a file';
+  const { mediaTypes } = rule;
+  const range = `${type.slice(0, type.indexOf('/'))}/*`;
+  if (mediaTypes === undefined || mediaTypes.includes(type) || mediaTypes.includes(range)) return undefined;
+  return `must be of the type ${mediaTypes.join(' or ')}`;
+}
+
+/** RFC 7578 §4.4: a part without a type is text/plain. */
+function mediaTypeOf(contentType: string | undefined): string {
+  return contentType === undefined
+    ? 'text/plain'
+    : (parseMediaType(contentType)?.type ?? 'application/octet-stream');
 }
 
 /** Explains why a part of this type cannot be a field; RFC 7578 §4.4: a part without a type is text/plain. */
@@ -168,7 +234,8 @@ function tooManyParts(partsMax: number): Problem {
   return { code: 'content_malformed', message: `multipart content must have at most ${partsMax} parts` };
 }
 
-type Disposition = { readonly name: string; readonly isFile: boolean };
+/** `fileName`: undefined for a part that is not a file. */
+type Disposition = { readonly name: string; readonly fileName: string | undefined };
 
 /**
  * Reads the Content-Disposition of a part (RFC 7578 §4.2), as browsers and curl write it, from octets as Latin-1. In a
@@ -179,7 +246,7 @@ function parseDisposition(value: string): Disposition | undefined {
   const semicolon = value.indexOf(';');
   if (semicolon === -1 || value.slice(0, semicolon).trim().toLowerCase() !== 'form-data') return undefined;
   let name: string | undefined;
-  let isFile = false;
+  let fileName: string | undefined;
   let at = semicolon;
   while (at < value.length) {
     const parameter = readParameter(value, at + 1);
@@ -187,11 +254,26 @@ function parseDisposition(value: string): Disposition | undefined {
     if (parameter.name === 'name') {
       if (name !== undefined) return undefined;
       name = parameter.value;
-    } else if (parameter.name === 'filename' || parameter.name === 'filename*') isFile = true;
+    } else if (parameter.name === 'filename') fileName = plainFileName(parameter.value);
+    // RFC 7578 §4.2 forbids it: it makes the part a file, and its name is not read.
+    else if (parameter.name === 'filename*') fileName ??= '';
     at = parameter.end;
   }
   const decoded = name === undefined ? undefined : decodeText(Buffer.from(name, 'latin1'));
-  return decoded === undefined ? undefined : { name: decoded, isFile };
+  return decoded === undefined ? undefined : { name: decoded, fileName };
+}
+
+/** Browsers write these three as in a URI and nothing else. */
+const escaped: Readonly<Record<string, string>> = { '%22': '"', '%0A': '', '%0D': '' };
+const escapes = /%22|%0A|%0D/g;
+const folders = /^.*[\\/]/s;
+const controls = /\p{Cc}/gu;
+
+/** The name in UTF-8, without the folders that some clients send; empty if it is not UTF-8. */
+function plainFileName(latin1: string): string {
+  const text = decodeText(Buffer.from(latin1, 'latin1')) ?? '';
+  const plain = text.replaceAll(escapes, (found) => escaped[found] ?? '');
+  return plain.replace(folders, '').replaceAll(controls, '');
 }
 
 type Parameter = { readonly name: string; readonly value: string; readonly end: number };

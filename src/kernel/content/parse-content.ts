@@ -89,8 +89,10 @@ async function parseMultipart(
   shape: ContentShape | undefined,
   limits: ContentLimits,
 ): Promise<Parsed> {
-  const read = await readMultipart(bytes, mediaType, limits);
-  return read.ok ? documentOf(read.entries, 'multipart', shape) : read;
+  const read = await readMultipart(bytes, mediaType, limits, shape?.files);
+  if (!read.ok) return read;
+  const parsed = documentOf(read.entries, 'multipart', shape);
+  return parsed.ok && shape?.files !== undefined ? { ...parsed, files: read.files } : parsed;
 }
 
 function documentOf(
@@ -99,7 +101,7 @@ function documentOf(
   shape: ContentShape | undefined,
 ): Parsed {
   if (shape === undefined && format === 'form') {
-    return { ok: true, format, value: pairs.map(([name, text]) => [name, text]) };
+    return { ok: true, format, value: pairs.map(([name, value]) => [name, value]) };
   }
   if (shape === undefined || !shape.formats.has(format)) return refuse({ code: 'media_type_unsupported' });
   const document = formDocument(pairs, shape);

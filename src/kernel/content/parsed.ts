@@ -2,6 +2,7 @@
 import type { Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Upload } from '../../model/logic/upload.ts';
 
 export type PatchFormat = 'json' | 'merge-patch' | 'json-patch';
 
@@ -9,7 +10,13 @@ export type ContentFormat = PatchFormat | 'form' | 'multipart' | 'text' | 'sql';
 
 /** `value`: any JSON for the JSON formats, an object for forms and text with a shape, a string for SQL. */
 export type Parsed =
-  | { readonly ok: true; readonly format: ContentFormat; readonly value: Json }
+  | {
+      readonly ok: true;
+      readonly format: ContentFormat;
+      readonly value: Json;
+      /** Of a shape with files. */
+      readonly files?: readonly Upload[];
+    }
   | { readonly ok: false; readonly problem: Problem };
 
 /** The content of a PATCH; `json` means a merge patch (§4.6.1). */

@@ -92,7 +92,8 @@ async function walkOnce(
     if (error instanceof LineUnavailable) return undefined;
     if (error instanceof StoreUnavailable) throw error;
     observe({ kind: 'operation-failed', operation: stored.id, error });
-    return { status: problemStatus('internal'), body: JSON.parse(problemBody({ code: 'internal' })) };
+    const problem = { code: 'internal', context: { requestId: stored.id } } as const;
+    return { status: problemStatus('internal'), body: JSON.parse(problemBody(problem)) };
   }
 }
 

@@ -5,7 +5,6 @@
  */
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
 import type { Problem } from '../../http/problem.ts';
-import type { Json } from '../../http/syntax/json.ts';
 import type { ActionLimits } from '../../kernel/action.ts';
 import type {
   Ask,
@@ -18,23 +17,24 @@ import type {
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
-import { copyJson } from '../../model/json-value.ts';
 import type { Output } from '../../model/logic/actions.ts';
+import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
-import { FunctionFailed, problemOrFailure, withinTime } from '../hooks/before-write.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { FunctionRun, problemOrFailure } from '../function-run.ts';
 import { refuseWith } from '../refusal.ts';
 import { callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
-import { type ActionInput, actionInput, type InputFields } from './action-input.ts';
+import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
 import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
 
 export type ActionServices = {
   readonly store: Store;
   readonly clock: () => number;
   readonly open: OpenTransaction;
-  readonly limits: ActionLimits & { readonly actionTimeoutMs: number };
+  readonly limits: ActionLimits & { readonly actionTimeoutMs: number; readonly actionBytesMax: number };
 };
 
 type RowStanding = Standing & { readonly row: Row | undefined };
@@ -209,8 +209,9 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
     const found = await transaction.read(table, row.id);
     if (found?.rev !== row.rev) return new Overtaken({ table, id: row.id });
   }
-  const scope = transaction.scope(0);
-  const stopping = new Stopping();
+  const scope = transaction.scope();
+  const running = new FunctionRun(named);
+  const stopping = new Stopping(running);
   const forget = ask.request.onGone?.(() => stopping.stop('the client has left'));
   const end = (): void => {
     scope.end();
@@ -218,9 +219,10 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
   };
   let streams = false;
   try {
-    const acting = actingOf(served, ask, { row, fields, scope, stopping });
-    const value = await withinTime(settle(action, acting, scope), limits.actionTimeoutMs, named, setting);
-    const given = served.readOutput(value, end);
+    const acting = actingOf(served, ask, { row, fields, scope, stopping, running });
+    const began = callAs(running, () => action.handler(acting as never));
+    const value = await running.settled<unknown>(began, { ms: limits.actionTimeoutMs, setting });
+    const given = served.readOutput(value, end, running);
     streams = given.stream !== undefined;
     return { given, transaction };
   } catch (error) {
@@ -230,6 +232,7 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
     return { refused: problemOrFailure(error, named) };
   } finally {
     forget?.();
+    running.end();
     // The generator of a stream runs while it is sent; what it writes could not be committed any more.
     if (!streams || !safe) scope.end();
   }
@@ -239,8 +242,13 @@ const setting = 'COMITY_ACTION_TIMEOUT_MS';
 
 /** The signal of a handler, made when it is first read: most handlers need none. */
 class Stopping {
+  readonly #running: FunctionRun;
   #controller: AbortController | undefined;
   #why: string | undefined;
+
+  constructor(running: FunctionRun) {
+    this.#running = running;
+  }
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
@@ -252,14 +260,11 @@ class Stopping {
 
   stop(why: string): void {
     this.#why ??= why;
-    this.#controller?.abort(new Error(this.#why));
+    const controller = this.#controller;
+    if (controller === undefined) return;
+    const reason = new Error(this.#why);
+    callAs(this.#running, () => controller.abort(reason));
   }
-}
-
-async function settle(action: DeclaredAction, acting: object, scope: Scope): Promise<unknown> {
-  const value = await action.handler(acting as never);
-  await scope.settled();
-  return value;
 }
 
 type Running = {
@@ -267,15 +272,16 @@ type Running = {
   readonly fields: InputFields;
   readonly scope: Scope;
   readonly stopping: Stopping;
+  readonly running: FunctionRun;
 };
 
-function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping }: Running): object {
+function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running): object {
   const { action, named, safe } = served;
   const isMember = action.on === 'member';
   const calls = callsOver((call) => {
     if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
     throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
-  });
+  }, running.watch);
   let document: unknown;
   const own = isMember ? ask.captures.slice(1) : ask.captures;
   return {
@@ -286,8 +292,7 @@ function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping }: Ru
       return document;
     },
     captures: Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? ''])),
-    // A copy: an action that is overtaken runs again with the same input.
-    input: copyJson(fields as Json),
+    input: copyInput(fields, served.input.uploads),
     principal: toRulePrincipal(ask.principal),
     now: new Date(served.clock()),
     refuse: refuseWith(action.codes),

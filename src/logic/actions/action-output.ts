@@ -8,15 +8,16 @@ import { isOwnOutput } from '../../config/actions.ts';
 import type { ContentSink, ContentStream } from '../../http/message.ts';
 import type { Made } from '../../kernel/resource.ts';
 import type { Output, Pieces } from '../../model/logic/actions.ts';
-import { FunctionFailed } from '../hooks/before-write.ts';
+import { callAs, type RunningFunction } from '../../observe/running-function.ts';
+import { FunctionFailed } from '../function-failed.ts';
 
 /** The parts of a response that the output determines. */
 export type Given = Pick<Made, 'media' | 'stream' | 'location'> & {
   readonly content: string | Uint8Array | ContentStream | null;
 };
 
-/** @throws FunctionFailed @param onEnd called once when a stream has ended */
-export type ReadOutput = (value: unknown, onEnd: () => void) => Given;
+/** @throws FunctionFailed @param onEnd called once when a stream has ended @param by the handler, whose generator runs then */
+export type ReadOutput = (value: unknown, onEnd: () => void, by: RunningFunction) => Given;
 
 const nothing: Given = { location: null, content: null };
 const faultsShownMax = 3;
@@ -40,9 +41,9 @@ export function actionOutput(declared: TSchema | Output | undefined, named: stri
         return { media, location: null, content: value };
       };
     case 'stream':
-      return (value, onEnd) => {
+      return (value, onEnd, by) => {
         if (!isPieces(value)) throw wrong('an iterable of strings or Uint8Arrays', value);
-        const stream = contentStream(value, named, onEnd);
+        const stream = contentStream(value, by, onEnd);
         return { media, stream, location: null, content: stream };
       };
     case 'redirect':
@@ -93,7 +94,7 @@ function shown(value: unknown): string {
 const partBytesMax = 16 * 1024;
 
 /** Reads the next piece when the client has received most of the last one. */
-function contentStream(pieces: Pieces, named: string, onEnd: () => void): ContentStream {
+function contentStream(pieces: Pieces, by: RunningFunction, onEnd: () => void): ContentStream {
   return {
     open(sink) {
       const iterator =
@@ -106,7 +107,7 @@ function contentStream(pieces: Pieces, named: string, onEnd: () => void): Conten
         wake = resolve;
         return promise;
       };
-      void send(sink, iterator, { named, ready, isOver: () => hasLeft }).finally(onEnd);
+      void send(sink, iterator, { by, ready, isOver: () => hasLeft }).finally(onEnd);
       return () => {
         hasLeft = true;
         wake();
@@ -117,20 +118,18 @@ function contentStream(pieces: Pieces, named: string, onEnd: () => void): Conten
 }
 
 type Sending = {
-  readonly named: string;
+  readonly by: RunningFunction;
   readonly ready: () => Promise<void>;
   readonly isOver: () => boolean;
 };
 
 type Iterators = AsyncIterator<string | Uint8Array> | Iterator<string | Uint8Array>;
 
-async function send(
-  sink: ContentSink,
-  iterator: Iterators,
-  { named, ready, isOver }: Sending,
-): Promise<void> {
+async function send(sink: ContentSink, iterator: Iterators, { by, ready, isOver }: Sending): Promise<void> {
+  const { named } = by;
+  const take = () => callAs(by, () => iterator.next());
   try {
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+    for (let next = await take(); next.done !== true; next = await take()) {
       const { value } = next;
       if (typeof value !== 'string' && !(value instanceof Uint8Array))
         throw new FunctionFailed(`${named} must yield strings or Uint8Arrays, and yielded ${shown(value)}`);
@@ -140,7 +139,7 @@ async function send(
         if (!isTaken && !isOver()) await ready();
       }
       if (isOver()) {
-        await iterator.return?.();
+        await callAs(by, () => iterator.return?.());
         return;
       }
     }

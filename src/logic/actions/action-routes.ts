@@ -1,9 +1,11 @@
 /** The actions of an application as resources: the operations at one path together, with their documentation. */
+import type { TObject } from 'typebox';
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import { problems } from '../../http/problem-registry.ts';
 import {
   type Content,
+  type Item,
   json,
   type OperationDocumentation,
   pathParameter,
@@ -11,8 +13,9 @@ import {
 } from '../../kernel/documentation.ts';
 import { operationSchema } from '../../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
+import { withoutRule } from '../../model/logic/upload.ts';
 import type { Serving } from '../../resources/collection/serving.ts';
-import { type ActionInput, demandedMembers, inputTypes } from './action-input.ts';
+import { type ActionInput, demandedMembers, typesOf, type Uploads } from './action-input.ts';
 import {
   type ActionServices,
   actionOperation,
@@ -116,11 +119,13 @@ function givesContent(action: DeclaredAction): boolean {
 
 function takenBy(
   { example }: DeclaredAction,
-  { schema, inQuery }: ActionInput,
+  input: ActionInput,
 ): Pick<OperationDocumentation, 'takes' | 'parameters'> {
+  const { schema, inQuery, uploads } = input;
   if (schema === undefined) return {};
+  if (uploads.size > 0) return { takes: { [typesOf(input)[0] ?? '']: describedUploads(schema, uploads) } };
   if (!inQuery) {
-    const [jsonType = '', ...forms] = inputTypes;
+    const [jsonType = '', ...forms] = typesOf(input);
     const shown = example.input === undefined ? { schema } : { schema, example: example.input };
     return {
       takes: Object.fromEntries([[jsonType, shown], ...forms.map((type) => [type, { schema }] as const)]),
@@ -136,6 +141,27 @@ function takenBy(
         ...(plain.type === 'object' ? { style: 'deepObject', explode: true } : {}),
       };
     }),
+  };
+}
+
+/** The parts that are files, with the types that they may have (OpenAPI 3.2, Encoding Object). */
+function describedUploads(schema: TObject, uploads: Uploads): Item {
+  const properties = Object.entries(schema.properties).map(([name, member]) => {
+    const { items, ...list } = member as { items?: object };
+    const part = items === undefined ? withoutRule(member) : { ...list, items: withoutRule(items) };
+    return [name, uploads.has(name) ? part : member];
+  });
+  const encoding = [...uploads].flatMap(
+    ([
+      name,
+      {
+        rule: { mediaTypes },
+      },
+    ]) => (mediaTypes === undefined ? [] : [[name, { contentType: mediaTypes.join(', ') }]]),
+  );
+  return {
+    schema: { ...schema, properties: Object.fromEntries(properties) },
+    ...(encoding.length === 0 ? {} : { encoding: Object.fromEntries(encoding) }),
   };
 }
 

@@ -3,19 +3,22 @@
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
 
-import type { Problem } from '../../http/problem.ts';
+import { kindOf } from '../../config/inspection.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
 import type { Principal } from '../../model/principal.ts';
+import { callAs } from '../../observe/running-function.ts';
 import type { ProposedWrite, Served } from '../../resources/collection/served.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
-import { StoreUnavailable } from '../../store/store.ts';
-import { problemThrown, refuse } from '../refusal.ts';
+import type { RowName } from '../../store/store.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { FunctionRun, problemOrFailure, type TimeLimit } from '../function-run.ts';
+import { refuse } from '../refusal.ts';
 import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
-import type { HookOutcome, HookUnit, RunHooks } from '../transaction/unit-logic.ts';
+import { depthWithin, type HookOutcome, type HookUnit, type RunHooks } from '../transaction/unit-logic.ts';
 
 export type HookOptions = {
   readonly clock: () => number;
@@ -23,34 +26,30 @@ export type HookOptions = {
   readonly hookDepthMax: number;
 };
 
-/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
-export class FunctionFailed extends Error {
-  override readonly name = 'FunctionFailed';
-  /** Of the response, for callers in the same process. */
-  readonly status = 500;
-  readonly code = 'internal';
-}
-
 export function createRunHooks(options: HookOptions): RunHooks {
   return (served, ask, write, unit) => {
     const hook = served.collection.hooks?.beforeWrite;
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
-    if (unit.depth > options.hookDepthMax) {
+    if (depthWithin(unit.scope) > options.hookDepthMax) {
       const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
       throw new FunctionFailed(message);
     }
-    const run = new HookRun(write, unit, ask.principal, options.clock());
-    let running: void | Promise<void>;
+    const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {
+      caller: ask.principal,
+      now: options.clock(),
+    });
+    const limit = { ms: options.hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
+    let running: unknown;
     try {
-      running = hook(run.given);
+      running = callAs(run.run, hook, run.given);
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
-    if (running instanceof Promise || run.hasCalled)
-      return finish(served, write, run, { running, ms: options.hookTimeoutMs, named });
+    if (running !== undefined || run.hasCalled) return finish(served, write, run, { running, limit });
     run.end();
+    run.run.failIfLate(limit);
     return written(served, write, run.changed, named);
   };
 }
@@ -59,11 +58,16 @@ async function finish(
   served: Served,
   write: ProposedWrite,
   run: HookRun,
-  { running, ms, named }: { readonly running: unknown; readonly ms: number; readonly named: string },
+  { running, limit }: { readonly running: unknown; readonly limit: TimeLimit },
 ): Promise<HookOutcome> {
+  const { named } = run.run;
   try {
-    await withinTime(Promise.resolve(running), ms, named, 'COMITY_HOOK_TIMEOUT_MS');
-    await run.settled();
+    const returned = await run.run.settled(running, limit);
+    // A hook that returns a document expects it to be stored.
+    if (returned !== undefined)
+      throw new FunctionFailed(
+        `${named} must return nothing, not ${kindOf(returned)}: change \`after\` instead`,
+      );
   } catch (error) {
     return { refused: problemOrFailure(error, named) };
   } finally {
@@ -75,14 +79,23 @@ async function finish(
 /** One run of a hook. */
 class HookRun {
   readonly given: Write<never, never>;
+  readonly run: FunctionRun;
   readonly #unit: HookUnit;
   #scope: Scope | undefined;
+  readonly #writing: RowName;
   #after: unknown;
-  #isOver = false;
 
-  constructor(write: ProposedWrite, unit: HookUnit, caller: Principal, now: number) {
+  constructor(
+    run: FunctionRun,
+    table: string,
+    write: ProposedWrite,
+    unit: HookUnit,
+    { caller, now }: { readonly caller: Principal; readonly now: number },
+  ) {
+    this.run = run;
     this.#unit = unit;
-    const given = this.#givenOf(write, unit.depth > 1 ? undefined : caller, now);
+    this.#writing = { table, id: write.id };
+    const given = this.#givenOf(write, unit.scope === undefined ? caller : undefined, now);
     // The types of the fields are known where the hook is declared.
     this.given = given as unknown as Write<never, never>;
   }
@@ -96,19 +109,15 @@ class HookRun {
     return this.#scope !== undefined;
   }
 
-  async settled(): Promise<void> {
-    await this.#scope?.settled();
-  }
-
   end(): void {
-    this.#isOver = true;
+    this.run.end();
     this.#scope?.end();
   }
 
   async #call(call: ResourceCall): Promise<string | undefined> {
-    if (this.#isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
-    const { transaction, depth } = this.#unit;
-    this.#scope ??= transaction().scope(depth);
+    if (this.run.isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
+    const { transaction, scope } = this.#unit;
+    this.#scope ??= transaction().scope({ scope, writing: this.#writing });
     return this.#scope.call(call);
   }
 
@@ -121,7 +130,7 @@ class HookRun {
     let before: unknown;
     let calls: Calls | undefined;
     const called = (): Calls => {
-      calls ??= callsOver((call) => run.#call(call));
+      calls ??= callsOver((call) => run.#call(call), run.run.watch);
       return calls;
     };
     return {
@@ -135,6 +144,9 @@ class HookRun {
       get after() {
         run.#after ??= fieldsOf(write);
         return run.#after;
+      },
+      set after(_) {
+        throw new TypeError('`after` cannot be set: change its members');
       },
       get principal() {
         return toRulePrincipal(caller ?? run.#unit.transaction().caller);
@@ -165,6 +177,7 @@ function fieldsOf({ fields, before }: ProposedWrite): unknown {
 
 function written(served: Served, write: ProposedWrite, after: unknown, named: string): HookOutcome {
   if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
+  failUnlessJson(after, named);
   const proposed = proposeCreate(served.collection, served.validator, after);
   if (proposed.ok) return { fields: proposed.fields };
   const { errors = [], code } = proposed.problem;
@@ -172,31 +185,12 @@ function written(served: Served, write: ProposedWrite, after: unknown, named: st
   throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);
 }
 
-/** @throws FunctionFailed for everything but a refusal; StoreUnavailable */
-export function problemOrFailure(error: unknown, named: string): Problem {
-  const problem = problemThrown(error);
-  if (problem !== undefined) return problem;
-  if (error instanceof StoreUnavailable || error instanceof FunctionFailed) throw error;
-  throw new FunctionFailed(`${named} failed: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
-}
-
-/** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
-export async function withinTime<T>(
-  running: Promise<T>,
-  ms: number,
-  named: string,
-  setting: string,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const message = `${named} was not done within ${ms} ms (${setting})`;
-    timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
-  });
+/** A schema may take any value, and only some can be stored. Found here, because later nothing would name the hook. */
+function failUnlessJson(after: unknown, named: string): void {
   try {
-    return await Promise.race([running, late]);
-  } finally {
-    clearTimeout(timer);
+    JSON.stringify(after);
+  } catch (error) {
+    const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+    throw new FunctionFailed(`${named} left a document that is not JSON: ${why}`, { cause: error });
   }
 }

@@ -26,7 +26,14 @@ export type RunMessage = {
   readonly now: number;
 };
 
-export type Refusal = { readonly code: string; readonly message: string; readonly status: number };
+export type Refusal = {
+  readonly code: string;
+  readonly message: string;
+  readonly status: number;
+  readonly pointer?: string | undefined;
+  /** The call fails by a mistake of a function, and not by a rule of the collections. */
+  readonly isMistake?: boolean;
+};
 
 export type ToThread =
   | RunMessage

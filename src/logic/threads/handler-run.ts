@@ -6,6 +6,7 @@
 import { ResourceRefused } from '../../config/handler.ts';
 import { problems } from '../../http/problem-registry.ts';
 import { StoreUnavailable } from '../../store/store.ts';
+import { FunctionFailed } from '../function-failed.ts';
 import type { ResourceCall, Transaction } from '../transaction/resource-call.ts';
 import { type Failure, failure, type HandedOn } from './handed-on.ts';
 import { type Refusal, type RunMessage, runBegun, runWaits, runWithdrawn } from './handler-protocol.ts';
@@ -121,8 +122,12 @@ export class Run {
       return { text: await transaction.call(call) };
     } catch (error) {
       if (error instanceof ResourceRefused) {
-        const { code, message, status } = error;
-        return { refusal: { code, message, status } };
+        const { code, message, status, pointer } = error;
+        return { refusal: { code, message, status, pointer } };
+      }
+      if (error instanceof FunctionFailed) {
+        const { message } = error;
+        return { refusal: { code: 'internal', message, status: problems.internal.status, isMistake: true } };
       }
       const isCurrent = this.overSince === undefined && transaction === this.#transaction;
       if (error instanceof StoreUnavailable && isCurrent) {

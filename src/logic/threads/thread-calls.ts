@@ -3,7 +3,8 @@
  * concurrent calls of a run is bounded; further ones wait here, bounded by the thread's heap.
  */
 import { ResourceRefused } from '../../config/handler.ts';
-import { type Calls, callsOver } from '../transaction/calls.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { type Calls, CallWatch, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall } from '../transaction/resource-call.ts';
 import type { FromThread, Refusal } from './handler-protocol.ts';
 
@@ -19,29 +20,23 @@ type Waiting = {
 
 export class ThreadCalls {
   readonly given: Calls;
+  readonly #watch = new CallWatch('the function');
   readonly #run: number;
   readonly #post: (message: FromThread) => void;
   readonly #underWay = new Map<number, Waiting>();
   readonly #waiting: Waiting[] = [];
   #seq = 0;
   #over = false;
-  #idle: PromiseWithResolvers<void> | undefined;
-  /** Refusal of a call that was under way when the handler returned, which the handler cannot see. */
-  #lateRefusal: Error | undefined;
 
   constructor(run: number, post: (message: FromThread) => void) {
     this.#run = run;
     this.#post = post;
-    this.given = callsOver((call) => this.#call(call));
+    this.given = callsOver((call) => this.#call(call), this.#watch);
   }
 
-  /** Waits, after the handler returned, for calls that it did not await. Rejects if one of them is refused. */
-  async settled(): Promise<void> {
-    if (this.#underWay.size > 0) {
-      this.#idle = Promise.withResolvers();
-      await this.#idle.promise;
-    }
-    if (this.#lateRefusal !== undefined) throw this.#lateRefusal;
+  /** Waits, after the handler returned, for calls that it did not await. Rejects if one of them failed. */
+  settled(): Promise<void> {
+    return this.#watch.settled();
   }
 
   /** Refuses all further calls. */
@@ -57,11 +52,11 @@ export class ThreadCalls {
     this.#next();
   }
 
-  refused(seq: number, { code, message, status }: Refusal): void {
-    const error = new ResourceRefused(code, message, status);
+  refused(seq: number, { code, message, status, pointer, isMistake }: Refusal): void {
+    const error =
+      isMistake === true ? new FunctionFailed(message) : new ResourceRefused(code, message, status, pointer);
     const { stack = '' } = this.#underWay.get(seq)?.calledAt ?? {};
     error.stack = `${error.name}: ${message}${stack.slice(stack.indexOf('\n'))}`;
-    if (this.#idle !== undefined) this.#lateRefusal ??= error;
     this.#take(seq)?.reject(error);
     this.#next();
   }
@@ -84,7 +79,6 @@ export class ThreadCalls {
       this.#underWay.set(this.#seq, next);
       this.#post({ kind: 'call', run: this.#run, seq: this.#seq, call: next.call });
     }
-    if (this.#underWay.size === 0) this.#idle?.resolve();
   }
 
   #take(seq: number): Waiting | undefined {

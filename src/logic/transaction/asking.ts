@@ -80,13 +80,29 @@ export async function carryOut<S extends Standing, C, P extends Proposal>(
 
 const messageCharactersMax = 1000;
 
-/** Converts a refusal of the kernel (§7) for a handler: its code, and the whole error response in one sentence. */
+/**
+ * Converts a refusal of the kernel (§7) for a handler: its code, and the whole error response in one sentence. A pointer
+ * of the application's own is kept beside it.
+ */
 export function refusalOf(problem: Problem): ResourceRefused {
   const { code, message, own, errors = [] } = problem;
   const text = message ?? problems[code].message;
-  const faults = errors.map((error) => `${error.pointer === '' ? 'it' : error.pointer} ${error.message}`);
+  const pointer = own === undefined ? undefined : errors[0]?.pointer;
+  const faults = errors
+    .filter((error) => error.message !== text)
+    .map((error) => `${error.pointer === '' ? 'it' : error.pointer} ${error.message}`);
   const whole = faults.length === 0 ? text : `${text}: ${faults.join('; ')}`;
-  return new ResourceRefused(own?.code ?? code, whole.slice(0, messageCharactersMax), statusOf(problem));
+  const told = whole.slice(0, messageCharactersMax);
+  return new ResourceRefused(own?.code ?? code, told, statusOf(problem), pointer);
+}
+
+/** The same refusal, which names the call: a function makes several. */
+export function refusalOfCall(
+  { code, message, status, pointer }: ResourceRefused,
+  called: string,
+): ResourceRefused {
+  const told = `${called}: ${message}`.slice(0, messageCharactersMax);
+  return new ResourceRefused(code, told, status, pointer);
 }
 
 export function refuse(code: Problem['code'], message?: string): ResourceRefused {

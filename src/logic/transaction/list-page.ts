@@ -1,24 +1,24 @@
 /**
- * A list for a handler: what a QUERY with this JSON content would find (§4.9) in committed state. Each resource in it
- * is then read by its id, so that it includes the handler's own writes and is guarded against changes like any read.
+ * A list for a handler: what a QUERY with this JSON content would find (§4.9) once the unit is committed. Each resource
+ * in it is then read by its id, so that it is guarded against changes like any read if the function writes it.
  */
 import type { Principal } from '../../model/principal.ts';
 import { alteredCursor, queryProblem } from '../../resources/collection/fault-problem.ts';
 import { type QueryTextLimits, readQueryText } from '../../resources/collection/query.ts';
 import type { Served } from '../../resources/collection/served.ts';
-import type { Store } from '../../store/store.ts';
 import { refusalOf } from './asking.ts';
+import type { Overlay } from './overlay.ts';
 import { textOf } from './write-resource.ts';
 
 /**
- * @param store serves the reads by id
+ * @param overlay has the writes of the function
  * @param query the members of a JSON query, or their text
  * @returns JSON: `{"items": [...], "nextCursor"}`
  * @throws ResourceRefused
  */
 export async function listPage(
   { listing, collection }: Served,
-  store: Pick<Store, 'read'>,
+  overlay: Pick<Overlay, 'store' | 'hasWritten'>,
   principal: Principal,
   query: unknown,
   limits: QueryTextLimits,
@@ -30,7 +30,10 @@ export async function listPage(
   if ('faults' in prepared) throw refusalOf(queryProblem(prepared.faults));
   const position = listing.position(prepared);
   if (position === undefined) throw refusalOf(alteredCursor);
-  const { body } = await listing.page(prepared, principal, position, { party: '' });
+  const { store } = overlay;
+  const { body } = overlay.hasWritten(collection.name)
+    ? await listing.pageFrom(store, prepared, principal, position)
+    : await listing.page(prepared, principal, position, { party: '' });
   const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
   const rows = await Promise.all(items.map(({ id }) => store.read(collection.name, id)));
   const docs = rows.flatMap((row) => (row === undefined || row.deletedAt !== null ? [] : [row.doc]));

@@ -1,6 +1,6 @@
 /**
  * A store in front of the store, for the writes of an application's function (§4.14.5): the operations of a collection
- * commit to it as to any store, and their writes stay here until the unit is made. Reads by id see them; lists, counts
+ * commit to it as to any store, and their writes stay here until the unit is made. Reads by id and lists see them; counts
  * and versions are those of the store itself.
  *
  * The unit expects each row as it was first read here, also those that the function read and left alone. So it never
@@ -10,14 +10,17 @@ import type { Change as ChangeKind } from '../../model/event.ts';
 import type {
   EventEntry,
   Expectation,
+  ListQuery,
   MaybePromise,
   NextRow,
+  Plan,
   Row,
   RowName,
   Store,
   Change as StoreChange,
 } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import { mergedPage, type OwnRows } from './merged-page.ts';
 
 /** The combined effect of all writes to one row. */
 export type NetWrite = {
@@ -53,22 +56,30 @@ export type Overlay = {
   /** The unit depends on the row as it was read here, also if the function does not write it. */
   lean(row: RowName): void;
   append(added: Emitted | Kept, characters: number): void;
+  /** Savepoints are ended in the reverse order of their beginning; one that is left open ends with an earlier one. */
+  savepoint(): Savepoint;
   size(): number;
+  /** True if rows of the table are written here. */
+  hasWritten(table: string): boolean;
   /** Characters of their documents. */
   characters(): number;
 };
 
+/** What is written from here on stays, or is undone. The unit depends on what was read in either case. */
+export type Savepoint = { release(): void; undo(): void };
+
 /** A row that was written here, as the next read finds it. */
 type Written = { readonly write: NetWrite; readonly row: Row | undefined };
 
+type Entry = Written | Emitted | Kept;
+
 export function createOverlay(store: Store): Overlay {
   const firstReads = new FirstReads();
-  const entries = new Map<string | symbol, Written | Emitted | Kept>();
+  const entries = new Entries();
   let lastRev = 0;
   /** Kept because most writes follow the read of their row. */
   let lastRead: Row | undefined;
   let lastReadKey = '';
-  let characters = 0;
 
   const written = (key: string): Written | undefined => entries.get(key) as Written | undefined;
 
@@ -107,22 +118,31 @@ export function createOverlay(store: Store): Overlay {
     const before = own === undefined ? await rowBefore(store, change, read) : own.write.before;
     const expect = own?.write.expect ?? firstReads.reconcile(key, change);
     const write = netWrite({ table, id, expect, next }, before, own?.write, event);
-    characters += write.doc.length - (own?.write.doc.length ?? 0);
-    entries.set(key, { write, row });
+    entries.set(key, { write, row }, write.doc.length - (own?.write.doc.length ?? 0));
   }
 
   return {
-    store: { ...store, read, commit },
+    store: { ...store, read, commit, plan: (query) => planOf(store, query, entries) },
+    hasWritten: (table) => entries.rowsOf(table).size > 0,
     expectations: () => firstReads.expectations((key) => written(key) !== undefined),
     torn: () => firstReads.torn(),
     lean: (row) => firstReads.lean(keyOf(row.table, row.id), row),
     writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
-    append(added, length) {
-      characters += length;
-      entries.set(Symbol('added'), added);
-    },
+    append: (added, characters) => entries.set(Symbol('added'), added, characters),
+    savepoint: () => entries.savepoint(),
     size: () => entries.size,
-    characters: () => characters,
+    characters: () => entries.characters,
+  };
+}
+
+function planOf(store: Store, query: ListQuery, entries: Entries): Plan {
+  const committed = store.plan(query);
+  const own = entries.rowsOf(query.table);
+  if (own.size === 0) return committed;
+  return {
+    bounded: committed.bounded,
+    page: (position, party) => mergedPage(committed, query, own, position, party),
+    rows: (position, limit) => committed.rows(position, limit),
   };
 }
 
@@ -155,6 +175,73 @@ async function rowBefore(
 
 function keyOf(table: string, id: string): string {
   return `${table} ${id}`;
+}
+
+/** What the unit consists of, in the order of the first writes, and what it was before each savepoint. */
+class Entries {
+  readonly #entries = new Map<string | symbol, Entry>();
+  /** What entries were before each write since the first open savepoint. */
+  readonly #undoing: (readonly [key: string | symbol, earlier: Entry | undefined])[] = [];
+  #savepoints = 0;
+  characters = 0;
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: string | symbol): Entry | undefined {
+    return this.#entries.get(key);
+  }
+
+  values(): Iterable<Entry> {
+    return this.#entries.values();
+  }
+
+  rowsOf(table: string): OwnRows {
+    const own = new Map<string, NextRow | undefined>();
+    for (const entry of this.#entries.values()) {
+      if (!('write' in entry) || entry.write.table !== table) continue;
+      const { id, next } = entry.write;
+      own.set(id, next?.deletedAt === null ? next : undefined);
+    }
+    return own;
+  }
+
+  /** @param characters by which the documents of the unit get longer */
+  set(key: string | symbol, entry: Entry, characters: number): void {
+    if (this.#savepoints > 0) this.#undoing.push([key, this.#entries.get(key)]);
+    this.#entries.set(key, entry);
+    this.characters += characters;
+  }
+
+  savepoint(): Savepoint {
+    const before = {
+      savepoints: this.#savepoints,
+      length: this.#undoing.length,
+      characters: this.characters,
+    };
+    this.#savepoints += 1;
+    const release = (): void => {
+      this.#savepoints = before.savepoints;
+      if (this.#savepoints === 0) this.#undoing.length = 0;
+    };
+    return {
+      release,
+      undo: () => {
+        this.#undo(before.length);
+        this.characters = before.characters;
+        release();
+      },
+    };
+  }
+
+  #undo(length: number): void {
+    while (this.#undoing.length > length) {
+      const [key, earlier] = this.#undoing.pop() ?? [''];
+      if (earlier === undefined) this.#entries.delete(key);
+      else this.#entries.set(key, earlier);
+    }
+  }
 }
 
 /** The result of the function's first read of each row. */

@@ -23,18 +23,28 @@ export type ResourceCall =
     }
   | { readonly do: 'mail'; readonly mail: unknown };
 
+/** What a function runs within, if it is a hook. */
+export type Enclosing = {
+  /** The function that makes the write; undefined: a request does. */
+  readonly scope: Scope | undefined;
+  /** The document that is written. */
+  readonly writing: RowName;
+};
+
 /** The calls of one function. Writes run one after the other in the order of their calls, so that each sees the previous one. */
 export type Scope = {
   /** 0 for the function that the unit is for; each hook of a write is one deeper than what writes. */
   readonly depth: number;
+  /** False once it has ended, or a function that it runs within. */
+  readonly isOpen: boolean;
+  /** True for a document whose write this function runs within, at any depth. */
+  isWriting(row: RowName): boolean;
   /**
    * `fields`, `patch`, `query`, `object` and `mail` are values or their JSON texts.
    * @returns the representation as JSON text; for `list` the page; undefined for nothing
-   * @throws ResourceRefused, StoreUnavailable
+   * @throws ResourceRefused, FunctionFailed, StoreUnavailable
    */
   call(call: ResourceCall): Promise<string | undefined>;
-  /** Waits for calls that the function did not await. */
-  settled(): Promise<void>;
   /** Refuses all further calls. */
   end(): void;
 };
@@ -49,8 +59,8 @@ export type Transaction = {
   read(table: string, id: string): Promise<Row | undefined>;
   /** The calls of the function that the unit is for. */
   readonly call: Scope['call'];
-  /** The calls of a hook of its writes. */
-  scope(depth: number): Scope;
+  /** The calls of one function. @param enclosing of a hook */
+  scope(enclosing?: Enclosing): Scope;
   unit(): Unit;
   /** A row that was changed between two reads of it: what the functions concluded from them does not count. */
   torn(): RowName | undefined;

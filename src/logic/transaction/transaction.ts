@@ -4,7 +4,7 @@
  * `unit`, with the response to a request or with the state of a message. Conflicts that only a commit can detect, such
  * as a unique value that is taken, appear then.
  */
-import type { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/handler.ts';
 import type { Collection } from '../../model/collection.ts';
 import { type Authenticated, authenticated, operatorId, type Principal } from '../../model/principal.ts';
 import { ownerOf } from '../../resources/collection/proposing.ts';
@@ -13,12 +13,13 @@ import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
 import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
-import { refuse } from './asking.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { refusalOfCall, refuse } from './asking.ts';
 import { listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
 import { createOverlay, type Emitted, type NetWrite, type Overlay } from './overlay.ts';
-import type { OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
-import { type RunHooks, UnitLogic } from './unit-logic.ts';
+import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
+import { depthWithin, type RunHooks, UnitLogic } from './unit-logic.ts';
 import { type WriteCall, writeResource } from './write-resource.ts';
 
 export type TransactionLimits = {
@@ -46,6 +47,8 @@ export type OpenTransactionOptions = {
   readonly keepMail?: KeepMail;
   /** Absent: no collection has hooks. */
   readonly runHooks?: RunHooks;
+  /** Hears of a hook that failed in a write of another function, which may go on. */
+  readonly onHookFailed: (error: FunctionFailed) => void;
   readonly limits: TransactionLimits;
 };
 
@@ -68,7 +71,7 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
     served(name) {
       const collection = collections.get(name) ?? readable?.get(name);
       if (collection === undefined)
-        throw refuse('not_found', `no collection is named ${JSON.stringify(name)}`);
+        throw new FunctionFailed(`no collection is named ${JSON.stringify(name)}`);
       // Functions get documents as they are stored, from every call alike.
       const whole = wholeView(collection);
       const served = known.get(name) ?? { ...servedOf(serving, collection), view: () => whole };
@@ -92,7 +95,7 @@ class LogicTransaction implements Transaction {
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : ownerOf(caller);
     this.#overlay = createOverlay(shared.serving.store);
-    const own = this.scope(0);
+    const own = this.scope();
     this.call = (call) => own.call(call);
   }
 
@@ -100,8 +103,8 @@ class LogicTransaction implements Transaction {
     return this.#overlay.store;
   }
 
-  scope(depth: number): Scope {
-    return new LogicScope(depth, (call) => this.#carryOut(call, depth));
+  scope(enclosing?: Enclosing): Scope {
+    return new LogicScope(enclosing, (call, scope) => this.#carryOut(call, scope));
   }
 
   async read(table: string, id: string): Promise<Row | undefined> {
@@ -110,19 +113,39 @@ class LogicTransaction implements Transaction {
     return row;
   }
 
-  async #carryOut(call: ResourceCall, depth: number): Promise<string | undefined> {
-    switch (call.do) {
-      case 'get':
-        return this.#read(call.collection, call.id);
-      case 'list':
-        return this.#list(call);
-      case 'emit':
-        return this.#emit(call);
-      case 'mail':
-        return this.#mail(call.mail);
-      default:
-        return this.#write(call, depth);
+  async #carryOut(call: ResourceCall, scope: Scope): Promise<string | undefined> {
+    try {
+      if (call.do === 'get') return await this.#read(call.collection, call.id);
+      if (call.do === 'list') return await this.#list(call);
+      return await this.#change(call, scope);
+    } catch (error) {
+      if (!(error instanceof ResourceRefused)) throw error;
+      throw refusalOfCall(error, 'collection' in call ? call.collection : call.do);
     }
+  }
+
+  /** What a call that fails has written, by its hooks too, is undone: the function may catch the error and go on. */
+  async #change(call: ChangeCall, scope: Scope): Promise<string | undefined> {
+    this.#countChange();
+    const savepoint = this.#overlay.savepoint();
+    try {
+      const text = await this.#make(call, scope);
+      if (scope.isOpen) savepoint.release();
+      return text;
+    } catch (error) {
+      // Otherwise the call that the function runs within has failed, and undone this too.
+      if (scope.isOpen) savepoint.undo();
+      // The call failed by what it read, and the function may go on by that.
+      if ('id' in call && typeof call.id === 'string')
+        this.#overlay.lean({ table: call.collection, id: call.id });
+      throw error;
+    }
+  }
+
+  async #make(call: ChangeCall, scope: Scope): Promise<string | undefined> {
+    if (call.do === 'emit') return this.#emit(call, scope);
+    if (call.do === 'mail') return this.#mail(call.mail, scope);
+    return this.#write(call, scope);
   }
 
   unit(): Unit {
@@ -164,77 +187,101 @@ class LogicTransaction implements Transaction {
     this.#countRead();
     const { principal, serving } = this.#shared;
     const served = this.#shared.served(collection);
-    return listPage(served, this.#overlay.store, principal, query, serving.queryLimits);
+    return listPage(served, this.#overlay, principal, query, serving.queryLimits);
   }
 
-  async #write(call: WriteCall, depth: number): Promise<string | undefined> {
-    this.#countChange();
+  async #write(call: WriteCall, scope: Scope): Promise<string | undefined> {
     const { runHooks, readable } = this.#shared;
     if (readable?.has(call.collection) === true)
-      throw refuse('method_not_allowed', `functions read ${call.collection} and do not write them`);
+      throw new FunctionFailed(`functions read ${call.collection} and do not write them`);
+    if (call.id !== undefined && scope.isWriting({ table: call.collection, id: call.id })) {
+      const what = `the document ${JSON.stringify(call.id)} of ${call.collection}`;
+      throw new FunctionFailed(
+        `the write of ${what} is under way: its hook changes \`after\`, and neither it nor what it calls writes the document`,
+      );
+    }
     const served = this.#shared.served(call.collection);
     const logic =
       served.collection.hooks?.beforeWrite === undefined || runHooks === undefined
         ? undefined
-        : new UnitLogic(this, runHooks, depth + 1);
-    const within: Served = { ...served, store: this.#overlay.store, logic };
+        : new UnitLogic({ transaction: () => this, scope }, runHooks, this.#shared.onHookFailed);
+    const store: Store = {
+      ...this.#overlay.store,
+      commit: async (unit) => {
+        demandOpen(scope);
+        return this.#overlay.store.commit(unit);
+      },
+    };
+    const within: Served = { ...served, store, logic };
     return writeResource(within, { principal: this.#shared.principal, owner: this.#owner }, call);
   }
 
-  async #emit(call: Extract<ResourceCall, { do: 'emit' }>): Promise<undefined> {
-    this.#countChange();
+  async #emit(call: Extract<ResourceCall, { do: 'emit' }>, scope: Scope): Promise<undefined> {
     const { characters, ...emitted } = await this.#shared.emit(call, this.#shared.principal);
+    demandOpen(scope);
     this.#overlay.append(emitted, characters);
   }
 
-  async #mail(mail: unknown): Promise<undefined> {
-    this.#countChange();
+  async #mail(mail: unknown, scope: Scope): Promise<undefined> {
     const { keepMail } = this.#shared;
     if (keepMail === undefined) throw refuse('unavailable', 'this program sends no mail');
-    for (const kept of await keepMail(mail)) this.#overlay.append({ kept }, kept.next?.doc.length ?? 0);
+    const rows = await keepMail(mail);
+    demandOpen(scope);
+    for (const kept of rows) this.#overlay.append({ kept }, kept.next?.doc.length ?? 0);
   }
 
   #countRead(): void {
     this.#reads += 1;
     const { handlerReadsMax } = this.#shared.limits;
-    if (this.#reads > handlerReadsMax) throw tooMuch(`reads more than ${handlerReadsMax} times`);
+    if (this.#reads > handlerReadsMax)
+      throw tooMuch(`reads more than ${handlerReadsMax} times (COMITY_HANDLER_READS_MAX)`);
   }
 
   #countChange(): void {
     const { handlerChangesMax } = this.#shared.limits;
     if (this.#overlay.size() >= handlerChangesMax)
-      throw tooMuch(`makes more than ${handlerChangesMax} changes`);
+      throw tooMuch(`makes more than ${handlerChangesMax} changes (COMITY_HANDLER_CHANGES_MAX)`);
     if (this.#overlay.characters() > unitCharactersMax) {
       throw tooMuch(`writes more than ${unitCharactersMax} characters`);
     }
   }
 }
 
+type ChangeCall = Exclude<ResourceCall, { do: 'get' | 'list' }>;
+
 /** The writes of a hook run while the write that it belongs to waits for it: each function has a line of its own. */
 class LogicScope implements Scope {
   readonly depth: number;
-  readonly #carryOut: (call: ResourceCall) => Promise<string | undefined>;
+  readonly #enclosing: Enclosing | undefined;
+  readonly #carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>;
   #last: Promise<unknown> = Promise.resolve();
   #isOver = false;
 
-  constructor(depth: number, carryOut: (call: ResourceCall) => Promise<string | undefined>) {
-    this.depth = depth;
+  constructor(
+    enclosing: Enclosing | undefined,
+    carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>,
+  ) {
+    this.depth = enclosing === undefined ? 0 : depthWithin(enclosing.scope);
+    this.#enclosing = enclosing;
     this.#carryOut = carryOut;
   }
 
-  async call(call: ResourceCall): Promise<string | undefined> {
-    if (this.#isOver) throw refuse('request_timeout', 'the function that makes this call has ended');
-    if (call.do === 'get' || call.do === 'list') return this.#carryOut(call);
-    const made = this.#last.then(() => this.#carryOut(call));
-    this.#last = made.catch(() => undefined);
-    return made;
+  get isOpen(): boolean {
+    return !this.#isOver && this.#enclosing?.scope?.isOpen !== false;
   }
 
-  async settled(): Promise<void> {
-    for (let last: unknown; last !== this.#last; ) {
-      last = this.#last;
-      await this.#last;
-    }
+  isWriting(row: RowName): boolean {
+    if (this.#enclosing === undefined) return false;
+    const { scope, writing } = this.#enclosing;
+    return (writing.table === row.table && writing.id === row.id) || scope?.isWriting(row) === true;
+  }
+
+  async call(call: ResourceCall): Promise<string | undefined> {
+    demandOpen(this);
+    if (call.do === 'get' || call.do === 'list') return this.#carryOut(call, this);
+    const made = this.#last.then(() => this.#carryOut(call, this));
+    this.#last = made.catch(() => undefined);
+    return made;
   }
 
   end(): void {
@@ -242,6 +289,11 @@ class LogicScope implements Scope {
   }
 }
 
-function tooMuch(message: string): ResourceRefused {
-  return refuse('content_too_large', `one unit of a function that ${message}`);
+/** @throws ResourceRefused */
+function demandOpen({ isOpen }: Scope): void {
+  if (!isOpen) throw refuse('request_timeout', 'the function that makes this call has ended');
+}
+
+function tooMuch(message: string): FunctionFailed {
+  return new FunctionFailed(`the unit of a function ${message}`);
 }

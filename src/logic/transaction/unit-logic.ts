@@ -3,6 +3,7 @@
  * write of a request, which then becomes a unit of what the request and its functions write together.
  */
 import type { Problem } from '../../http/problem.ts';
+import { problems } from '../../http/problem-registry.ts';
 import type { Ask, Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
@@ -10,14 +11,21 @@ import type { FieldsOrWritten } from '../../resources/document/representation.ts
 import { overtaken } from '../../store/lines.ts';
 import { type MaybePromise, Overtaken, StoreUnavailable } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { OpenTransaction, Transaction } from './resource-call.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import type { OpenTransaction, Scope, Transaction } from './resource-call.ts';
 
 /** The unit that a hook runs in. */
 export type HookUnit = {
   /** Opened with the first call of a hook: most hooks only look at their own document. */
   readonly transaction: () => Transaction;
-  readonly depth: number;
+  /** Of the function whose write it is; undefined: a request's. */
+  readonly scope: Scope | undefined;
 };
+
+/** Of a hook of a write of this function. */
+export function depthWithin(scope: Scope | undefined): number {
+  return (scope?.depth ?? 0) + 1;
+}
 
 export type HookOutcome = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };
 
@@ -33,16 +41,26 @@ export type RunHooks = (
 export class UnitLogic implements WriteLogic {
   readonly #runHooks: RunHooks;
   readonly #unit: HookUnit;
+  readonly #onFailed: (error: FunctionFailed) => void;
 
-  constructor(transaction: Transaction, runHooks: RunHooks, depth: number) {
+  constructor(unit: HookUnit, runHooks: RunHooks, onFailed: (error: FunctionFailed) => void) {
     this.#runHooks = runHooks;
-    this.#unit = { transaction: () => transaction, depth };
+    this.#unit = unit;
+    this.#onFailed = onFailed;
   }
 
-  write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
-    return whenKnown(runAll(this.#runHooks, served, ask, writes, this.#unit), (outcome) =>
-      'refused' in outcome ? outcome : make(served, ask, outcome.fields),
-    );
+  async write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): Promise<Result> {
+    const outcome = await this.#run(served, ask, writes);
+    return 'refused' in outcome ? outcome : make(served, ask, outcome.fields);
+  }
+
+  async #run(served: Served, ask: Ask, writes: readonly ProposedWrite[]): Promise<HooksOutcome> {
+    try {
+      return await runAll(this.#runHooks, served, ask, writes, this.#unit);
+    } catch (error) {
+      if (error instanceof FunctionFailed) this.#onFailed(error);
+      throw error;
+    }
   }
 }
 
@@ -62,7 +80,7 @@ export class RequestLogic implements WriteLogic {
       opened ??= this.#open(ask.principal);
       return opened;
     };
-    const running = runAll(this.#runHooks, served, ask, writes, { transaction, depth: 1 });
+    const running = runAll(this.#runHooks, served, ask, writes, { transaction, scope: undefined });
     const finish = (outcome: HooksOutcome): MaybePromise<Result> => {
       if ('refused' in outcome) return outcome;
       if (opened === undefined) return make(served, ask, outcome.fields);
@@ -165,15 +183,19 @@ export async function commitTransaction(
   const change = changes[commit.change];
   if ('collection' in served && change?.table === served.collection.name)
     return { refused: await problemOfCommit(served, ask, { changes, events }, commit) };
-  return { refused: ofAnotherWrite(commit) };
+  return { refused: ofAnotherWrite(commit, change?.table) };
 }
 
 /** A refusal of the store that concerns what a function wrote, which the client did not ask for. */
-function ofAnotherWrite(commit: { readonly outcome: 'taken' | 'dangling' | 'depended-on' }): Problem {
+function ofAnotherWrite(
+  commit: { readonly outcome: 'taken' | 'dangling' | 'depended-on' },
+  table = 'a function',
+): Problem {
   const code = {
     taken: 'unique_taken',
     dangling: 'reference_missing',
     'depended-on': 'dependants_exist',
   } as const;
-  return { code: code[commit.outcome] };
+  const refused = code[commit.outcome];
+  return { code: refused, message: `${table}: ${problems[refused].message}` };
 }

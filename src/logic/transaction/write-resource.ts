@@ -34,19 +34,19 @@ export async function writeResource(
   const ask = askOf(principal, [idOf(call.id)]);
   if (call.do === 'delete') {
     const operation = removeOperation(served);
-    await carryOut(operation, ask, await existing(served, operation, ask), undefined);
+    await carryOut(operation, ask, await existing(operation, ask), undefined);
     return undefined;
   }
   if (call.do === 'update') {
     const operation = patchOperation(served);
-    const standing = await existing(served, operation, ask);
+    const standing = await existing(operation, ask);
     const content = await contentOf(operation, ask, textOf(call.patch));
     return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
   }
   const operation = replaceOperation({ ...served, owner: writer.owner });
   const standing = served.collection.putCreates
     ? await operation.standing(ask)
-    : await existing(served, operation, ask);
+    : await existing(operation, ask);
   const content = await contentOf(operation, ask, textOf(call.fields));
   return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
 }
@@ -63,24 +63,23 @@ async function create(
     const content = await contentOf(operation, ask, textOf(fields));
     return (await carryOut(operation, ask, await operation.standing(ask), content)).doc ?? undefined;
   }
-  const { name, putCreates } = served.collection;
-  if (!putCreates) throw refuse('field_unpatchable', `ids of ${name} are assigned by the server`);
+  if (!served.collection.putCreates) throw refuse('field_unpatchable', 'the server assigns the ids');
   const operation = replaceOperation(owned);
   const ask = askOf(principal, [idOf(id)]);
   const standing = await operation.standing(ask);
-  if (standing.exists) throw refuse('precondition_failed', `${name} already has a resource ${id}`);
+  if (standing.exists)
+    throw refuse('precondition_failed', `a document already has the id ${JSON.stringify(id)}`);
   const content = await contentOf(operation, ask, textOf(fields));
   return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
 }
 
 async function existing(
-  { collection }: Served,
   operation: Pick<Operation<MemberStanding>, 'standing'>,
   ask: Ask,
 ): Promise<MemberStanding> {
   const standing = await operation.standing(ask);
   if (standing.exists) return standing;
-  throw refuse('not_found', `${collection.name} has no resource ${JSON.stringify(standing.id)}`);
+  throw refuse('not_found', `no document has the id ${JSON.stringify(standing.id)}`);
 }
 
 /** Checked at run time, because handlers may be plain JavaScript. */

@@ -100,7 +100,7 @@ export type CollectionCalls<T> = {
    * function runs again.
    */
   get(id: string): Promise<Document<T> | undefined>;
-  /** One page, like a QUERY with this JSON content. It is of committed documents; each is shown with the function's own writes. */
+  /** One page, like a QUERY with this JSON content, of the committed documents and what the function has written so far. */
   list(query?: DocumentQuery<T>): Promise<readonly Document<T>[]>;
   create(fields: T, options?: CreateOptions): Promise<Document<T>>;
   update(id: string, patch: MergePatch<T>): Promise<Document<T>>;

@@ -36,10 +36,25 @@ export type MailContent = { readonly subject: string } & (
   | { readonly html: string; readonly text?: string }
 );
 
+/** An address such as `ada@example.com`, alone or with a name. */
+export type MailAddress = string | { readonly name: string; readonly address: string };
+
+export type MailAttachment = {
+  /** Name of the file, such as `invoice.pdf`. */
+  readonly name: string;
+  /** Media type; by default that of the name's extension. */
+  readonly type?: string;
+  /** A text is sent as UTF-8. */
+  readonly content: string | Uint8Array;
+};
+
 export type OutgoingMail = {
-  /** Addresses without names. */
-  readonly to: string | readonly string[];
-  readonly replyTo?: string;
+  readonly to: MailAddress | readonly MailAddress[];
+  readonly cc?: MailAddress | readonly MailAddress[];
+  /** Recipients that no recipient sees. */
+  readonly bcc?: MailAddress | readonly MailAddress[];
+  readonly replyTo?: MailAddress;
+  readonly attachments?: readonly MailAttachment[];
   /** Further header fields. */
   readonly headers?: Readonly<Record<string, string>>;
 } & (

@@ -2,6 +2,7 @@
  * Computed fields (model/collection.ts): each write computes them from the fields that clients write, after the hooks
  * of the collection, and stores them with the document.
  */
+import { callAs } from '../../observe/running-function.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import type { Served } from './served.ts';
 
@@ -18,7 +19,8 @@ export function withComputed(
   const own = { ...whole };
   for (const [name, compute] of computed) {
     try {
-      const value: unknown = compute({ ...own } as never);
+      const by = { named: `the computed field ${name} of ${of}` };
+      const value: unknown = callAs(by, compute, { ...own } as never);
       if (value !== undefined) whole[name] = value;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

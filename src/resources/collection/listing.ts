@@ -13,7 +13,7 @@ import { SeenBefore } from '../../memory/seen-before.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
-import type { MaybePromise, Page, Plan, Position, Row, Store } from '../../store/store.ts';
+import type { ListQuery, MaybePromise, Page, Plan, Position, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
@@ -81,6 +81,8 @@ export type Listing = {
     position: Position,
     how: PageReading,
   ): MaybePromise<ListPage>;
+  /** A page of another store in front of the same rows, neither cached nor changed by a view. */
+  pageFrom(store: Store, prepared: Prepared, principal: Principal, position: Position): Promise<ListPage>;
   /** The tag that `page` would return now, without reading the page. */
   tag(principal: Principal): MaybePromise<string>;
   /** A cached page with an earlier tag, if it is still in the cache. */
@@ -198,11 +200,22 @@ export function createListing(options: ListingOptions): Listing {
     },
     position: (entry) => positionOf(mac, entry),
     page,
+    pageFrom: (from, ...asked) => pageFrom(options, from, ...asked),
     tag: version,
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
     count: (entry, principal, party) =>
       store.count(listable.table, filterOf(listable, entry, principal), party),
   };
+}
+
+async function pageFrom(
+  options: ListingOptions,
+  store: Store,
+  ...[entry, principal, position]: readonly [Prepared, Principal, Position]
+): Promise<ListPage> {
+  const plan = store.plan(queryOf(options, entry, principal));
+  const page = await readPage(options, plan, position, '');
+  return finish(options.mac, entry, position, page, page.docs, tagOf(page.version, principal));
 }
 
 function positionOf(mac: (text: string) => string, { asked, shape }: Prepared): Position | undefined {
@@ -225,15 +238,15 @@ function createPlans(
   weigh: (value: unknown) => number,
 ): (entry: Prepared, principal: Principal) => Plan {
   return (entry, principal) => {
-    const { sort, limit } = entry.asked;
+    const { limit } = entry.asked;
     const key = entry.isRepeated ? `${limit} ${audienceOf(principal)} ${entry.shape}` : undefined;
     const known = key === undefined ? undefined : caches.plans.get(key);
     if (known !== undefined) return known.value;
-    const filter = filterOf(listable, entry, principal);
-    const plan = store.plan({ table: listable.table, filter, sort, limit, bytesMax: pageBytesMax });
+    const query = queryOf({ listable, pageBytesMax }, entry, principal);
+    const plan = store.plan(query);
     if (key === undefined) return plan;
     // The plan holds the values twice: in the filter and as parameters.
-    caches.plans.set(key, { value: plan, octets: 2 * weigh(filter) });
+    caches.plans.set(key, { value: plan, octets: 2 * weigh(query.filter) });
     return plan;
   };
 }
@@ -255,6 +268,16 @@ async function pageInLine(line: OctetLine, bytes: number, read: () => MaybePromi
   } finally {
     line.leave(bytes);
   }
+}
+
+function queryOf(
+  { listable, pageBytesMax }: Pick<ListingOptions, 'listable' | 'pageBytesMax'>,
+  entry: Prepared,
+  principal: Principal,
+): ListQuery {
+  const { sort, limit } = entry.asked;
+  const filter = filterOf(listable, entry, principal);
+  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax };
 }
 
 function filterOf(listable: Listable, entry: Prepared, principal: Principal): Filter {

@@ -7,6 +7,7 @@
  * nothing about what queries may name.
  */
 import { hash } from 'node:crypto';
+import { kindOf } from '../../config/inspection.ts';
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
@@ -24,6 +25,7 @@ import {
   operatorId,
   type Principal,
 } from '../../model/principal.ts';
+import { callAs } from '../../observe/running-function.ts';
 
 export type View = {
   /** Identifies the hidden fields; empty if none are hidden. */
@@ -146,22 +148,32 @@ function readerOf({ name, hooks }: Collection, principal: Principal): View['read
   if (afterRead === undefined) return undefined;
   const known = isAdministrator(principal) ? anyAdministrator : principal;
   const caller = toRulePrincipal(known);
+  const by = { named: `the hook afterRead of ${name}` };
   return (doc) => {
     const document = JSON.parse(doc) as MadeMembers & { readonly deletedAt?: string };
     const { id, createdAt, updatedAt, deletedAt } = document;
     let shown: unknown;
     try {
-      shown = afterRead({ document: document as never, principal: caller });
+      shown = callAs(by, afterRead, { document: document as never, principal: caller });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       throw new Error(`the hook afterRead of ${name} failed: ${message}`, { cause: error });
     }
     if (typeof shown !== 'object' || shown === null || Array.isArray(shown) || shown instanceof Promise)
-      throw new Error(`the hook afterRead of ${name} must return the document, and not a promise of it`);
+      throw new Error(`the hook afterRead of ${name} must return the document, not ${kindReturned(shown)}`);
     const made = { createdAt, updatedAt, ...(deletedAt === undefined ? {} : { deletedAt }) };
-    // First, as in every representation, and last, so that the hook cannot change it.
-    return JSON.stringify({ ...{ id }, ...shown, ...made, id });
+    try {
+      // First, as in every representation, and last, so that the hook cannot change it.
+      return JSON.stringify({ ...{ id }, ...shown, ...made, id });
+    } catch (error) {
+      const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+      throw new Error(`the hook afterRead of ${name} returned what is not JSON: ${why}`, { cause: error });
+    }
   };
+}
+
+function kindReturned(value: unknown): string {
+  return value instanceof Promise ? 'a promise of it: it must be synchronous' : kindOf(value);
 }
 
 const anyAdministrator = authenticated({

@@ -9,6 +9,7 @@ import { quoteName } from '../quote-name.ts';
 import { differenceOf, RowDigest, readDigests } from './digests.ts';
 import { columnNamesOf, type FileTable } from './layout.ts';
 import { identify, migrationsMade, UnknownDatabase } from './migrate.ts';
+import { readOrigin } from './origin.ts';
 
 export type StoredTable = FileTable & {
   /** The last revision that touched it. */
@@ -21,6 +22,8 @@ export type StoredRow = readonly SQLOutputValue[];
 export type StoreFile = {
   readonly rev: number;
   readonly tables: readonly StoredTable[];
+  /** As in origin.ts; undefined for a file of an earlier version. */
+  readonly origin: string | undefined;
   /** Reads the rows of a table in the order of writing. @throws UnfitBackup for a damaged file */
   rows(table: StoredTable, columns: readonly string[]): Iterable<StoredRow>;
   close(): void;
@@ -50,6 +53,7 @@ export function readFile(path: string): StoreFile {
       return {
         rev,
         tables,
+        origin: readOrigin(database),
         rows: (table, columns) => rowsOf(database, path, { table, columns, revMax: rev }),
         close: () => database.close(),
       };

@@ -11,6 +11,7 @@ import { quoteName } from '../quote-name.ts';
 import { writeDigests } from './digests.ts';
 import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
 import { migrate } from './migrate.ts';
+import { writeOrigin } from './origin.ts';
 
 /** A table with its number in the file and the last revision that touched it. */
 export type CountedTable = FileTable & { readonly number: number; readonly rev: number };
@@ -24,8 +25,19 @@ export type FileWriter = {
   close(): void;
 };
 
-/** @param path an empty file @param rev the store-wide revision */
-export function writeFile(path: string, rev: number, tables: readonly CountedTable[]): FileWriter {
+export type FileHead = {
+  /** The store-wide revision. */
+  readonly rev: number;
+  /** As in origin.ts. */
+  readonly origin: string;
+};
+
+/** @param path an empty file */
+export function writeFile(
+  path: string,
+  { rev, origin }: FileHead,
+  tables: readonly CountedTable[],
+): FileWriter {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
   database.exec(
     'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384',
@@ -48,6 +60,7 @@ export function writeFile(path: string, rev: number, tables: readonly CountedTab
       for (const row of rows) insert.run(...row);
     },
     close() {
+      writeOrigin(database, origin);
       writeDigests(database);
       database.exec('COMMIT');
       database.close();

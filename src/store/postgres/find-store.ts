@@ -16,6 +16,11 @@ export type StorePlace = {
   readonly connectTimeoutMs: number;
 };
 
+/** The origin of backups (backup-file/origin.ts). */
+export function originOf({ url, schema }: Pick<StorePlace, 'url' | 'schema'>): string {
+  return `${describe(addressOf(url))} ${schema}`;
+}
+
 /** @throws NoStore, SchemaTooNew, DatabaseFailed, TypeError (an invalid URL) */
 export async function findStore({ url, schema, connectTimeoutMs }: StorePlace): Promise<void> {
   const address = addressOf(url);

@@ -9,7 +9,7 @@ import type { CopyReply } from '../backup-file/start-copy.ts';
 import { beginPartial, publish, writeFile } from '../backup-file/write-file.ts';
 import { addressOf } from './connection/address.ts';
 import type { Cell, Rows } from './connection/connection.ts';
-import { inLongTransaction } from './find-store.ts';
+import { inLongTransaction, originOf } from './find-store.ts';
 import type { BackupData } from './postgres-backup.ts';
 import { openSession, type Session } from './schema/session.ts';
 import { nameIn, readSchemaTables, type SchemaTable } from './schema-tables.ts';
@@ -28,7 +28,7 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
   await inLongTransaction(session, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async () => {
     const { rev, tables } = await readSchemaTables(session, schema);
     for (const table of tables) total += await countOf(session, schema, table);
-    const file = writeFile(partial, rev, tables);
+    const file = writeFile(partial, { rev, origin: originOf({ url, schema }) }, tables);
     let done = 0;
     for (const table of tables) {
       for await (const rows of batches(session, schema, table)) {

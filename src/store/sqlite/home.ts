@@ -10,6 +10,7 @@ import type { Observe } from '../../observe/observation.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { dropDigests } from '../backup-file/digests.ts';
 import { migrate } from '../backup-file/migrate.ts';
+import { dropOrigin } from '../backup-file/origin.ts';
 import { beginPartial, publish } from '../backup-file/write-file.ts';
 import type { Table } from '../store.ts';
 import { workerFile } from '../worker-file.ts';
@@ -116,6 +117,7 @@ function bringUpToDate(
     checkPages(database, path, bytesMax);
     migrate(database, path, observe);
     dropDigests(database);
+    dropOrigin(database);
     rewriteOnce(database, observe);
     return reconcile(database, layouts, observe);
   } finally {

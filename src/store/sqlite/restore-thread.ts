@@ -1,16 +1,19 @@
 /** The thread of one restore: copies the file by pages, then checks every page of the copy. */
-import { backup } from 'node:sqlite';
+import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { digestFault } from '../backup-file/digests.ts';
+import { columnNamesOf, createTableSql } from '../backup-file/layout.ts';
+import type { SetRow } from '../backup-file/origin.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
 import { beginPartial, publish } from '../backup-file/write-file.ts';
+import { quoteName } from '../quote-name.ts';
 import type { RestoreData } from './sqlite-restore.ts';
 
 /** 4 MiB between two progress messages. */
 const pagesPerStep = 1024;
 
-async function run({ from, to }: RestoreData): Promise<void> {
+async function run({ from, to, set }: RestoreData): Promise<void> {
   const partial = beginPartial(to);
   const source = openUnchanging(from);
   await backup(source, partial, {
@@ -22,6 +25,7 @@ async function run({ from, to }: RestoreData): Promise<void> {
   const total = Number(source.prepare('PRAGMA page_count').get()?.page_count);
   source.close();
   check(partial, from);
+  if (set !== undefined) setRow(partial, set);
   publish(to);
   tell({ kind: 'progress', done: total, total });
   tell({ kind: 'done' });
@@ -35,6 +39,29 @@ function check(copy: string, from: string): void {
   database.close();
   if (fault !== 'ok') throw new UnfitBackup(`${from} is damaged: ${String(fault)}`);
   if (changed !== undefined) throw new UnfitBackup(`${from} is damaged: ${changed}`);
+}
+
+/** No other process uses the partial file, and `publish` syncs it. */
+function setRow(partial: string, { table, id, doc, at }: SetRow): void {
+  const copy = new DatabaseSync(partial);
+  copy.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');
+  const rev = Number(copy.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+  if (copy.prepare('SELECT 1 FROM comity_counters WHERE name = ?').get(table) === undefined) {
+    copy.exec(createTableSql({ name: table, searched: false }));
+    copy
+      .prepare('INSERT INTO comity_counters (n, name, rev) SELECT max(n) + 1, ?, ? FROM comity_counters')
+      .run(table, rev);
+  }
+  copy.prepare(`DELETE FROM ${quoteName(table)} WHERE id = ?`).run(id);
+  if (doc !== undefined) {
+    const columns = columnNamesOf({ name: table, searched: false });
+    const places = columns.map(() => '?').join(', ');
+    copy
+      .prepare(`INSERT INTO ${quoteName(table)} (${columns.join(', ')}) VALUES (${places})`)
+      .run(...[id, rev, null, at, at, null, doc]);
+  }
+  copy.exec('COMMIT');
+  copy.close();
 }
 
 function tell(reply: CopyReply): void {

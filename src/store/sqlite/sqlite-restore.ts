@@ -5,13 +5,14 @@
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { folderOrigin, type RowToSet, type SetRow } from '../backup-file/origin.ts';
 import { NotEmpty, type Restored, readFile } from '../backup-file/read-file.ts';
 
 import { type Copy, type OnProgress, startCopy } from '../backup-file/start-copy.ts';
 import { workerFile } from '../worker-file.ts';
 import { lockFolder } from './lock.ts';
 
-export type RestoreData = { readonly from: string; readonly to: string };
+export type RestoreData = { readonly from: string; readonly to: string; readonly set: SetRow | undefined };
 
 /** Files of a store that a restore must not replace. */
 const storeFiles = ['comity.db', 'comity.db-wal', 'comity.db-journal'] as const;
@@ -25,16 +26,18 @@ export function startRestore(
   folder: string,
   file: string,
   onProgress: OnProgress,
+  rowToSet?: RowToSet,
 ): { readonly done: Promise<Restored>; readonly stop: Copy['stop'] } {
   const found = readFile(file);
-  const { rev, tables } = found;
+  const { rev, tables, origin } = found;
   found.close();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const release = lockFolder(folder);
   try {
     const there = storeFiles.find((name) => existsSync(join(folder, name)));
     if (there !== undefined) throw new NotEmpty(`the folder ${folder} already holds a store (${there})`);
-    const data: RestoreData = { from: file, to: join(folder, 'comity.db') };
+    const set = rowToSet?.(origin === folderOrigin(folder));
+    const data: RestoreData = { from: file, to: join(folder, 'comity.db'), set };
     const copy = startCopy(workerFile('./restore-thread', import.meta.url), data, onProgress);
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     return {

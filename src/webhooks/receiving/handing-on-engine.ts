@@ -19,11 +19,6 @@ import { receivedCollection } from './received-tables.ts';
 import { type DueMessage, SenderQueue, Shares } from './sender-queue.ts';
 import { createSettle } from './settle-received.ts';
 
-/**
- * Minimum interval of looks after changes of the table, each 40 µs per sender. Messages that this process accepts are
- * noticed at once; replays and other processes' messages may wait this long.
- */
-const hintMs = 100;
 /** As many as may be under way at once, and a buffer. */
 const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
 
@@ -73,9 +68,6 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
   /** Queues held back by the shares of others. */
   readonly #held = new Set<SenderQueue>();
   #stops: (() => void)[] = [];
-  /** Ends the interval in which hints are gathered; undefined: the next hint takes effect at once. */
-  #stopGathering: (() => void) | undefined;
-  #isHinted = false;
   #hasLanes = false;
 
   constructor(options: HandingOnOptions) {
@@ -107,7 +99,8 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     if (this.#queues.size === 0) return;
     const { store, lanes } = this.#options;
     this.#engine.start();
-    this.#stops = [store.onChange(receivedCollection.name, this.#hint), lanes.onChange(this.#onLanes)];
+    const { hint, stop } = this.#engine.gather(() => this.#look());
+    this.#stops = [store.onChange(receivedCollection.name, hint), lanes.onChange(this.#onLanes), stop];
     await this.#needLanes();
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
   }
@@ -131,7 +124,6 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
 
   #stop(): void {
     for (const stop of this.#stops.splice(0)) stop();
-    this.#stopGathering?.();
   }
 
   counts(): HandingOnCounts {
@@ -188,22 +180,11 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     this.#options.observe({ kind: 'receiving-failed', what, error });
   }
 
-  /**
-   * Handles a change of the table by any process: its senders are unknown. One look serves all changes of an interval.
-   */
-  readonly #hint = (): void => {
-    if (this.#stopGathering !== undefined) {
-      this.#isHinted = true;
-      return;
-    }
-    this.#isHinted = false;
+  /** After changes of the table: their senders are unknown. */
+  #look(): void {
     void this.#needLanes();
-    this.#stopGathering = this.#engine.timers.after(hintMs, () => {
-      this.#stopGathering = undefined;
-      if (this.#isHinted && this.#engine.isRunning) this.#hint();
-    });
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
-  };
+  }
 
   /** Leases lanes with the first due message of any sender: a program that receives nothing leases nothing. */
   async #needLanes(): Promise<void> {

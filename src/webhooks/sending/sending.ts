@@ -13,6 +13,7 @@ import type { Exchange } from '../../egress/exchange.ts';
 import { createLateExchanges } from '../../egress/late-exchanges.ts';
 import type { OwnListener } from '../../egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
+import { untilReleased } from '../../hold/hold.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { MemoryBudget } from '../../memory/budget.ts';
 import { packageVersion } from '../../package-version.ts';
@@ -78,6 +79,8 @@ export type Webhooks<S extends Store> = {
   /** For other outgoing requests, with the same address guard and connection pools. */
   readonly exchange: Exchange;
   readonly dial: Dial;
+  /** As long as a restored copy is held, for the mails too: none. */
+  readonly sendingLanes: Lanes;
   readonly lanes: Lanes;
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
@@ -123,6 +126,7 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     exchange: sender.exchange,
     dial: sender.dial,
     lanes: sender.lanes,
+    sendingLanes: sender.sendingLanes,
     ...resourcesOf(parts),
     retention: sendingRetention(settings),
     gauges: gaugesOf(sender.engine, directory),
@@ -143,6 +147,7 @@ type Sender = {
   readonly exchange: Exchange;
   readonly dial: Dial;
   readonly lanes: Lanes;
+  readonly sendingLanes: Lanes;
   start(): Promise<void>;
   close(): Promise<void>;
 };
@@ -152,12 +157,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const { events, fannedOut, memory } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
-  const worker = parts.worker ?? onlyWorker;
-  const lanes = await createLanes({
-    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
-    holder: { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id },
-    hasEnded: worker.hasEnded,
-  });
+  const { lanes, sendingLanes } = await lanesOf(parts, monotonic);
   const keys = await createWebhookKeys({ ...parts, ...settings });
   const dial = createDialer({
     policy,
@@ -181,11 +181,23 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     memory,
     version: packageVersion(),
   });
-  const health = createHealth({ ...parts, store: fannedOut, lanes });
+  const health = createHealth({ ...parts, store: fannedOut, lanes: sendingLanes });
   const { schedules } = configuration;
   const settle = createSettle({ store, schedules, health, random, observe, settings });
   const engine = createEngine({
-    ...{ store, directory, wakes, lanes, send, settle, clock, monotonic, random, settings, observe },
+    ...{
+      store,
+      directory,
+      wakes,
+      lanes: sendingLanes,
+      send,
+      settle,
+      clock,
+      monotonic,
+      random,
+      settings,
+      observe,
+    },
     timers: parts.timers ?? runtimeTimers,
   });
   const wants = createWants(configuration.collections.values());
@@ -196,6 +208,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     exchange,
     dial,
     lanes,
+    sendingLanes,
     async start() {
       await engine.start();
       recoveries.start();
@@ -204,10 +217,22 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
       await recoveries.close();
       await exchanges.close();
       await health.close();
-      await lanes.close();
+      await sendingLanes.close();
       await keys.close();
     },
   };
+}
+
+async function lanesOf<S extends Store>(
+  { store, directory, clock, settings, observe, worker = onlyWorker }: Parts<S>,
+  monotonic: () => number,
+): Promise<Pick<Sender, 'lanes' | 'sendingLanes'>> {
+  const lanes = await createLanes({
+    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
+    holder: { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id },
+    hasEnded: worker.hasEnded,
+  });
+  return { lanes, sendingLanes: await untilReleased(lanes, { store, observe }) };
 }
 
 function resourcesOf<S extends Store>(

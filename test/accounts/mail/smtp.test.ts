@@ -18,6 +18,9 @@ const mail: SentMail = {
   html: null,
   replyTo: null,
   headers: {},
+  cc: [],
+  names: {},
+  attachments: [],
 };
 
 type Send = (given?: Partial<SentMail>) => Promise<Attempted>;

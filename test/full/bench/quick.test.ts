@@ -19,6 +19,7 @@ test('measures rows of each kind against their floors over SQLite without a wron
     'query',
     'create',
     'busy-row',
+    'busy-own-rows',
     'authenticated',
     'webhooks',
     'received',
@@ -28,6 +29,7 @@ test('measures rows of each kind against their floors over SQLite without a wron
     assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
   }
   assert.match(output, /^changes of one row by 1000 clients, none refused: \d/m);
+  assert.match(output, /^refreshes of sessions of one account: \d/m);
   assert.match(output, /^an action that writes two documents against the two writes: \d/m);
   assert.match(output, /idle memory with 1,000 rows: \d+ MB/);
   assert.match(output, /process start to ready, ms: \d/);
@@ -38,8 +40,10 @@ test('measures rows of each kind against their floors over SQLite without a wron
   assert.match(output, /given to a function that keeps its thread: answered after p50 \d/);
 });
 
-test('measures creates against their floor over PostgreSQL without a wrong answer', async () => {
-  await bench('postgres', ['create']);
+test('measures creates and commits over PostgreSQL without a wrong answer', async () => {
+  const output = await bench('postgres', ['create', 'commits']);
+  assert.match(output, /^a batch of 512 creates with their events: \d/m);
+  assert.match(output, /each flush 10 ms longer: \d+ creates a second in one schema, \d/);
 });
 
 test('compares two commits, and says of each request whether it costs more', async () => {

@@ -33,11 +33,13 @@ for (const [fault, message] of [
   ['throw', 'thrown by a timer'],
   ['exit', 'the worker ended'],
   ['memory', 'reaching memory limit'],
+  ['loop', 'the worker answered nothing for 1000 ms'],
 ] as const) {
   test(`replaces a worker that ends (${fault}), and loses nothing that was acknowledged`, async () => {
     // Of the heap each worker may use half.
     const server = await start({
-      ...{ COMITY_RATE_LIMIT_WRITES: '0', NODE_OPTIONS: '--max-old-space-size=256' },
+      ...{ COMITY_RATE_LIMIT_WRITES: '0', COMITY_WORKER_SILENCE_MS: '1000' },
+      ...{ NODE_OPTIONS: '--max-old-space-size=256' },
     });
     await until(() => listening(server) === 2);
     const acknowledged: string[] = [];

@@ -2,10 +2,11 @@
  * As much of curl as the documentation uses, so that its examples are tested on machines without curl too. Prints what
  * curl would; refuses every option that it does not know, and brackets in a URL, which curl takes for a range.
  *
- * Usage: node test/full/guides/curl.ts [-isSNIg] [-X METHOD] [-H FIELD] [-d DATA] [-F NAME=VALUE] [-o FILE] [-m SECONDS] URL
+ * Usage: node test/full/guides/curl.ts [-isSNIg] [-X METHOD] [-H FIELD] [-d DATA] [-F NAME=VALUE | NAME=@FILE;type=TYPE] [-o FILE] [-m SECONDS] URL
  */
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { basename } from 'node:path';
 import type { Writable } from 'node:stream';
 
 type Options = {
@@ -119,7 +120,12 @@ function multipart(parts: readonly string[]): string {
   const written = parts.map((part) => {
     const equals = part.indexOf('=');
     const name = part.slice(0, equals);
-    return `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${part.slice(equals + 1)}\r\n`;
+    const value = part.slice(equals + 1);
+    const head = `--${boundary}\r\nContent-Disposition: form-data; name="${name}"`;
+    if (!value.startsWith('@')) return `${head}\r\n\r\n${value}\r\n`;
+    const [path = '', type = 'type=application/octet-stream'] = value.slice(1).split(';');
+    const file = `; filename="${basename(path)}"\r\nContent-Type: ${type.replace('type=', '')}`;
+    return `${head}${file}\r\n\r\n${readFileSync(path, 'utf8')}\r\n`;
   });
   return `${written.join('')}--${boundary}--\r\n`;
 }

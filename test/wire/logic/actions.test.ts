@@ -1,6 +1,8 @@
 /** Actions over the wire, on both stores: the conduct of any resource, one transaction, and every kind of input and output. */
 import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
@@ -61,12 +63,11 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     const eventsOf = async (type: string): Promise<number> =>
       ((await send('GET', `events?type=${type}&limit=1000`)).json().items as unknown[]).length;
     const logOf = (answer: Answer): string =>
-      String(
-        server
-          .stderr()
-          .split('\n')
-          .find((line) => line.includes(String(answer.json().requestId))),
-      );
+      server
+        .stderr()
+        .split('\n')
+        .filter((line) => line.includes(String(answer.json().requestId)))
+        .join('\n');
 
     test('write other documents and events in one transaction', async () => {
       const [from, into] = [await ticket('from'), await ticket('into')];
@@ -163,6 +164,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal(assigned.status, 200);
       assert.equal(assigned.json().to, 'some one');
       assert.equal((await send('PUT', `tickets/${id}/assignments/x`, { headers: user })).status, 403);
+      assert.equal((await send('PUT', 'tickets/none/assignments/x', { headers: user })).status, 403);
+      assert.equal((await send('PUT', 'tickets/none/assignments/x', { headers: agent })).status, 404);
       assert.equal((await send('GET', 'ping', { anonymous: true })).status, 200);
       const body = '{"text":"loud"}';
       const headers = { 'Content-Type': 'application/json' };
@@ -238,6 +241,26 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.deepEqual([...watched.seen].sort(), ['aborted', 'ended']);
     });
 
+    test('are told of a client that resets, and answer one that only closes its side', async () => {
+      const lines = ['POST /api/v1/patient HTTP/1.1', 'Host: localhost', `X-API-Key: ${adminKey}`];
+      const open = (): Socket => {
+        const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+        socket.write(`${[...lines, 'Content-Length: 0', 'Connection: close'].join('\r\n')}\r\n\r\n`);
+        return socket;
+      };
+      watched.seen.length = 0;
+      const closing = open();
+      closing.end();
+      let received = '';
+      for await (const octets of closing) received += String(octets);
+      assert.match(received, /^HTTP\/1\.1 200 .*done/s);
+      const leaving = open();
+      await pause(100);
+      leaving.resetAndDestroy();
+      await until(() => watched.seen.length === 2);
+      assert.deepEqual(watched.seen, ['done', 'aborted']);
+    });
+
     test('write nothing from a stream, which begins after the commit', async () => {
       await send('POST', 'late').catch(() => undefined);
       await until(() => server.stderr().includes('the function that makes this call has ended'));
@@ -271,6 +294,34 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.deepEqual(result.json(), { sum: 5 });
     });
 
+    test('that fail after a 202 name the operation, as the log does', async () => {
+      const accepted = await post('strange', { text: 'throws' }, { Prefer: 'respond-async' });
+      assert.equal(accepted.status, 202);
+      let operation: Answer;
+      do operation = await server.send('GET', String(accepted.headers.location));
+      while (operation.json().status === 'pending');
+      assert.equal(operation.json().status, 'failed');
+      const { id, outcome } = operation.json();
+      assert.deepEqual(outcome, { error: 'internal error', code: 'internal', requestId: id });
+      const lines = server.stderr().split('\n');
+      assert.match(lines.find((line) => line.includes(String(id))) ?? '', /the action broke/);
+    });
+
+    test('that fail have their route in the log', async () => {
+      for (const path of ['strange', `tickets/${await ticket('routed')}/broken`]) {
+        const answer = await post(path, { text: 'throws' });
+        assert.equal(answer.status, 500);
+      }
+      const answered = server
+        .stderr()
+        .split('\n')
+        .filter((line) => line.includes('"kind":"answered"') && line.includes('"status":500'))
+        .map((line) => JSON.parse(line).route);
+      assert.ok(answered.includes('/api/v1/strange'));
+      assert.ok(answered.includes('/api/v1/tickets/{id}/broken'));
+      assert.ok(!answered.includes('none'));
+    });
+
     test('run again where what they read was changed: 40 at once lose nothing', async () => {
       const made = await Promise.all(Array.from({ length: 40 }, () => send('POST', 'sums/crowd/add')));
       assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));
@@ -287,6 +338,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     for (const [text, told] of [
       ['throws', /the action POST \/strange failed: the action broke/],
       ['never ends', /not done within 1000 ms \(COMITY_ACTION_TIMEOUT_MS\)/],
+      ['computes', /not done within 1000 ms \(COMITY_ACTION_TIMEOUT_MS\)/],
       ['writes late', /not done within 1000 ms/],
       ['nonsense', /returned what its output does not describe: \/fine/],
       ['nothing', /returned what its output does not describe: undefined/],

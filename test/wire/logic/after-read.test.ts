@@ -52,6 +52,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         assert.deepEqual([own?.salary, other?.salary], [10, undefined]);
         assert.equal(other?.name, 'Ada Lovelace');
       }
+      const added = await send('GET', `people/${id}?fields=first,name`);
+      assert.equal(added.status, 400, 'a member that only the hook adds cannot be selected');
       const headers = { 'Content-Type': 'application/json' };
       const body = '{"filter":{"salary":10},"fields":["first","salary"]}';
       const [found] = itemsOf(await send('QUERY', 'people', { body, headers, ...anonymous }));
@@ -94,20 +96,31 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.deepEqual([object?.name, object?.salary], ['Joan Lovelace', undefined]);
     });
 
-    test('a hook that throws, or returns a promise, is a 500 with its words in the log', async () => {
+    test('a hook that throws, or returns no document, is a 500 with its words in the log', async () => {
       const { id } = (await create('shy')).json();
       assert.equal((await send('GET', `people/${id}`)).status, 200);
       assert.equal((await send('GET', `people/${id}`, anonymous)).status, 500);
       assert.equal((await send('GET', 'people', anonymous)).status, 500);
       assert.equal((await send('DELETE', `people/${id}`)).status, 204);
-      for (const first of ['throws', 'promise']) {
+      for (const [first, told] of [
+        ['throws', /the hook afterRead of people failed: the read broke/],
+        [
+          'promise',
+          /afterRead of people must return the document, not a promise of it: it must be synchronous/,
+        ],
+        ['undefined', /afterRead of people must return the document, not undefined/],
+        ['list', /afterRead of people must return the document, not a list/],
+        ['text', /afterRead of people must return the document, not a string/],
+        ['circular', /afterRead of people returned what is not JSON: Converting circular structure/],
+        ['bigint', /afterRead of people returned what is not JSON: .*BigInt/],
+      ] as const) {
         const made = await create(first);
         assert.equal(made.status, 500);
         const line = server
           .stderr()
           .split('\n')
           .find((each) => each.includes(String(made.json().requestId)));
-        assert.match(String(line), /the hook afterRead of people/);
+        assert.match(String(line), told);
         const written = await send('GET', `people?first=${first}`);
         assert.deepEqual(itemsOf(written), [], 'nothing is written');
       }

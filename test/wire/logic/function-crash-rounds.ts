@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { allOf } from '../received/messages.ts';
+import { allOf, quiet } from '../received/messages.ts';
 
 export const countingConfig = fileURLToPath(new URL('./fixtures/counting.config.ts', import.meta.url));
 
@@ -43,7 +43,7 @@ export async function functionCrashRounds(options: {
       program = await start();
       figures.leftToDo += (await allOf(program, 'received?status=pending&fields=id')).length;
     }
-    await quiet(program);
+    await quiet(program, 'sender=subscriber:book&status=pending', patienceMs);
     await judge(program, acknowledged, figures);
     await program.stop();
   } finally {
@@ -72,18 +72,6 @@ async function keepWriting(
       // The connection broke with the program; whether the write was committed is not known.
     }
     await delay(40);
-  }
-}
-
-async function quiet(program: ServerProcess): Promise<void> {
-  let left = Number.POSITIVE_INFINITY;
-  let endAt = 0;
-  while (left > 0) {
-    const pending = await allOf(program, 'received?sender=subscriber:book&status=pending');
-    if (pending.length < left) endAt = Date.now() + patienceMs;
-    left = pending.length;
-    if (Date.now() > endAt) throw new Error(`${left} are still pending: ${JSON.stringify(pending[0])}`);
-    await delay(left === 0 ? 0 : 100);
   }
 }
 

@@ -1,7 +1,15 @@
 /** Comity within another program, on both stores: `fetch` without a socket, and typed calls with the rights of a principal. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Comity, collection, createComity, defineConfig, ResourceRefused, Type } from 'comity';
+import {
+  type Comity,
+  type ConfigurationError,
+  collection,
+  createComity,
+  defineConfig,
+  ResourceRefused,
+  Type,
+} from 'comity';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import type { ResourcesIn } from '../../../src/config/define.ts';
 import { storeTables } from '../../../src/store-tables.ts';
@@ -34,6 +42,16 @@ const collections = {
 };
 const declaration = defineConfig({ collections });
 const adminKey = 'sk_the_key_of_the_administrator';
+
+test('mistakes of the declaration and of its settings are told together', async () => {
+  const wrong = { collections: {}, colections: {}, settings: { hookTimeoutMs: -5 } } as never;
+  await assert.rejects(createComity(wrong, { COMITY_LOG_LEVEL: 'loud' }), (error: Error) => {
+    const { mistakes } = error as ConfigurationError;
+    const subjects = mistakes.map((mistake) => mistake.split(' ', 1)[0]);
+    assert.deepEqual(subjects, ['"colections"', 'COMITY_LOG_LEVEL', 'settings.hookTimeoutMs']);
+    return true;
+  });
+});
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   describe(`in process on ${engine}`, () => {

@@ -74,9 +74,14 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const { id } = asked.json();
       assert.equal(asked.headers.location, `/api/v1/received/${id}`);
       await until(async () => (await job('nightly')).lastError === 'thrown', 'the first attempt failed');
+      assert.match(
+        String((await job('nightly')).lastErrorMessage),
+        /^Error: the first attempt fails \(jobs\.config\.ts:\d+:\d+\)$/,
+      );
       await until(async () => (await job('nightly')).lastStatus === 'processed', 'the second is done');
       const shown = await job('nightly');
       assert.deepEqual([shown.lastRun, shown.nextRunAt, shown.lastError], [id, next, null]);
+      assert.equal(shown.lastErrorMessage, null);
       assert.equal((await server.send('GET', '/api/v1/sums/nightly')).json().runs, 2);
       const history = await allOf(server, 'received?sender=job:nightly');
       assert.deepEqual(
@@ -99,6 +104,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal(listed.code, 0, listed.stderr);
       assert.match(listed.stdout, /\nnightly +0 3 \* \* \* Europe\/Berlin +\d{4}-/);
       assert.match(listed.stdout, /\ntick +every 1 s/);
+      assert.match(listed.stdout, /\nnever .* not done within 300 ms/);
       const run = await comity('jobs', 'run', 'nightly', '--json');
       assert.equal(run.code, 0, run.stderr);
       assert.equal((await job('nightly')).lastRun, JSON.parse(run.stdout).id);

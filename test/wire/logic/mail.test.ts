@@ -95,12 +95,56 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const { id, createdAt, updatedAt, sentAt, ...rest } = mail;
       assert.deepEqual(rest, {
         to: ['ada@desk.example', 'bob@desk.example'],
+        ...{ cc: [], bcc: [] },
         ...{ subject: 'Hello', template: null, status: 'sent', attempts: 1, scheduledAttempts: 1 },
         ...{ accepted: ['ada@desk.example', 'bob@desk.example'], refused: [], dueAt: null, lastError: null },
       });
       assert.equal((await server.send('GET', `/api/v1/mails/${id}`)).json().id, id);
       const again = await server.send('POST', `/api/v1/mails/${id}/resend`);
       assert.deepEqual([again.status, again.json().code], [409, 'content_unavailable']);
+    });
+
+    test('goes to people by their names, and to others as copies, of which blind ones are hidden', async () => {
+      const made = await write({
+        ...hello,
+        to: [{ name: 'Ädå "L", <x@y.example>', address: 'named@desk.example' }],
+        cc: 'copy@desk.example',
+        bcc: 'blind@desk.example',
+        replyTo: { name: 'Help', address: 'help@desk.example' },
+      });
+      assert.equal(made.status, 201, made.body);
+      const { raw, to } = await mails.next('named@desk.example');
+      assert.deepEqual(to, ['named@desk.example', 'copy@desk.example', 'blind@desk.example']);
+      const [encoded = ''] = (fieldOf(raw, 'To') ?? '').split(' <named@desk.example>');
+      assert.match(encoded, /^=\?UTF-8\?/);
+      assert.equal(fieldOf(raw, 'Cc'), 'copy@desk.example');
+      assert.equal(fieldOf(raw, 'Reply-To'), 'Help <help@desk.example>');
+      assert.doesNotMatch(raw, /blind@|^bcc:/im);
+      const mail = await settled('named@desk.example', 'sent');
+      assert.deepEqual([mail.cc, mail.bcc], [['copy@desk.example'], ['blind@desk.example']]);
+      assert.deepEqual(mail.accepted, to);
+      await write({ ...hello, to: 'twice@desk.example', cc: ['Twice@desk.example'] });
+      assert.deepEqual((await mails.next('twice@desk.example')).to, ['twice@desk.example']);
+    });
+
+    test('carries files, from hooks and from threads', async () => {
+      const octets = Buffer.from(Array.from({ length: 300 }, (_, at) => at % 256));
+      const files = [
+        { name: 'größe.bin', type: 'application/x-own', base64: octets.toString('base64') },
+        { name: 'note.txt', content: 'Grüße' },
+      ];
+      const made = await write({ ...hello, to: 'files@desk.example', files });
+      assert.equal(made.status, 201, made.body);
+      const answer = await sendToBank(server, bankMessage({ ...hello, to: 'filed@desk.example', files }));
+      assert.equal(answer.status, 204, answer.body);
+      for (const address of ['files@desk.example', 'filed@desk.example']) {
+        const { raw } = await mails.next(address);
+        assert.match(fieldOf(raw, 'Content-Type') ?? '', /^multipart\/mixed/);
+        assert.ok(raw.replace(/\r?\n/g, '').includes(octets.toString('base64')));
+        assert.match(raw, /Content-Type: application\/x-own/);
+        assert.match(raw, /filename\*0?\*?=utf-8''gr%C3%B6%C3%9Fe\.bin/i);
+        assert.match(raw, /Content-Type: text\/plain; (?:name=|charset=utf-8)(?:.|\s)*filename=note\.txt/);
+      }
     });
 
     test('is sent by templates, with values in their place and escaped in HTML', async () => {
@@ -227,7 +271,47 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       ['no recipient', hello, /\/to must name a recipient/],
       ['an empty list', { ...hello, to: [] }, /\/to must name a recipient/],
       ['no address', { ...hello, to: 'ada' }, /\/to must be an e-mail address.*, not "ada"/],
-      ['a name', { ...hello, to: 'Ada <ada@desk.example>' }, /\/to must be an e-mail address without a name/],
+      [
+        'a name in the text',
+        { ...hello, to: 'Ada <ada@desk.example>' },
+        /\/to must be an e-mail address such as ada@example\.com, or \{ name, address \}, not "Ada </,
+      ],
+      [
+        'a name of two lines',
+        { ...hello, to: { name: 'Ada\r\nBcc: c@d.example', address: 'ada@desk.example' } },
+        /\/to\/name must be one line of at most 200 characters/,
+      ],
+      [
+        'too many in all',
+        { ...hello, to: 'a@b.example', cc: 'b@b.example', bcc: ['c@b.example', 'd@b.example'] },
+        /\/to, \/cc and \/bcc have 4 recipients; the limit is 3/,
+      ],
+      ['a copy alone', { ...hello, cc: 'c@b.example' }, /\/to must name a recipient/],
+      [
+        'files that are no list',
+        { ...hello, to: 'a@b.example', attachments: {} },
+        /\/attachments must be a list/,
+      ],
+      [
+        'a file without a name',
+        { ...hello, to: 'a@b.example', attachments: [{ content: 'x' }] },
+        /\/attachments\/0\/name must be one line of 1 to 200 characters/,
+      ],
+      [
+        'a file without content',
+        { ...hello, to: 'a@b.example', attachments: [{ name: 'x', content: { 0: 1 } }] },
+        /\/attachments\/0\/content must be a text or a Uint8Array/,
+      ],
+      [
+        'a media type of two lines',
+        { ...hello, to: 'a@b.example', attachments: [{ name: 'x', content: 'x', type: 'a/b\r\nX: y' }] },
+        /\/attachments\/0\/type must be a media type such as application\/pdf/,
+      ],
+      [
+        'files that are too large',
+        { ...hello, to: 'a@b.example', attachments: [{ name: 'x', content: 'x'.repeat(2001) }] },
+        /20\d\d octets; the limit is 2000 \(COMITY_MAIL_BYTES_MAX\)/,
+      ],
       ['a second line', { ...hello, to: ['a@b.example\r\nBcc: c@d.example'] }, /\/to\/0 must be/],
       [
         'too many',
@@ -268,8 +352,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       ],
       [
         'an unknown member',
-        { ...hello, to: 'a@b.example', cc: 'c@b.example' },
-        /\/cc is not a member of a mail/,
+        { ...hello, to: 'a@b.example', cci: 'c@b.example' },
+        /\/cci is not a member of a mail; did you mean cc/,
       ],
       [
         'an unknown template',

@@ -9,7 +9,15 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
+import {
+  allOf,
+  bankMessage,
+  ledgerConfig,
+  ledgerEnvironment,
+  type Message,
+  quiet,
+  sendToBank,
+} from './messages.ts';
 
 const writers = 8;
 /** Of a message in ten, how long its handler takes. */
@@ -58,7 +66,7 @@ export async function crashRounds(options: {
       const waiting = await allOf(program, 'received?status=pending&fields=id');
       figures.leftToDo += waiting.length;
     }
-    await quiet(program);
+    await quiet(program, 'status=pending', patienceMs);
     await judge(program, acknowledged, figures);
     await program.stop();
   } finally {
@@ -93,19 +101,6 @@ async function keepSending(
     figures.acknowledged += 1;
     if (repeated) figures.repeated += 1;
     acknowledged.set(message.id, message);
-  }
-}
-
-/** All of them write one sum, so they are handled one after the other: it takes a while, but never long without one being done. */
-async function quiet(program: ServerProcess): Promise<void> {
-  let left = Number.POSITIVE_INFINITY;
-  let endAt = 0;
-  while (left > 0) {
-    const pending = await allOf(program, 'received?status=pending');
-    if (pending.length < left) endAt = Date.now() + patienceMs;
-    left = pending.length;
-    if (Date.now() > endAt) throw new Error(`${left} are still pending: ${JSON.stringify(pending[0])}`);
-    await delay(left === 0 ? 0 : 100);
   }
 }
 

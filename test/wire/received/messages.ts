@@ -1,5 +1,6 @@
 /** Signed messages, sent as a sender does, with the libraries that senders and receivers use. */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 import type { Answer } from '../../harness/exchange.ts';
 import type { RunningServer } from '../../harness/running-server.ts';
@@ -32,6 +33,26 @@ export function sendToBank(program: Pick<RunningServer, 'send'>, message: Messag
     headers: signedFields(message),
     body: message.body,
   });
+}
+
+/**
+ * Resolves when none of the messages is pending: many write one sum, so they are handled one after the other. It takes a while, but never
+ * as long as the patience without one being done.
+ */
+export async function quiet(
+  program: Pick<RunningServer, 'send'>,
+  query: string,
+  patienceMs: number,
+): Promise<void> {
+  let left = Number.POSITIVE_INFINITY;
+  let endAt = 0;
+  while (left > 0) {
+    const pending = await allOf(program, `received?${query}`);
+    if (pending.length < left) endAt = Date.now() + patienceMs;
+    left = pending.length;
+    if (Date.now() > endAt) throw new Error(`${left} are still pending: ${JSON.stringify(pending[0])}`);
+    await delay(left === 0 ? 0 : 100);
+  }
 }
 
 type Item = Readonly<Record<string, unknown>>;

@@ -6,6 +6,7 @@
  * (two cores, fsync on; COPY was no faster than unnest).
  */
 import type { Observe } from '../../../observe/observation.ts';
+import type { RowToSet, SetRow } from '../../backup-file/origin.ts';
 import {
   NotEmpty,
   type Restored,
@@ -21,7 +22,7 @@ import { eventsTable, type Table } from '../../store.ts';
 
 import { type Address, addressOf, describe } from '../connection/address.ts';
 import { sqlState } from '../connection/connection-failure.ts';
-import { inLongTransaction, type StorePlace } from '../find-store.ts';
+import { inLongTransaction, originOf, type StorePlace } from '../find-store.ts';
 import { tryLockInTransaction } from '../schema/lock.ts';
 import { openSchema } from '../schema/open-schema.ts';
 import { DatabaseFailed } from '../schema/schema-failure.ts';
@@ -39,6 +40,7 @@ export type RestoreTarget = StorePlace & {
   readonly program: string;
   /** Time that another process may hold a lock that a restore needs. Default 10 s. */
   readonly lockTimeoutMs?: number;
+  readonly rowToSet?: RowToSet;
 };
 
 /** Counts the rows first, then the indexes. */
@@ -67,7 +69,8 @@ export async function restore(
     const session = await openSession(address, 'comity restore', target.connectTimeoutMs);
     const place = `the schema "${target.schema}" of ${describe(address)}`;
     const { schema, lockTimeoutMs = 10_000 } = target;
-    const run: Run = { session, source, held, file, schema, place, lockTimeoutMs, onProgress, signal };
+    const set = target.rowToSet?.(source.origin === originOf(target));
+    const run: Run = { session, source, held, file, schema, place, lockTimeoutMs, onProgress, signal, set };
     const forget = await cancelOnAbort(session, address, target.connectTimeoutMs, signal);
     try {
       await inLongTransaction(session, '', () => restoreAll(run));
@@ -94,6 +97,7 @@ type Run = {
   readonly lockTimeoutMs: number;
   readonly onProgress: OnRestore;
   readonly signal: AbortSignal;
+  readonly set: SetRow | undefined;
 };
 
 async function restoreAll(run: Run): Promise<void> {
@@ -113,6 +117,7 @@ async function restoreAll(run: Run): Promise<void> {
   await makeIndexes(run, indexes);
   await count(run);
   await verify(run);
+  if (run.set !== undefined) await setRow(run, run.set);
   for (const table of held) await session.rows(`ANALYZE ${nameIn(schema, table)}`);
   signal.throwIfAborted();
 }
@@ -154,6 +159,16 @@ async function verify({ session, source, held, schema, file }: Run): Promise<voi
   }
   const { rev } = await readSchemaTables(session, schema);
   if (rev < source.rev) throw new UnfitBackup(`${file} is at revision ${source.rev}, the schema at ${rev}`);
+}
+
+async function setRow({ session, source, schema }: Run, { table, id, doc, at }: SetRow): Promise<void> {
+  const name = `${quoteName(schema)}.${quoteName(table)}`;
+  await session.rows(`DELETE FROM ${name} WHERE id = $1`, [id]);
+  if (doc === undefined) return;
+  await session.rows(
+    `INSERT INTO ${name} (id, rev, owner, created_at, updated_at, deleted_at, doc) VALUES ($1, $2, NULL, $3, $3, NULL, $4)`,
+    [id, source.rev, at, doc],
+  );
 }
 
 function reasonOf(error: unknown, { signal, place }: Run): unknown {

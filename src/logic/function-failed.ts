@@ -1,0 +1,31 @@
+/** The failure of an application's function, and where in its file it began. */
+import { ResourceRefused } from '../config/handler.ts';
+
+/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
+export class FunctionFailed extends Error {
+  override readonly name = 'FunctionFailed';
+  /** Of the response, for callers in the same process. */
+  readonly status = 500;
+  readonly code = 'internal';
+}
+
+/** Frames of a call that was made: the first are those of the application. */
+export type Place = { readonly stack?: string };
+
+/** @param callee the function of Comity that was called, which is left out */
+export function placeOfCall(callee: (...given: never[]) => unknown): Place {
+  const place: Place = {};
+  Error.captureStackTrace(place, callee);
+  return place;
+}
+
+/**
+ * Gives an error of a call the place of the call: what failed within Comity has no frame of the application, whose call
+ * ended before. Errors of the application's own code, which have one, are left as they are.
+ */
+export function placed(error: unknown, { stack = '' }: Place): unknown {
+  const isOwn = error instanceof ResourceRefused || error instanceof FunctionFailed;
+  if (!isOwn || error.cause !== undefined) return error;
+  error.stack = `${error.name}: ${error.message}${stack.slice(stack.indexOf('\n'))}`;
+  return error;
+}

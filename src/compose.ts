@@ -238,7 +238,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
-    const callsAs = createCallsAs({ base: configuration.base, handleAs, newId });
+    const callsAs = createCallsAs({ ...settings, base: configuration.base, handleAs, newId });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
       ...{ handler, routeOf, observe, clock, proxy, addressOf, memory },

@@ -1,5 +1,5 @@
 /** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
-export { type Static, Type } from 'typebox';
+export type { Static } from 'typebox';
 export { type Acting, action } from './config/action.ts';
 export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
@@ -54,7 +54,9 @@ export type {
   CollectionCalls,
   Document,
   DocumentFilter,
+  DocumentOf,
   DocumentQuery,
+  DocumentSelection,
   Resources,
   ResourcesOf,
   Schemas,
@@ -71,4 +73,5 @@ export type {
   Refusal,
   Refuse,
 } from './model/logic/logic.ts';
+export { Type } from './model/logic/new-fields.ts';
 export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';

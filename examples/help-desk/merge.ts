@@ -42,11 +42,17 @@ export const merge = action({
       const message = 'the tickets belong to different organisations';
       return refuse({ code: 'another_organisation', message, pointer });
     }
-    const comments = await resources.comments.list({ filter: { ticketId: id }, limit: commentsMax });
-    if (comments.length === commentsMax)
-      return refuse({ code: 'too_many_comments', message: `the ticket has ${commentsMax} comments or more` });
-    for (const comment of comments) await resources.comments.update(comment.id, { ticketId: input.into });
+    let moved = 0;
+    for await (const comment of resources.comments.all({ filter: { ticketId: id } })) {
+      if (moved === commentsMax)
+        return refuse({
+          code: 'too_many_comments',
+          message: `the ticket has more than ${commentsMax} comments`,
+        });
+      await resources.comments.update(comment.id, { ticketId: input.into });
+      moved += 1;
+    }
     await resources.tickets.update(id, { status: 'closed', mergedInto: input.into });
-    return { moved: comments.length };
+    return { moved };
   },
 });

@@ -42,6 +42,15 @@ export type Acting<
     readonly signal: AbortSignal;
   };
 
+type JudgesDocument = 'owner' | 'tenant' | { readonly where: unknown };
+
+/** Only an action on members has a document for the rule to judge. */
+type Judging<On extends ActionPlace, A> = [On] extends ['member']
+  ? unknown
+  : A extends JudgesDocument
+    ? Exclude<Rule, JudgesDocument>
+    : unknown;
+
 export type ActionParts<
   On extends ActionPlace,
   P extends string,
@@ -50,6 +59,7 @@ export type ActionParts<
   Code extends string,
   T,
   R,
+  A = Rule<T> | (string & {}),
 > = {
   /** Of a collection, and then required: each member, `{collection}/{id}/{name}`, or the collection, `{collection}/{name}`. */
   readonly on?: On;
@@ -61,7 +71,7 @@ export type ActionParts<
   /** A TypeBox schema of JSON, or `output.text()`, `.bytes()`, `.stream()`, `.redirect()`. Absent: 204. */
   readonly output?: O;
   /** Who may call it. Default: the rule `update` of the collection for members, otherwise `principal`. Any other text is a role. */
-  readonly access?: Rule<T> | (string & {});
+  readonly access?: A & Judging<On, A>;
   /** The codes that its handler refuses with: a list, or an object with their statuses. Absent: any. */
   readonly codes?: readonly Code[] | { readonly [Each in Code]: number };
   readonly summary?: string;
@@ -93,7 +103,8 @@ export function action<
   const Code extends string = string,
   T = Record<string, unknown>,
   R = Resources,
->(declaration: ActionParts<On, P, I, O, Code, T, R>): ActionDeclaration<NoInfer<On>, T> {
+  const A extends Rule<T> | (string & {}) = string,
+>(declaration: ActionParts<On, P, I, O, Code, T, R, A>): ActionDeclaration<NoInfer<On>, T> {
   // Its parts are of types that nothing else can name; config/actions.ts inspects them.
   return declaration as unknown as ActionDeclaration<On, T>;
 }

@@ -8,6 +8,7 @@ import type { Rule } from '../model/access.ts';
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import type { Fields } from '../model/field.ts';
 import type { ActionMethod, Output } from '../model/logic/actions.ts';
+import type { RefusalStatus } from '../model/logic/logic.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
 import { inspectUploads } from './inspect-uploads.ts';
@@ -38,8 +39,8 @@ export type DeclaredAction = {
   readonly handler: (acting: never) => unknown;
 };
 
-/** Statuses of a refusal in an application's own words: those that speak of its rules, not of the protocol or the program. */
-export const refusalStatuses: ReadonlySet<number> = new Set([
+/** Statuses of a refusal in an application's own words. */
+export const refusalStatuses: ReadonlySet<number> = new Set<RefusalStatus>([
   400, 402, 403, 404, 409, 410, 422, 423, 424, 429, 451,
 ]);
 

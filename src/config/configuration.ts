@@ -7,7 +7,7 @@ import { type DeclaredAction, resolveActions } from './actions.ts';
 import { resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
-import { inspectJobs, inspectSubscribers } from './inspect-functions.ts';
+import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
@@ -109,6 +109,7 @@ export function resolveConfiguration(
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
+  if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
   const jobs = inspectJobs(written.jobs, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0)

@@ -3,8 +3,13 @@
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
 import { getCallSites } from 'node:util';
-import type { Static, TObject } from 'typebox';
-import type { CollectionDeclaration } from '../model/collection.ts';
+import type { Static, TObject, TSchema } from 'typebox';
+import type {
+  CollectionDeclaration,
+  ComputedField,
+  ComputedSchemas,
+  TextMember,
+} from '../model/collection.ts';
 import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
@@ -17,8 +22,14 @@ import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 import type { TunnelDeclaration } from './tunnel.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
 
-/** @template R the calls on its collections; never: not known */
-export type ConfigurationDeclaration<R = never> = {
+/** The patterns of event types of subscribers, by their names. */
+export type SubscribedTypes = Readonly<Record<string, string>>;
+
+/**
+ * @template R the calls on its collections; never: not known
+ * @template C the declarations of its collections @template E the patterns of its subscribers
+ */
+export type ConfigurationDeclaration<R = never, C = unknown, E extends SubscribedTypes = SubscribedTypes> = {
   /** Name of the API, for people, in the OpenAPI document. Default `Comity`. */
   readonly title?: string;
   /** Path of every collection. Default `/api/v1`. */
@@ -42,7 +53,7 @@ export type ConfigurationDeclaration<R = never> = {
   /** Senders of webhooks by their name in the path `{base}/webhooks/{sender}` (§4.14). */
   readonly senders?: Readonly<Record<string, SenderDeclaration<R>>>;
   /** Functions that get events after the commit, by name. */
-  readonly subscribers?: Readonly<Record<string, SubscriberDeclaration<R>>>;
+  readonly subscribers?: { readonly [Name in keyof E]: SubscriberDeclaration<R, E[Name], C> };
   /** Functions that run at scheduled times, by name. */
   readonly jobs?: Readonly<Record<string, JobDeclaration<R>>>;
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
@@ -54,18 +65,14 @@ export type ConfigurationDeclaration<R = never> = {
 type Declarations = Readonly<Record<string, CollectionDeclaration>>;
 
 /** The calls on the collections of a configuration. */
-export type ResourcesIn<C> = string extends keyof C
-  ? Resources
-  : ResourcesOf<{ [Name in keyof C]: FieldsOf<C[Name]> }>;
-
-type FieldsOf<C> = C extends { readonly schema: infer Schema extends TObject } ? Static<Schema> : never;
+export type ResourcesIn<C> = string extends keyof C ? Resources : ResourcesOf<C>;
 
 /** A configuration whose collections the compiler knows. */
 export type Configured<C> = ConfigurationDeclaration & { readonly collections: C };
 
 /** Declares what the program serves; the default export of a configuration file. */
-export function defineConfig<C extends Declarations>(
-  declaration: ConfigurationDeclaration<ResourcesIn<C>> & { readonly collections: C },
+export function defineConfig<C extends Declarations, E extends SubscribedTypes = SubscribedTypes>(
+  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E> & { readonly collections: C & Referring<C> },
 ): Configured<C> {
   noteCaller(declaration);
   return declaration as Configured<C>;
@@ -93,12 +100,61 @@ export const moduleSentence =
   'run on threads, which import the file whose default export is the configuration: give its URL as the option module, such as ' +
   "new URL('./comity.config.ts', import.meta.url)";
 
+/** The collections that fields refer to, by the names of the fields. */
+type Targets = Readonly<Record<string, string>>;
+
+type ReferencesTo<To> = {
+  readonly [Field in keyof To]: { readonly collection: To[Field]; readonly countAs?: string };
+};
+
+/** `To` is inferred with any name, so that the declared fields alone would not be checked. */
+type OfFields<To, S extends TObject> = {
+  readonly [Name in Exclude<keyof To, TextMember<Static<S>>>]: 'this is no text of the schema';
+};
+
+/** Each reference leads to a collection of the configuration. */
+type Referring<C> = {
+  readonly [Name in keyof C]: C[Name] extends { readonly references?: infer References }
+    ? {
+        readonly references?: { readonly [Field in keyof References]: Referable<References[Field], keyof C> };
+      }
+    : unknown;
+};
+
+type Referable<Reference, Name> = Reference extends { readonly collection: infer To }
+  ? string extends To
+    ? unknown
+    : { readonly collection: Name }
+  : unknown;
+
+/** What `collection` returns: what `resources` must know of a collection, beside the declaration. */
+export type Collected<
+  S extends TObject,
+  T,
+  K extends ComputedSchemas,
+  Soft extends boolean,
+  To extends Targets = Targets,
+> = Omit<CollectionDeclaration<S>, 'computed' | 'softDelete' | 'references'> & {
+  readonly references?: ReferencesTo<To>;
+  readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
+  readonly softDelete?: Soft;
+};
+
 /**
  * The fields that clients write are those of the schema, and the compiler holds everything else to them.
  * @template R what its functions know of all collections: `Schemas`, or the type of their own parameter
+ * @template K the schemas of its computed fields
  */
-export function collection<S extends TObject, R = Resources, const C extends string = never>(
-  declaration: CollectionDeclaration<S, Static<S>, R, C>,
-): CollectionDeclaration<S> {
-  return declaration as unknown as CollectionDeclaration<S>;
+export function collection<
+  S extends TObject,
+  R = Resources,
+  K extends ComputedSchemas = Readonly<Record<never, TSchema>>,
+  const Soft extends boolean = false,
+  const To extends Targets = Readonly<Record<never, never>>,
+>(
+  declaration: CollectionDeclaration<S, Static<S>, R, K, Soft> & {
+    readonly references?: ReferencesTo<To> & OfFields<To, S>;
+  },
+): Collected<S, Static<S>, K, Soft, To> {
+  return declaration as unknown as Collected<S, Static<S>, K, Soft, To>;
 }

@@ -1,8 +1,9 @@
 /** Checks the declared subscribers and jobs. Every mistake is reported at once, with the name and the member. */
+import type { Change } from '../model/event.ts';
 import { eventPatternFault } from '../model/event-pattern.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { type DeclaredJob, type JobDeclaration, type JobTiming, jobTimes } from './jobs.ts';
-import { suggestion } from './nearest.ts';
+import { nearest, suggestion } from './nearest.ts';
 import { inspectInFlight, inspectSchedule } from './senders/inspect-hand-on.ts';
 import { isText, isWhole, type Refuse } from './senders/refuse.ts';
 import { jobSource, subscriberSource } from './sources.ts';
@@ -41,6 +42,39 @@ export function inspectSubscribers(
   mistakes: string[],
 ): ReadonlyMap<string, DeclaredSubscriber> {
   return inspectAll({ kind: 'subscriber', members: subscriberMembers }, written, mistakes, inspectSubscriber);
+}
+
+const changes: readonly string[] = ['created', 'updated', 'deleted'] satisfies Change[];
+
+/**
+ * Warns of events that no write emits, where a write emits one of nearly the same name. It is no mistake, because functions and clients may post
+ * events of any type; a type that is declared under `eventTypes` is meant.
+ */
+export function warnOfMisspeltEvents(
+  subscribers: ReadonlyMap<string, DeclaredSubscriber>,
+  collections: ReadonlyMap<string, unknown>,
+  eventTypes: ReadonlyMap<string, unknown>,
+  warn: (sentence: string) => void,
+): void {
+  for (const { name, events } of subscribers.values()) {
+    for (const type of events) {
+      const meant = eventTypes.has(type) ? undefined : meantEvent(type, collections);
+      if (meant === undefined) continue;
+      warn(
+        `subscriber ${name}: no write emits "${type}"; did you mean ${meant}? If your application posts it, declare it in eventTypes`,
+      );
+    }
+  }
+}
+
+function meantEvent(type: string, collections: ReadonlyMap<string, unknown>): string | undefined {
+  const dot = type.lastIndexOf('.');
+  const [of, change] = [type.slice(0, Math.max(dot, 0)), type.slice(dot + 1)];
+  const [isCollection, isChange] = [collections.has(of), changes.includes(change)];
+  if (isCollection === isChange) return undefined;
+  const meant = isCollection ? nearest(change, changes) : nearest(of, collections.keys());
+  if (meant === undefined) return undefined;
+  return isCollection ? `${of}.${meant}` : `${meant}.${change}`;
 }
 
 export function inspectJobs(written: unknown, mistakes: string[]): ReadonlyMap<string, DeclaredJob> {

@@ -28,6 +28,11 @@ export class FunctionRun implements RunningFunction {
     return this.#watch;
   }
 
+  /** It has begun a call that has not ended. */
+  get isCalling(): boolean {
+    return this.#watch?.isBusy === true;
+  }
+
   get isOver(): boolean {
     return this.#isOver;
   }

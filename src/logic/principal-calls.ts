@@ -11,6 +11,7 @@ import { type Authenticated, authenticated, type Principal } from '../model/prin
 import type { MaybePromise } from '../store/store.ts';
 import { refuse } from './transaction/asking.ts';
 import { callsOver } from './transaction/calls.ts';
+import { largestPage } from './transaction/list-page.ts';
 import type { ResourceCall } from './transaction/resource-call.ts';
 
 export type CallsAs = (principal: Principal) => Resources;
@@ -19,6 +20,8 @@ export type CallsAsOptions = {
   readonly base: string;
   readonly handleAs: (request: Request, principal: Principal) => MaybePromise<Response>;
   readonly newId: () => string;
+  /** Documents of the largest page. */
+  readonly listLimitMax: number;
 };
 
 /** `fields`, `patch` and `query` are JSON texts already (transaction/calls.ts). */
@@ -44,8 +47,10 @@ async function carryOut(
 ): Promise<string | undefined> {
   if (call.do === 'emit' || call.do === 'mail') throw new Error(`${call.do} is no call on a collection`);
   const path = `${options.base}/${encodeURIComponent(call.collection)}`;
-  if (call.do === 'list')
-    return taken(await send(options, { method: 'QUERY', path, type: json, text: call.query, principal }));
+  if (call.do === 'list') {
+    const text = call.largest === true ? largestPage(call.query, options) : call.query;
+    return taken(await send(options, { method: 'QUERY', path, type: json, text, principal }));
+  }
   const segment = call.id === undefined ? undefined : segmentOf(call.id);
   if (call.do === 'get' && segment === undefined) return undefined;
   const member = segment === undefined ? path : `${path}/${segment}`;
@@ -125,7 +130,9 @@ function taken({ status, content }: Response): string | undefined {
   const text = typeof content === 'string' || content === null ? content : contentText(content);
   if (status < 400) return status === 204 || text === null ? undefined : text;
   const { code, error, errors = [] } = JSON.parse(text ?? '{}') as Refused;
-  const faults = errors.map(({ pointer, message }) => `${pointer === '' ? 'it' : pointer} ${message}`);
+  const faults = errors
+    .filter(({ message }) => message !== error)
+    .map(({ pointer, message }) => `${pointer === '' ? 'it' : pointer} ${message}`);
   throw new ResourceRefused(code, faults.length === 0 ? error : `${error}: ${faults.join('; ')}`, status);
 }
 

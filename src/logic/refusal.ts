@@ -3,7 +3,7 @@ import { refusalStatuses as statuses } from '../config/actions.ts';
 import { ResourceRefused } from '../config/handler.ts';
 import type { Problem } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
-import type { Refusal, Refuse } from '../model/logic/logic.ts';
+import type { Refusal, RefusalStatus, Refuse } from '../model/logic/logic.ts';
 
 /** What `refuse` throws: it ends the function, and with it the unit. */
 export class Refused extends Error {
@@ -38,7 +38,9 @@ export function refuseWith(codes: ReadonlyMap<string, number | undefined> | unde
         `the codes of the action give ${code} the status ${declared}, not ${shown(status)}`,
       );
     return refuse(
-      declared === undefined || status !== undefined ? refusal : { ...refusal, status: declared },
+      declared === undefined || status !== undefined
+        ? refusal
+        : { ...refusal, status: declared as RefusalStatus },
     );
   };
 }

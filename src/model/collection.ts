@@ -6,8 +6,9 @@ import type { Static, TObject, TSchema } from 'typebox';
 import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
-import type { ByField, FieldName, MadeMembers } from './logic/collection-calls.ts';
+import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
+import type { NewFields } from './logic/new-fields.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -37,49 +38,63 @@ export type Deprecation = {
   readonly link?: string;
 };
 
+/** The schemas of computed fields, by their names. */
+export type ComputedSchemas = Readonly<Record<string, TSchema>>;
+
 /**
  * @template T the fields of the schema; never: not known
  * @template R the calls on all collections; never: not known
- * @template C the names of its computed fields
+ * @template K the schemas of its computed fields
+ * @template N the fields of a new document
+ * @template Soft the value of `softDelete`
  */
-export type CollectionParts<T = never, R = never, C extends string = string> = {
+export type CollectionParts<
+  T = never,
+  R = never,
+  K extends ComputedSchemas = ComputedSchemas,
+  N = T,
+  Soft extends boolean = boolean,
+> = {
   readonly description?: string;
   readonly access?: Partial<Access<T>>;
   /** Fields that only permitted principals may write; for others they are unpatchable. */
   readonly readOnly?: ByField<Member<T>, Rule<T>>;
   /** Fields that only permitted principals see; for others they do not exist. */
-  readonly hidden?: ByField<Member<T> | NoInfer<C>, Rule<T>>;
+  readonly hidden?: ByField<Member<T> | Computed<K>, Rule<T>>;
   /** The string field with the tenant of a resource, for the rule `tenant`; set from its creator. */
-  readonly tenantField?: Member<T>;
+  readonly tenantField?: TextMember<T>;
   /** Respond 404 instead of 403 if the principal may not read the resource. Default true. */
   readonly conceal?: boolean;
   /** PUT creates at a client-chosen id. Default false. */
   readonly putCreates?: boolean;
   /** DELETE sets `deletedAt` and hides the resource (§4.7.4). Default false. */
-  readonly softDelete?: boolean;
+  readonly softDelete?: Soft;
   /** 428 for PUT, PATCH and DELETE of an existing resource without If-Match (RFC 6585). Default false. */
   readonly requireMatch?: boolean;
   /** One index each: a field, or several in order. */
-  readonly indexes?: readonly (IndexName<T> | NoInfer<C> | readonly (IndexName<T> | NoInfer<C>)[])[];
-  readonly unique?: readonly (FieldName<T> | NoInfer<C>)[];
+  readonly indexes?: readonly (IndexName<T> | Computed<K> | readonly (IndexName<T> | Computed<K>)[])[];
+  readonly unique?: readonly (FieldName<T> | Computed<K>)[];
   /** Fields set at creation that PATCH and PUT may not change. */
   readonly unpatchable?: readonly Member<T>[];
-  readonly references?: ByField<Member<T>, { readonly collection: string; readonly countAs?: string }>;
+  readonly references?: ByField<
+    TextMember<T>,
+    { readonly collection: CollectionName; readonly countAs?: string }
+  >;
   /** Body formats. Default JSON, form and multipart. */
   readonly formats?: readonly BodyFormat[];
   /** The string field that a text/plain body sets; needs the format `text`. */
-  readonly textField?: Member<T>;
+  readonly textField?: TextMember<T>;
   /** String fields that `q` searches; default all. */
-  readonly search?: readonly (Member<T> | NoInfer<C>)[];
+  readonly search?: readonly (TextMember<T> | TextsMember<T> | Computed<K>)[];
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */
-  readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : T)[];
+  readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : N)[];
   /** Fields that every write computes from the others, and no client writes. */
-  readonly computed?: { readonly [Name in C]: ComputedField<T> };
+  readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
   /** Functions within its writes and reads. */
-  readonly hooks?: Hooks<T, R>;
+  readonly hooks?: Hooks<T, R, FurtherMembers<{ [Name in keyof K]: ComputedField<T, K[Name]> }, Soft>>;
   /** Requests on the collection or on its members, by their names in URLs. */
   readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', T>>>;
 };
@@ -89,15 +104,16 @@ export type CollectionDeclaration<
   S extends TObject = TObject,
   T = never,
   R = never,
-  C extends string = string,
-> = CollectionParts<T, R, C> & {
+  K extends ComputedSchemas = ComputedSchemas,
+  Soft extends boolean = boolean,
+> = CollectionParts<T, R, K, NewFields<S>, Soft> & {
   /** TypeBox object of the fields that clients write; the server sets `id` and the three times. */
   readonly schema: S;
 };
 
-/** What `computed` returns. @template T the fields that clients write */
-export type ComputedField<T = never> = {
-  readonly schema: TSchema;
+/** What `computed` returns. @template T the fields that clients write @template S the schema of the field */
+export type ComputedField<T = never, S extends TSchema = TSchema> = {
+  readonly schema: S;
   readonly compute: (fields: T) => unknown;
 };
 
@@ -108,12 +124,28 @@ export type ComputedField<T = never> = {
 export function computed<S extends TSchema, T = Record<string, unknown>>(
   schema: S,
   compute: (fields: T) => Static<S> | undefined,
-): ComputedField<T> {
+): ComputedField<T, S> {
   return { schema, compute };
 }
 
 /** A member at the top level. */
 type Member<T> = [T] extends [never] ? string : keyof T & string;
+
+/** A member that holds a text. */
+export type TextMember<T> = MemberOf<T, string>;
+
+/** A member that holds a list of texts. */
+type TextsMember<T> = MemberOf<T, readonly (string | null)[]>;
+
+type MemberOf<T, V> = [T] extends [never]
+  ? string
+  : { [Name in keyof T & string]-?: NonNullable<T[Name]> extends V ? Name : never }[keyof T & string];
+
+/** The names are not a source of inference for the schemas. */
+type Computed<K> = NoInfer<keyof K & string>;
+
+/** Any name where the project has not said which there are. */
+type CollectionName = [keyof Schemas] extends [never] ? string : keyof Schemas & string;
 
 type IndexName<T> = FieldName<T> | keyof MadeMembers;
 

@@ -163,12 +163,6 @@ function lineOf(observation: Observation): Line {
       return { level: 'error', message: 'store failed' };
     case 'units-committed':
       return { level: 'debug', message: 'committed' };
-    case 'hook-failed':
-      return { level: 'error', message: 'a hook failed; an event was sent without its members' };
-    case 'nested-hook-failed':
-      return { level: 'error', message: 'a hook failed in a write of another function' };
-    case 'function-escaped':
-      return { level: 'error', message: 'a function failed where nothing awaits it' };
     case 'operation-failed':
       return { level: 'error', message: 'operation failed' };
     case 'rows-purged':
@@ -230,13 +224,19 @@ type Line = {
 /** Level and constant message of each observation of a feature. */
 const featureLines: Readonly<
   Record<
-    Exclude<
-      (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
-      'function-failed'
-    >,
+    | Exclude<
+        (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
+        'function-failed'
+      >
+    | 'hook-failed'
+    | 'nested-hook-failed'
+    | 'function-escaped',
     Line
   >
 > = {
+  'hook-failed': { level: 'error', message: 'a hook failed; an event was sent without its members' },
+  'nested-hook-failed': { level: 'error', message: 'a hook failed in a write of another function' },
+  'function-escaped': { level: 'error', message: 'a function failed where nothing awaits it' },
   'login-judged': { level: 'debug', message: 'login judged' },
   'session-reused': { level: 'warn', message: 'a refresh token was used twice: Comity ended its session' },
   'hashing-refused': {

@@ -1,6 +1,7 @@
 /** Declarations of subscribers and jobs: what is filled in, and every mistake with its name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Type } from 'comity';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { ConfigurationDeclaration } from '../../src/config/define.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
@@ -37,6 +38,29 @@ test('declarations are filled in', () => {
   assert.deepEqual(jobs.get('often')?.timing, { everyMs: 900_000 });
   assert.deepEqual(jobs.get('second')?.timing, { everyMs: 1000 });
   assert.equal(jobs.get('often')?.source.inFlightMax, 1);
+});
+
+test('a misspelt event of a collection is told with the one that was meant', () => {
+  const schema = Type.Object({ title: Type.String() });
+  const patterns = (events: readonly string[]): readonly string[] => {
+    const warnings: string[] = [];
+    const declaration = {
+      collections: { tickets: { schema }, comments: { schema } },
+      eventTypes: { 'ticket.updated': { description: 'Told by another program.' } },
+      subscribers: { s: { events, handler } },
+    };
+    resolveConfiguration(declaration, (sentence) => void warnings.push(sentence));
+    return warnings;
+  };
+  const told = (written: string, meant: string): string =>
+    `subscriber s: no write emits "${written}"; did you mean ${meant}? If your application posts it, declare it in eventTypes`;
+  assert.deepEqual(patterns(['tickets.creatd', 'comments.update', 'ticket.deleted']), [
+    told('tickets.creatd', 'tickets.created'),
+    told('comments.update', 'comments.updated'),
+    told('ticket.deleted', 'tickets.deleted'),
+  ]);
+  const meant = ['tickets.created', 'tickets.merged', 'tickets.*', '*', 'ticket.updated', 'invoice.created'];
+  assert.deepEqual(patterns([...meant, 'tickets', 'tickets.merged.updated']), []);
 });
 
 test('all mistakes are told together', () => {

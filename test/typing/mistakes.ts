@@ -3,7 +3,9 @@
  * `compile` fails when one of them is no longer found. The statements are never run.
  */
 import {
+  action,
   collection,
+  computed,
   createComity,
   type Document,
   defineConfig,
@@ -21,6 +23,7 @@ const Ticket = Type.Object({
 });
 type Ticket = Static<typeof Ticket>;
 const Organisation = Type.Object({ name: Type.String() });
+const slug = computed(Type.String(), ({ title }: Ticket) => title.toLowerCase());
 
 // What fits is accepted: otherwise every line below could be an error for another reason.
 export const tickets = collection({
@@ -49,8 +52,28 @@ export const mistaken = [
   collection({ schema: Ticket, unique: ['titel'] }),
   // @ts-expect-error search: no such field
   collection({ schema: Ticket, search: ['text'] }),
+  // @ts-expect-error search: it is a number
+  collection({ schema: Ticket, search: ['priority'] }),
+  // @ts-expect-error textField: it is a number
+  collection({ schema: Ticket, textField: 'priority' }),
+  // @ts-expect-error where: within an object, a field has its type too
+  collection({ schema: Ticket, access: { read: { where: { 'address.city': 1 } } } }),
+  // @ts-expect-error indexes: no such computed field
+  collection({ schema: Ticket, computed: { slug }, indexes: ['slgu'] }),
   // @ts-expect-error references: no such field
   collection({ schema: Ticket, references: { organisation: { collection: 'organisations' } } }),
+  collection({
+    schema: Ticket,
+    references: {
+      organisationId: { collection: 'organisations' },
+      // @ts-expect-error references: no such field, beside one that there is
+      organisation: { collection: 'organisations' },
+      // @ts-expect-error references: it is a number
+      priority: { collection: 'organisations' },
+    },
+  }),
+  // @ts-expect-error references: a reference has no such member
+  collection({ schema: Ticket, references: { organisationId: { collection: 'organisations', count: 'x' } } }),
   // @ts-expect-error tenantField: no such field
   collection({ schema: Ticket, tenantField: 'tenant' }),
   // @ts-expect-error readOnly: no such field
@@ -81,6 +104,8 @@ export const mistaken = [
         if (action === 'remove') return;
         // @ts-expect-error hooks: a refusal needs a code
         refuse({ status: 409 });
+        // @ts-expect-error hooks: a refusal has no such status
+        refuse({ code: 'teapot', status: 418 });
       },
       // @ts-expect-error hooks: it must return the document
       afterRead({ document }) {
@@ -90,10 +115,45 @@ export const mistaken = [
   }),
 ];
 
+// What fits is accepted.
+export const actions = [
+  action({ method: 'POST', access: 'agent', handler: () => undefined }),
+  action({ method: 'POST', access: { anyOf: ['principal', { role: 'agent' }] }, handler: () => undefined }),
+  action({ on: 'member', method: 'POST', access: 'owner', handler: ({ document }) => void document.title }),
+  action({ on: 'member', method: 'POST', access: { where: { title: 'x' } }, handler: () => undefined }),
+];
+
+export const mistakenActions = [
+  // @ts-expect-error access: there is no document with an owner
+  action({ method: 'POST', access: 'owner', handler: () => undefined }),
+  // @ts-expect-error access: there is no document with a tenant
+  action({ on: 'collection', method: 'POST', access: 'tenant', handler: () => undefined }),
+  // @ts-expect-error access: there is no document with members
+  action({ method: 'POST', access: { where: { title: 'x' } }, handler: () => undefined }),
+  // @ts-expect-error access: there is no rule of this name
+  action({ method: 'POST', access: { rol: 'agent' }, handler: () => undefined }),
+];
+
 const sender = { preset: 'standard' } as const;
 
 export const configuration = defineConfig({
   collections: { tickets, organisations },
+  subscribers: {
+    moved: {
+      events: ['tickets.updated', 'tickets.merged'],
+      // @ts-expect-error subscribers: a ticket has no member of this name
+      orderBy: ({ data, type }) => (type === 'tickets.updated' ? data.object.customer : null),
+      handler({ event, before }) {
+        // @ts-expect-error subscribers: no pattern is of this type
+        if (event.type === 'tickets.updatd') return;
+        if (event.type === 'tickets.merged') return;
+        // @ts-expect-error subscribers: a ticket has no member of this name
+        event.data.object.customer.trim();
+        // @ts-expect-error subscribers: after the creation of a document there is nothing before
+        before.title.trim();
+      },
+    },
+  },
   senders: {
     own: {
       ...sender,
@@ -110,8 +170,24 @@ export const configuration = defineConfig({
         await resources.tickets.list({ filter: { state: 'open' } });
         // @ts-expect-error handlers: no such value
         await resources.tickets.list({ filter: { status: 'closed' } });
+        // @ts-expect-error handlers: no such field within an object
+        await resources.tickets.list({ filter: { 'address.town': 'Bonn' } });
+        // @ts-expect-error handlers: no such value within an object
+        await resources.tickets.list({ filter: { 'address.city': 1 } });
+        // @ts-expect-error handlers: a field within an object has a name with a dot
+        await resources.tickets.list({ filter: { address: { city: 'Bonn' } } });
+        // @ts-expect-error handlers: deletedAt is shown, and not found
+        await resources.tickets.list({ filter: { deletedAt: '2026-11-22T10:00:00Z' } });
         // @ts-expect-error handlers: no such order
         await resources.tickets.list({ sort: ['-age'] });
+        // @ts-expect-error handlers: no such order within an object
+        await resources.tickets.list({ sort: ['address.town'] });
+        // @ts-expect-error handlers: accounts are only read
+        await resources.users.create({ email: 'ada@example.com' });
+        // @ts-expect-error handlers: all pages have no limit
+        resources.tickets.all({ limit: 10 });
+        // @ts-expect-error handlers: all documents are not an array
+        resources.tickets.all().length.toFixed();
         // @ts-expect-error handlers: required members are missing
         await resources.tickets.create({ title: 'x' });
         // @ts-expect-error handlers: a patch has the types of the fields
@@ -127,6 +203,8 @@ export const configuration = defineConfig({
   },
 });
 
+// @ts-expect-error references: no collection has this name
+defineConfig({ collections: { tickets, organisation: organisations } });
 // @ts-expect-error a configuration needs collections
 defineConfig({ title: 'Empty' });
 // @ts-expect-error no member of the configuration has this name

@@ -47,7 +47,7 @@ export function createRunHooks(options: HookOptions): RunHooks {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
-    if (running !== undefined || run.hasCalled) return finish(served, write, run, { running, limit });
+    if (running !== undefined || run.run.isCalling) return finish(served, write, run, { running, limit });
     run.end();
     run.run.failIfLate(limit);
     return written(served, write, run.changed, named);
@@ -103,10 +103,6 @@ class HookRun {
   /** Undefined: the hook has not looked at the fields. */
   get changed(): unknown {
     return this.#after;
-  }
-
-  get hasCalled(): boolean {
-    return this.#scope !== undefined;
   }
 
   end(): void {

@@ -3,6 +3,7 @@
  * message to the program, in the program it asks the transaction.
  */
 
+import { ResourceRefused } from '../../config/handler.ts';
 import type { CollectionCalls, Resources } from '../../model/logic/collection-calls.ts';
 import type { Emit, Mail, MailAttachment, OutgoingMail } from '../../model/logic/logic.ts';
 import { callForComity } from '../../observe/running-function.ts';
@@ -46,7 +47,18 @@ function collectionOver(calling: Calling, collection: string): CollectionCalls<o
       return made(calling, get, () => ({ do: 'get', collection, id }), found);
     },
     list: function list(query = {}) {
-      return made(calling, list, () => ({ do: 'list', collection, query: JSON.stringify(query) }), items);
+      const call = () => ({ do: 'list', collection, query: JSON.stringify(query) }) as const;
+      return made(calling, list, call, (text) => pageOf(text).items);
+    },
+    all: async function* all(selection = {}) {
+      refuseOfPages(selection);
+      for (let cursor: string | null | undefined = null; cursor !== undefined; ) {
+        const query = JSON.stringify({ ...selection, cursor });
+        const call = () => ({ do: 'list', collection, query, largest: true }) as const;
+        const page: Page = await made(calling, all, call, pageOf);
+        yield* page.items;
+        cursor = page.nextCursor ?? undefined;
+      }
     },
     create: function create(fields, { id, owner } = {}) {
       const call = () => ({ do: 'create', collection, fields: textOf(fields), id, owner }) as const;
@@ -105,8 +117,18 @@ function written(text = 'null'): AnyDocument {
   return JSON.parse(text) as AnyDocument;
 }
 
-function items(text = '{"items":[]}'): readonly AnyDocument[] {
-  return (JSON.parse(text) as { items: readonly AnyDocument[] }).items;
+type Page = { readonly items: readonly AnyDocument[]; readonly nextCursor: string | null };
+
+function pageOf(text: string | undefined): Page {
+  return text === undefined ? { items: [], nextCursor: null } : (JSON.parse(text) as Page);
+}
+
+/** Without types, the members of `list` could stand here, where they would silently have no effect. @throws ResourceRefused */
+function refuseOfPages(selection: object): void {
+  const found = ['limit', 'page', 'cursor', 'fields'].find((name) => name in selection);
+  if (found === undefined) return;
+  const message = `all takes filter, sort and q, and no ${found}: it reads every page; list reads one`;
+  throw new ResourceRefused('query_parameter_invalid', message, 400);
 }
 
 /** Dates become texts and undefined members are omitted, as in any content. */
@@ -128,6 +150,10 @@ export class CallWatch {
 
   constructor(named: string) {
     this.#named = named;
+  }
+
+  get isBusy(): boolean {
+    return this.#underWay.size > 0;
   }
 
   begin<T>(working: Promise<T>, place: Place): Promise<T> {

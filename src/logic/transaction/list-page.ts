@@ -10,6 +10,11 @@ import { refusalOf } from './asking.ts';
 import type { Overlay } from './overlay.ts';
 import { textOf } from './write-resource.ts';
 
+/** The JSON text of a query for the largest page that lists give. */
+export function largestPage(query: unknown, { listLimitMax }: Pick<QueryTextLimits, 'listLimitMax'>): string {
+  return JSON.stringify({ ...(JSON.parse(textOf(query)) as object), limit: listLimitMax });
+}
+
 /**
  * @param overlay has the writes of the function
  * @param query the members of a JSON query, or their text

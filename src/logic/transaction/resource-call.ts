@@ -4,7 +4,13 @@ import type { Row, RowName, Store, Unit } from '../../store/store.ts';
 
 export type ResourceCall =
   | { readonly do: 'get'; readonly collection: string; readonly id: string }
-  | { readonly do: 'list'; readonly collection: string; readonly query: unknown }
+  | {
+      readonly do: 'list';
+      readonly collection: string;
+      readonly query: unknown;
+      /** In place of the limit in the query: as many as a page can have. */
+      readonly largest?: true;
+    }
   | {
       readonly do: 'create';
       readonly collection: string;

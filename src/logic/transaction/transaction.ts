@@ -15,7 +15,7 @@ import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { refusalOfCall, refuse } from './asking.ts';
-import { listPage } from './list-page.ts';
+import { largestPage, listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
 import { createOverlay, type Emitted, type NetWrite, type Overlay } from './overlay.ts';
 import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
@@ -183,11 +183,13 @@ class LogicTransaction implements Transaction {
     return row === undefined || row.deletedAt !== null ? undefined : row.doc;
   }
 
-  #list({ collection, query }: Extract<ResourceCall, { do: 'list' }>): Promise<string> {
+  #list({ collection, query, largest }: Extract<ResourceCall, { do: 'list' }>): Promise<string> {
     this.#countRead();
     const { principal, serving } = this.#shared;
     const served = this.#shared.served(collection);
-    return listPage(served, this.#overlay, principal, query, serving.queryLimits);
+    const { queryLimits } = serving;
+    const asked = largest === true ? largestPage(query, queryLimits) : query;
+    return listPage(served, this.#overlay, principal, asked, queryLimits);
   }
 
   async #write(call: WriteCall, scope: Scope): Promise<string | undefined> {

@@ -2,28 +2,45 @@
  * The collections as an application's own functions see them: `resources.tickets.list({ filter: { status: 'open' } })`. Hooks, actions,
  * subscribers, jobs and handlers of received messages all get the same calls, typed by the schemas.
  */
-import type { Static, TObject } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import type { Scalar } from '../field.ts';
+import type { NewFields } from './new-fields.ts';
 
 /** The members that the server sets. Times are ISO 8601. */
 export type MadeMembers = { readonly id: string; readonly createdAt: string; readonly updatedAt: string };
 
-/** A document as it is served. @template T the fields that clients write: `Static<typeof schema>` */
-export type Document<T> = Readonly<T> & MadeMembers;
+/**
+ * A document as it is served.
+ * @template T the fields that clients write: `Static<typeof schema>`
+ * @template M its further members: computed fields, and `deletedAt` with soft deletion
+ */
+export type Document<T, M = unknown> = Readonly<T> & Readonly<M> & MadeMembers;
 
 /**
  * The names of fields: `title`, or `address.city` within an object. Any text where the fields are not known.
  * @template T the fields that clients write; never: not known
+ * @template Above the levels above, as a tuple: names end at the eighth (config/fields.ts), also those of a schema that contains itself
  */
-export type FieldName<T> = [T] extends [never]
+export type FieldName<T, Above extends readonly unknown[] = readonly [0]> = [T] extends [never]
   ? string
   : {
       [Name in keyof T & string]-?: NonNullable<T[Name]> extends Scalar | readonly unknown[]
         ? Name
-        : NonNullable<T[Name]> extends object
-          ? Name | `${Name}.${FieldName<NonNullable<T[Name]>>}`
-          : Name;
+        : Above['length'] extends 8
+          ? Name
+          : NonNullable<T[Name]> extends object
+            ? Name | `${Name}.${FieldName<NonNullable<T[Name]>, readonly [...Above, 0]>}`
+            : Name;
     }[keyof T & string];
+
+/** The value of a field by its name. */
+type ValueOf<T, Name> = Name extends keyof T
+  ? T[Name]
+  : Name extends `${infer Outer}.${infer Inner}`
+    ? Outer extends keyof T
+      ? ValueOf<NonNullable<T[Outer]>, Inner>
+      : unknown
+    : unknown;
 
 /** A value for some of the fields. */
 export type ByField<Name extends string, V> = string extends Name
@@ -42,42 +59,49 @@ export type Operators<V> = {
   readonly like?: string;
 };
 
-type ScalarOf<V> = unknown extends V
-  ? Scalar
-  : [V] extends [readonly (infer Item)[]]
-    ? Extract<Item, Scalar>
-    : Extract<V, Scalar>;
+type ScalarOf<V> = unknown extends V ? Scalar : ScalarWithin<NonNullable<V>>;
 
-/** Values that some of the fields have. Of fields within objects the names alone are checked. */
+type ScalarWithin<V> = [V] extends [readonly (infer Item)[]] ? Extract<Item, Scalar> : Extract<V, Scalar>;
+
+/** Values that some of the fields have. */
 export type FieldValues<T> = [T] extends [never]
   ? Readonly<Record<string, Scalar>>
-  : {
-      readonly [Name in FieldName<T>]?: Name extends keyof T ? ScalarOf<NonNullable<T[Name]>> : Scalar;
-    };
+  : { readonly [Name in FieldName<T>]?: ScalarOf<ValueOf<T, Name>> };
 
 type Condition<V> = V | null | Operators<V>;
 
+/** What queries may name: `deletedAt` is shown and never found. */
+type Findable<T, M> = T & Omit<M, 'deletedAt'> & MadeMembers;
+
 /** Conditions that must all hold. Fields within objects are named with dots. */
-export type DocumentFilter<T> = {
-  readonly [Name in keyof Document<T>]?: Condition<ScalarOf<NonNullable<Document<T>[Name]>>>;
-} & {
-  readonly [path: `${string}.${string}`]: Condition<Scalar>;
-} & {
-  readonly and?: readonly DocumentFilter<T>[];
-  readonly or?: readonly DocumentFilter<T>[];
-  readonly not?: DocumentFilter<T>;
+export type DocumentFilter<T, M = unknown> = string extends keyof T
+  ? UnknownFilter
+  : {
+      readonly [Name in FieldName<Findable<T, M>>]?: Condition<ScalarOf<ValueOf<Findable<T, M>, Name>>>;
+    } & {
+      readonly and?: readonly DocumentFilter<T, M>[];
+      readonly or?: readonly DocumentFilter<T, M>[];
+      readonly not?: DocumentFilter<T, M>;
+    };
+
+type UnknownFilter = {
+  readonly [name: string]: Condition<Scalar> | UnknownFilter | readonly UnknownFilter[];
 };
 
-type SortKey<T> = keyof Document<T> & string;
+type SortKey<T, M> = string extends keyof T ? string : FieldName<Findable<T, M>>;
 
-export type DocumentQuery<T> = {
-  readonly filter?: DocumentFilter<T>;
+/** Which documents, and in which order. */
+export type DocumentSelection<T, M = unknown> = {
+  readonly filter?: DocumentFilter<T, M>;
   /** Names of fields; `-` reverses. */
-  readonly sort?: readonly (SortKey<T> | `-${SortKey<T>}`)[];
-  /** Documents of the page. */
-  readonly limit?: number;
+  readonly sort?: readonly (SortKey<T, M> | `-${SortKey<T, M>}`)[];
   /** Text to search for. */
   readonly q?: string;
+};
+
+export type DocumentQuery<T, M = unknown> = DocumentSelection<T, M> & {
+  /** Documents of the page: 20 unless given, 1000 at most. */
+  readonly limit?: number;
 };
 
 /** A merge patch (RFC 7396): null removes a member. */
@@ -93,30 +117,66 @@ export type CreateOptions = {
 /**
  * The calls on one collection, by all its rules: schema, references, unique fields, hooks, events. A call that would be refused with an
  * error response rejects with `ResourceRefused`.
+ * @template T the fields that clients write @template M further members of its documents @template N the fields of a new document
  */
-export type CollectionCalls<T> = {
+export type CollectionCalls<T, M = unknown, N = T> = {
   /**
    * Undefined where there is no such document. The unit depends on what was read: if another change of the document is committed first, the
    * function runs again.
    */
-  get(id: string): Promise<Document<T> | undefined>;
-  /** One page, like a QUERY with this JSON content, of the committed documents and what the function has written so far. */
-  list(query?: DocumentQuery<T>): Promise<readonly Document<T>[]>;
-  create(fields: T, options?: CreateOptions): Promise<Document<T>>;
-  update(id: string, patch: MergePatch<T>): Promise<Document<T>>;
-  replace(id: string, fields: T): Promise<Document<T>>;
+  get(id: string): Promise<Document<T, M> | undefined>;
+  /**
+   * One page, like a QUERY with this JSON content: 20 documents unless `limit` says otherwise, and 1000 at most. It is of the committed documents
+   * and what the function has written so far.
+   */
+  list(query?: DocumentQuery<T, M>): Promise<readonly Document<T, M>[]>;
+  /**
+   * Every document, page by page as it is read: `for await (const ticket of resources.tickets.all({ filter }))`. The pages are those of `list`.
+   * A document that another writer moves in the order meanwhile may be passed over or come twice; in the default order none moves.
+   */
+  all(selection?: DocumentSelection<T, M>): AsyncIterable<Document<T, M>>;
+  create(fields: N, options?: CreateOptions): Promise<Document<T, M>>;
+  update(id: string, patch: MergePatch<T>): Promise<Document<T, M>>;
+  replace(id: string, fields: N): Promise<Document<T, M>>;
   delete(id: string): Promise<void>;
 };
 
+/** What is known of a collection: `{ schema: typeof Ticket, computed: typeof computedFields, softDelete: true }`, or its declaration. */
+type Declared = { readonly schema: TObject };
+
+/** The members of a collection's documents beside the fields that clients write and those of every document. */
+export type FurtherMembers<K, Soft> = {
+  // Documents from before the declaration of a computed field are without it until they are written.
+  readonly [Name in keyof K as string extends Name ? never : Name]?: K[Name] extends {
+    readonly schema: infer S extends TSchema;
+  }
+    ? Static<S>
+    : unknown;
+} & (Soft extends true ? { readonly deletedAt?: string } : unknown);
+
+type FurtherMembersOf<X> = FurtherMembers<
+  X extends { readonly computed?: infer K } ? NonNullable<K> : unknown,
+  X extends { readonly softDelete?: infer Soft } ? NonNullable<Soft> : false
+>;
+
+/** The documents of a collection. @template X a TypeBox object, a declaration, or the type of fields */
+export type DocumentOf<X> = X extends TObject
+  ? Document<Static<X>>
+  : X extends Declared
+    ? Document<Static<X['schema']>, FurtherMembersOf<X>>
+    : Document<X>;
+
+type CallsOf<X> = X extends TObject
+  ? CollectionCalls<Static<X>, unknown, NewFields<X>>
+  : X extends Declared
+    ? CollectionCalls<Static<X['schema']>, FurtherMembersOf<X>, NewFields<X['schema']>>
+    : CollectionCalls<X>;
+
 /**
  * The calls on each collection, by its name: `Handler<ResourcesOf<{ tickets: typeof Ticket }>>`.
- * @template Shapes TypeBox objects, or the types of fields, by the names of collections
+ * @template Shapes by the names of collections: TypeBox objects, declarations (for their computed fields), or the types of fields
  */
-export type ResourcesOf<Shapes> = {
-  readonly [Name in keyof Shapes]: CollectionCalls<
-    Shapes[Name] extends TObject ? Static<Shapes[Name]> : Shapes[Name]
-  >;
-} & Accounts;
+export type ResourcesOf<Shapes> = { readonly [Name in keyof Shapes]: CallsOf<Shapes[Name]> } & Accounts;
 
 /** An account, without its password. Absent members are unknown. */
 export type Account = {
@@ -129,8 +189,15 @@ export type Account = {
   readonly disabled: boolean;
 };
 
-/** Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only. */
-export type Accounts = { readonly users: Pick<CollectionCalls<Account>, 'get' | 'list'> };
+/**
+ * Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only; the calls that are never there let
+ * `resources` of known collections stand where those of any collection are expected.
+ */
+export type Accounts = {
+  readonly users: Pick<CollectionCalls<Account>, 'get' | 'list' | 'all'> & {
+    readonly [Name in 'create' | 'update' | 'replace' | 'delete']: never;
+  };
+};
 
 /**
  * The schemas of a project's collections. A function declared within one collection cannot infer the others, so a project says it once:

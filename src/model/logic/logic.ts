@@ -8,10 +8,13 @@ import type { Resources } from './collection-calls.ts';
 /** The caller of a hook or an action. In subscribers, jobs and handlers it is the program itself, an administrator. */
 export type Caller = RulePrincipal;
 
+/** Statuses that speak of an application's rules, not of the protocol or the program. */
+export type RefusalStatus = 400 | 402 | 403 | 404 | 409 | 410 | 422 | 423 | 424 | 429 | 451;
+
 /** A refusal in the application's own words. */
 export type Refusal<Code extends string = string> = {
-  /** 400, 402, 403, 404, 409, 410, 422, 423, 424, 429 or 451. Default 422, or the status of a code of the error registry. */
-  readonly status?: number;
+  /** Default 422, or the status of a code of the error registry. */
+  readonly status?: RefusalStatus;
   /** Lower-case letters, digits and underscores: `ticket_closed`. */
   readonly code: Code;
   /** For people. */

@@ -124,6 +124,17 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       });
     }
 
+    for (const [text, status] of [
+      ['forgotten call', 500],
+      ['forgotten, and no JSON', 500],
+      ['returned call', 400],
+    ] as const) {
+      test(`fails with a call of a hook that is no asynchronous function: ${text}`, async () => {
+        assert.equal((await post('plain', { text })).status, status);
+        assert.deepEqual(await textsOf('plain'), []);
+      });
+    }
+
     test('loses what a late call of a hook writes that was given up', async () => {
       const notes = await textsOf('notes');
       assert.equal((await post('act', { mode: 'caught late' })).status, 200);

@@ -210,9 +210,10 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'Files of the configuration that a developer edits, and their folders.',
+    reason:
+      'Files of the configuration that a developer edits, their folders, and the processes that one change after the other starts.',
     at: [
-      ['src/cli/dev/dev.ts', '#watchers', '#files'],
+      ['src/cli/dev/dev.ts', '#watchers', '#files', '#processes'],
       ['src/config/declaration-places.ts', 'parsed'],
     ],
   },

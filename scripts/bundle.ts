@@ -31,6 +31,8 @@ export async function bundle(root: string): Promise<ReadonlySet<string>> {
     outdir: output,
     chunkNames: '[name]-[hash]',
     minifyWhitespace: true,
+    // Node prints the line of an error that a program does not catch.
+    lineLimit: 160,
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',

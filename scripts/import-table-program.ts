@@ -97,7 +97,7 @@ export const programRows: readonly FolderRow[] = [
   {
     folder: 'src/testing.ts',
     may: [...observed, 'src/create-comity.ts', 'src/egress', 'src/mail', 'src/work'],
-    node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises'],
+    node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises', 'node:url', 'node:util'],
     packages: [],
   },
   {

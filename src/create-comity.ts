@@ -4,8 +4,9 @@ import type { Duplex } from 'node:stream';
 import { composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
-import { ConfigurationError } from './config/inspection.ts';
+import { ConfigurationError, isRecord, kindOf } from './config/inspection.ts';
 import { loadSettings } from './config/load-settings.ts';
+import { suggestion } from './config/nearest.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
@@ -98,7 +99,7 @@ export async function embed<R>(
   options: EmbedOptions,
 ): Promise<Comity<R>> {
   const { module } = options;
-  const from = module === undefined ? undefined : new URL(module);
+  const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
   const { configuration, loaded, senderSecrets } = readDeclaration(declaration, environment, from);
   const { settings, providers } = loaded;
   const metrics = createMetrics();
@@ -151,8 +152,31 @@ function resourcesAs<R>(callsAs: Running['callsAs']): ResourcesAs<R> {
   }) as ResourcesAs<R>;
 }
 
+/** @throws TypeError */
 function principalOf(declared: PrincipalDeclaration): Principal {
   if (declared === null) return anonymous;
-  const { id, roles = [], scopes: granted = ['read', 'write'], tenant = null } = declared;
+  const { id, roles = [], scopes: granted = ['read', 'write'], tenant = null } = checkedPrincipal(declared);
   return authenticated({ id, roles, tenant, scopes: scopes.filter((scope) => granted.includes(scope)) });
+}
+
+/** Without the check, a name in place of an account would be a caller who may read nothing. */
+function checkedPrincipal(declared: unknown): NonNullable<PrincipalDeclaration> {
+  const expected =
+    'a principal must be an account, or { id, roles, scopes, tenant } with a string as id; null is a caller without a credential';
+  if (!isRecord(declared)) throw new TypeError(`${expected}; not ${kindOf(declared)}`);
+  const { id, roles, scopes: granted } = declared;
+  if (typeof id !== 'string' || id === '') throw new TypeError(`${expected}; its id is ${kindOf(id)}`);
+  for (const [name, list] of Object.entries({ roles, scopes: granted })) {
+    const isList =
+      list === undefined || (Array.isArray(list) && list.every((each) => typeof each === 'string'));
+    if (!isList) throw new TypeError(`${name} of a principal must be a list of strings`);
+  }
+  const known: ReadonlySet<string> = new Set(scopes);
+  const unknown = (granted as readonly string[] | undefined)?.find((scope) => !known.has(scope));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `"${unknown}" is not a scope; scopes are ${scopes.join(', ')}${suggestion(unknown, scopes)}`,
+    );
+  }
+  return declared as NonNullable<PrincipalDeclaration>;
 }

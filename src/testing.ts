@@ -6,15 +6,25 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
+import { pathToFileURL } from 'node:url';
+import { getCallSites } from 'node:util';
+import {
+  type ConfigurationDeclaration,
+  type Configured,
+  definedIn,
+  moduleSentence,
+  type ResourcesIn,
+} from './config/define.ts';
 import type { SettingOverrides } from './config/settings.ts';
 import { type Comity, embed, type PrincipalDeclaration } from './create-comity.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
 import type { Account, Document } from './model/logic/collection-calls.ts';
 import { operatorId, scopes } from './model/principal.ts';
+import type { Observation } from './observe/observation.ts';
+import { createSourceStacks } from './observe/source-stack.ts';
 import type { Timers } from './work/timers.ts';
 
 export type TestOptions = {
@@ -22,7 +32,10 @@ export type TestOptions = {
   readonly now?: Date | string;
   readonly settings?: SettingOverrides;
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** The module whose default export is the configuration; needed by functions that run on threads. */
+  /**
+   * The module whose default export is the configuration, which functions on threads are imported from. By default the file that called
+   * `defineConfig`, if it exports this configuration by default.
+   */
   readonly module?: URL;
 };
 
@@ -77,10 +90,10 @@ export type TestComity<R> = Pick<Comity<R>, 'close' | 'resources'> & {
   readonly mails: readonly CapturedMail[];
   /** Requests to endpoints and other receivers. */
   readonly webhooks: readonly CapturedWebhook[];
-  /** What functions of the application threw: the responses were 500. */
+  /** What functions of the application threw, in requests, calls of `resources`, and on threads. */
   readonly failures: readonly unknown[];
-  /** Waits until the function returns something other than undefined or false. @throws after five seconds */
-  until<T>(find: () => T | Promise<T>): Promise<Exclude<T, undefined | false>>;
+  /** Waits until the function returns something other than undefined or false. @throws after the time, by default five seconds */
+  until<T>(find: () => T | Promise<T>, withinMs?: number): Promise<Exclude<T, undefined | false>>;
 };
 
 const origin = 'http://comity.test';
@@ -97,6 +110,9 @@ export async function createTestComity<C>(
   { now = new Date(), settings = {}, environment = {}, module }: TestOptions = {},
 ): Promise<TestComity<ResourcesIn<C>>> {
   type Calls = ResourcesIn<C>;
+  // The caller's file would wait for itself.
+  const [, caller] = getCallSites(2);
+  const file = module?.href ?? (await moduleOf(declaration, caller?.scriptName)) ?? noModule;
   const folder = mkdtempSync(join(existsSync(memoryFolder) ? memoryFolder : tmpdir(), 'comity-test-'));
   const adminKey = `sk_test_${randomBytes(16).toString('hex')}`;
   const secretKey = randomBytes(32).toString('base64');
@@ -104,14 +120,21 @@ export async function createTestComity<C>(
   const mails: CapturedMail[] = [];
   const webhooks: CapturedWebhook[] = [];
   const failures: unknown[] = [];
+  const sourceStack = createSourceStacks();
+  const keep = (error: unknown): void => {
+    for (let each = error; each instanceof Error; each = each.cause)
+      each.stack = sourceStack(each.stack ?? '');
+    failures.push(error);
+  };
   const comity = await embed<Calls>(
     { ...declaration, settings: { adminKey, secretKey, ...declaration.settings, ...settings } },
     { ...environment, COMITY_DATA: folder },
     {
-      module: module?.href,
+      module: file,
       clock: () => clock.ms,
       observe: (observation) => {
-        if (observation.kind === 'failed') failures.push(observation.error);
+        if (observation.kind === 'failed') keep(observation.error);
+        else if (observation.kind === 'function-failed') keep(failureOf(observation));
       },
       outside: {
         timers: clock,
@@ -122,10 +145,12 @@ export async function createTestComity<C>(
   );
   const administrator = { id: operatorId, scopes };
   return {
-    ...{ clock, mails, webhooks, failures, adminKey, resources: comity.resources, until },
+    ...{ clock, mails, webhooks, failures, adminKey },
+    resources: recording(comity.resources, keep),
+    until: (find, withinMs = untilMs) => until(find, withinMs, failures),
     fetch: (path, init) => comity.fetch(requestOf(path, init)),
     as: (principal) => ({
-      resources: comity.resources.as(principal),
+      resources: recording(comity.resources.as(principal), keep),
       fetch: (path, init) => comity.fetch(requestOf(path, init), { as: principal }),
     }),
     accounts: {
@@ -146,6 +171,34 @@ export async function createTestComity<C>(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Subscribers, jobs and handlers fail with the sentence when they are called: other tests need no threads. */
+const noModule = `data:text/javascript,throw new Error(${encodeURIComponent(JSON.stringify(`subscribers, jobs and handlers ${moduleSentence}`))})`;
+
+/** The file whose default export is the declaration. A bundler of tests may have evaluated it apart: then the names of its functions decide. */
+async function moduleOf(declaration: object, caller: string | undefined): Promise<string | undefined> {
+  const file = urlOf(definedIn(declaration));
+  if (file === undefined || file === urlOf(caller)) return undefined;
+  try {
+    const { default: exported } = (await import(file)) as { readonly default?: object };
+    if (exported === declaration) return file;
+    const isTwin = exported !== undefined && urlOf(definedIn(exported)) === file;
+    return isTwin && namesOf(exported) === namesOf(declaration) ? file : undefined;
+  } catch {
+    // Only a bundler understands the file.
+    return undefined;
+  }
+}
+
+function urlOf(file: string | undefined): string | undefined {
+  if (file === undefined || file.startsWith('file:')) return file;
+  return isAbsolute(file) ? pathToFileURL(file).href : undefined;
+}
+
+function namesOf(declaration: object): string {
+  const { senders = {}, subscribers = {}, jobs = {} } = declaration as ConfigurationDeclaration;
+  return JSON.stringify([senders, subscribers, jobs].map((each) => Object.keys(each)));
 }
 
 function requestOf(path: string | URL | Request, init: RequestInit | undefined): Request {
@@ -220,13 +273,65 @@ function captureWebhooks(webhooks: CapturedWebhook[]): Exchange {
 const untilMs = 5_000;
 const lookMs = 5;
 
-async function until<T>(find: () => T | Promise<T>): Promise<Exclude<T, undefined | false>> {
-  const end = performance.now() + untilMs;
+async function until<T>(
+  find: () => T | Promise<T>,
+  withinMs: number,
+  failures: readonly unknown[],
+): Promise<Exclude<T, undefined | false>> {
+  const end = performance.now() + withinMs;
+  const before = failures.length;
   for (;;) {
     const found = await find();
     if (found !== undefined && found !== false) return found as Exclude<T, undefined | false>;
-    if (performance.now() > end)
-      throw new Error(`nothing was found within ${untilMs} ms: ${find.toString()}`);
+    if (performance.now() > end) {
+      const meanwhile = failures.slice(before);
+      const told = meanwhile.map((failure) => `\nmeanwhile: ${failure}`).join('');
+      throw new Error(`nothing was found within ${withinMs} ms: ${find.toString()}${told}`, {
+        cause: meanwhile[0],
+      });
+    }
     await pause(lookMs);
   }
 }
+
+/** The error of a function on a thread, whose stack came as text. */
+function failureOf({ sender, attempt, failure, reason, frames }: FunctionFailed): Error {
+  const error = new Error(`${sender} failed (attempt ${attempt}): ${reason ?? failure}`);
+  error.name = 'FunctionFailed';
+  error.stack = `${error}${frames === undefined ? '' : `\n${frames}`}`;
+  return error;
+}
+
+type FunctionFailed = Extract<Observation, { kind: 'function-failed' }>;
+
+/** The calls on collections, which add what a hook throws to the failures. */
+function recording<R>(resources: R, keep: (error: unknown) => void): R {
+  const wrapped = (owner: object, call: Call): Call => {
+    return async (...args) => {
+      try {
+        return await Reflect.apply(call, owner, args);
+      } catch (error) {
+        if (error instanceof Error && error.name === 'FunctionFailed') keep(error);
+        throw error;
+      }
+    };
+  };
+  const calls = (collection: object): object =>
+    new Proxy(collection, {
+      get: (target, name, receiver) => {
+        const call: unknown = Reflect.get(target, name, receiver);
+        return typeof call === 'function' ? wrapped(target, call as Call) : call;
+      },
+    });
+  return new Proxy(resources as object, {
+    get: (target, name, receiver) => {
+      const member: unknown = Reflect.get(target, name, receiver);
+      if (name === 'as')
+        return (principal: PrincipalDeclaration) => recording((member as As)(principal), keep);
+      return typeof member === 'object' && member !== null ? calls(member) : member;
+    },
+  }) as R;
+}
+
+type Call = (...args: unknown[]) => unknown;
+type As = (principal: PrincipalDeclaration) => object;

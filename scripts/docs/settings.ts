@@ -14,7 +14,8 @@ Rendered from \`src/config/settings.ts\` by \`npm run docs\`.
 
 Each setting is one environment variable, named after it: \`bodyBytesMax\` is \`COMITY_BODY_BYTES_MAX\`. It may also be given in
 the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`. An option of the command line overrides the environment,
-the environment overrides the configuration, and an empty variable counts as unset. Numbers are plain decimal
+the environment overrides the configuration, and an empty variable counts as unset. Commands read variables from a file \`.env\` too, and
+\`comity serve\` with \`--env\` ([operations](../guides/operations.md#settings)). Numbers are plain decimal
 integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
 
 A secret may be a file, as orchestrators mount them: \`COMITY_ADMIN_KEY_FILE=/run/secrets/admin-key\` in place of

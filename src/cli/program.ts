@@ -7,6 +7,7 @@ import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
 import { declareDeliveries } from './deliveries/declare-deliveries.ts';
 import { declareEndpoints } from './endpoints/declare-endpoints.ts';
+import { declareEnvironmentFiles } from './environment-file.ts';
 import { declareEvents } from './events/declare-events.ts';
 import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
 import { declareJobs, declareSubscribers } from './functions/declare-functions.ts';
@@ -31,6 +32,8 @@ Exit codes:
   130  a second signal ended "serve" before it had drained
 
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
+Commands read variables from .env of the working directory too, or from --env; "serve"
+only with --env. Variables that are set win.
 COMITY_LOG_LEVEL=debug shows the stack of an error.`;
 
 /** Runs one command line. Never throws: failures go to stderr and into the exit code. */
@@ -88,6 +91,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareMails(program, terminal, finish);
   declareSubscribers(program, terminal, finish);
   declareJobs(program, terminal, finish);
+  declareEnvironmentFiles(program, terminal);
   return program;
 }
 
@@ -138,7 +142,7 @@ function declareDev(program: Command, terminal: Terminal, finish: Finish): void 
   )
     .addHelpText(
       'after',
-      '\nReads the file .env of the working directory; variables that are set already win.' +
+      '\nReads .env again at each restart; a change of it is one.' +
         '\nPrints each request in a line, with its trace if it failed, and errors of your functions with their place.' +
         '\nKeeps running when the configuration has mistakes, and shows them. The data stays between restarts.',
     )

@@ -35,6 +35,8 @@ export type ServeForDeveloper = {
   readonly stop: Promise<string>;
   /** Takes the facts for which it has a form of its own; true: the log need not have them. */
   readonly show: (observation: Observation) => boolean;
+  /** Waits until the data may be opened. */
+  readonly onConfigured: () => Promise<void>;
   readonly onStarted: (url: string) => void;
   /** The first start in a session tells more. */
   readonly isFirst: boolean;
@@ -63,6 +65,7 @@ async function serveUntil(
   const { warnings, ...reading } = await readConfiguration(terminal.environment, options);
   const { settings } = reading;
   tellWarnings(terminal, warnings);
+  await developer?.onConfigured();
   const metrics = createMetrics();
   const log = createLog({
     level: settings.logLevel,

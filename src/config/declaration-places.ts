@@ -7,10 +7,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, relative, resolve } from 'node:path';
 import process from 'node:process';
-import type { Expression, Program, Property, SpreadElement } from 'acorn';
+import type { Expression, Parser, Program, Property, SpreadElement } from 'acorn';
 
 type Module = { readonly file: string; readonly program: Program };
-type Place = { readonly file: string; readonly line: number };
+export type Place = { readonly file: string; readonly line: number };
 type Parse = (file: string) => Module | undefined;
 type AnyNode = Expression | Property | SpreadElement;
 
@@ -21,6 +21,7 @@ const memberPath = /^"?([A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*)"?/;
 const quotedName = /"([^"]+)"/;
 const memberSigns = /[.[\]]+/;
 const typescriptFile = /\.[cm]?ts$/;
+const scriptFile = /\.[cm]?[jt]s$/;
 const wrappersMax = 20;
 
 /** Each mistake with the file and, where it is found, the line: `comity.config.ts:12: collection ...`. */
@@ -46,18 +47,40 @@ async function createParse(): Promise<Parse> {
 
   function tryParse(file: string): Module | undefined {
     try {
-      const text = readFileSync(file, 'utf8');
-      // Types become spaces, so that lines and columns stay.
-      const plain = typescriptFile.test(file) ? stripTypes(text) : text;
-      return {
-        file,
-        program: parse(plain, { ecmaVersion: 'latest', sourceType: 'module', locations: true }),
-      };
+      return { file, program: programOf(parse, file) };
     } catch {
       // It was imported a moment ago: it is being changed, or is of a kind that only a loader understands.
       return undefined;
     }
   }
+}
+
+function programOf(parse: typeof Parser.parse, file: string): Program {
+  const text = readFileSync(file, 'utf8');
+  // Types become spaces, so that lines and columns stay.
+  const plain = typescriptFile.test(file) ? stripTypes(text) : text;
+  return parse(plain, { ecmaVersion: 'latest', sourceType: 'module', locations: true });
+}
+
+/** The place of an error of syntax, for which V8 tells none: in the file, or in those that it imports by their paths. */
+export async function findSyntaxMistake(path: string): Promise<Place | undefined> {
+  const { parse } = await import('acorn');
+  const files = new Set([resolve(path)]);
+  // A set hands out what is added to it while it is walked.
+  for (const file of files) {
+    try {
+      for (const statement of programOf(parse, file).body) {
+        if (!('source' in statement) || statement.source == null) continue;
+        const from = String(statement.source.value);
+        const imported = resolve(dirname(file), from);
+        if (from.startsWith('.') && scriptFile.test(from) && existsSync(imported)) files.add(imported);
+      }
+    } catch (error) {
+      const { loc } = error as { readonly loc?: { readonly line: number } };
+      if (loc !== undefined) return { file, line: loc.line };
+    }
+  }
+  return undefined;
 }
 
 /** Without the warning that the function is experimental, which would stand among the mistakes: a change of it costs a line number. */

@@ -2,6 +2,7 @@
  * What a user writes: `export default defineConfig({ collections: { products: collection({ ... }) } })`. Both functions return their argument
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
+import { getCallSites } from 'node:util';
 import type { Static, TObject, TSchema } from 'typebox';
 import type {
   CollectionDeclaration,
@@ -73,8 +74,31 @@ export type Configured<C> = ConfigurationDeclaration & { readonly collections: C
 export function defineConfig<C extends Declarations, E extends SubscribedTypes = SubscribedTypes>(
   declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E> & { readonly collections: C & Referring<C> },
 ): Configured<C> {
+  noteCaller(declaration);
   return declaration as Configured<C>;
 }
+
+/** One symbol for all copies of this package in a process. */
+const callerSymbol = Symbol.for('comity.definedIn');
+
+/** Keeps the file that called `defineConfig`, for programs that get the declaration without its file; a copy of the object has none. */
+function noteCaller(declaration: object): void {
+  const [, , caller] = getCallSites(callSitesMax);
+  if (caller === undefined || !Object.isExtensible(declaration)) return;
+  Object.defineProperty(declaration, callerSymbol, { value: caller.scriptName, configurable: true });
+}
+
+const callSitesMax = 3;
+
+/** URL or path of the file that called `defineConfig` for this object; undefined: not known. */
+export function definedIn(declaration: object): string | undefined {
+  return (declaration as { readonly [callerSymbol]?: string })[callerSymbol];
+}
+
+/** What a program has to do that starts the declaration itself. */
+export const moduleSentence =
+  'run on threads, which import the file whose default export is the configuration: give its URL as the option module, such as ' +
+  "new URL('./comity.config.ts', import.meta.url)";
 
 /** The collections that fields refer to, by the names of the fields. */
 type Targets = Readonly<Record<string, string>>;

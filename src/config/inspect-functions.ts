@@ -188,7 +188,8 @@ const never: JobTiming = { everyMs: Number.MAX_SAFE_INTEGER };
 
 function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobTiming {
   if ((cron === undefined) === (every === undefined)) {
-    refuse("must have either cron, such as '0 3 * * *', or every, such as '15m'");
+    if (cron !== undefined) refuse('has both cron and every: give one of them');
+    else refuse("must have either cron, such as '0 3 * * *', or every, such as '15m'");
     return never;
   }
   if (cron !== undefined) return inspectCron(cron, timeZone, refuse);

@@ -4,12 +4,12 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
+import { placeFailure } from './import-failure.ts';
 import { ConfigurationError } from './inspection.ts';
-
-const complaintCharactersMax = 500;
 
 export type LoadedConfiguration = {
   readonly configuration: Configuration;
@@ -49,13 +49,10 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
 async function importDefault(path: string, absolute: string): Promise<ConfigurationDeclaration> {
   let module: { readonly default?: ConfigurationDeclaration };
   try {
-    module = await import(pathToFileURL(absolute).href);
+    module = await settled(path, import(pathToFileURL(absolute).href));
   } catch (error) {
-    const line = lineOf(error, absolute);
-    const place = line === undefined ? path : `${path}:${line}`;
-    throw new ConfigurationError([`${place}: ${complaintOf(error)}${hintFor(error, path, line)}`], {
-      cause: error,
-    });
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError([await placeFailure(path, error)], { cause: error });
   }
   if (module.default !== undefined) return module.default;
   throw new ConfigurationError([
@@ -63,30 +60,17 @@ async function importDefault(path: string, absolute: string): Promise<Configurat
   ]);
 }
 
-/** The line that failed: the first place of the stack that lies in the user's file, which appears there as a path or URL. */
-function lineOf(error: unknown, absolute: string): number | undefined {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  for (const file of [absolute, pathToFileURL(absolute).href]) {
-    const start = stack.indexOf(`${file}:`);
-    const line = start === -1 ? Number.NaN : Number.parseInt(stack.slice(start + file.length + 1), 10);
-    if (!Number.isNaN(line)) return line;
+/** A process that has nothing left to do would end without a word, as if the configuration were sound. */
+async function settled<T>(path: string, imported: Promise<T>): Promise<T> {
+  const idle = Promise.withResolvers<never>();
+  const onIdle = (): void => {
+    const sentence = `${path} does not finish loading: it, or a file that it imports, awaits something that never happens`;
+    idle.reject(new ConfigurationError([sentence]));
+  };
+  process.once('beforeExit', onIdle);
+  try {
+    return await Promise.race([imported, idle.promise]);
+  } finally {
+    process.off('beforeExit', onIdle);
   }
-  return undefined;
-}
-
-function complaintOf(error: unknown): string {
-  if (!(error instanceof Error)) return `the file throws ${String(error).slice(0, complaintCharactersMax)}`;
-  const [line = ''] = error.message.trim().split('\n');
-  const complaint = line.trim().slice(0, complaintCharactersMax);
-  return complaint === '' ? error.name : complaint;
-}
-
-function hintFor(error: unknown, path: string, line: number | undefined): string {
-  if (!(error instanceof Error)) return '';
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ERR_MODULE_NOT_FOUND' && message.startsWith('Cannot find package')) {
-    return '; run "npm install" in the folder of the configuration';
-  }
-  // Node does not expose the place of a syntax error in plain JavaScript.
-  return error instanceof SyntaxError && line === undefined ? `; "node --check ${path}" shows where` : '';
 }

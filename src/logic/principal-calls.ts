@@ -56,7 +56,7 @@ async function carryOut(
   const member = segment === undefined ? path : `${path}/${segment}`;
   if (call.do === 'get') {
     const response = await send(options, { method: 'GET', path: member, principal });
-    return response.status === 404 && response.route !== 'none' ? undefined : taken(response);
+    return response.status === 404 ? undefined : taken(response);
   }
   if (call.id !== undefined && segment === undefined)
     throw refuse('not_found', `no document has the id ${JSON.stringify(call.id)}`);
@@ -96,7 +96,8 @@ function onBehalfOf(principal: Principal, owner: string): Authenticated {
   throw refuse('forbidden', 'only an administrator may name the owner of what it creates');
 }
 
-async function send({ handleAs, newId }: CallsAsOptions, sent: Sent): Promise<Response> {
+/** @throws ResourceRefused if the path leads to no collection */
+async function send({ base, handleAs, newId }: CallsAsOptions, sent: Sent): Promise<Response> {
   const { method, path, type, text, condition = [], principal } = sent;
   const bytes = Buffer.from(typeof text === 'string' ? text : (JSON.stringify(text) ?? 'null'));
   const rawFields = ['Host', 'localhost', 'Accept', json, 'Prefer', 'return=representation', ...condition];
@@ -112,7 +113,10 @@ async function send({ handleAs, newId }: CallsAsOptions, sent: Sent): Promise<Re
     peer: '',
     id: newId(),
   };
-  return handleAs(request, principal);
+  const response = await handleAs(request, principal);
+  if (response.route !== 'none') return response;
+  const [name = ''] = path.slice(base.length + 1).split('/');
+  throw refuse('not_found', `no collection is named ${JSON.stringify(decodeURIComponent(name))}`);
 }
 
 /** Undefined: no document has this id; a dot alone would be a step in the path. */
@@ -122,10 +126,9 @@ function segmentOf(id: unknown): string | undefined {
 }
 
 /** @throws ResourceRefused for an error response */
-function taken({ status, content, route }: Response): string | undefined {
+function taken({ status, content }: Response): string | undefined {
   const text = typeof content === 'string' || content === null ? content : contentText(content);
   if (status < 400) return status === 204 || text === null ? undefined : text;
-  if (route === 'none') throw refuse('not_found', 'no collection has this name');
   const { code, error, errors = [] } = JSON.parse(text ?? '{}') as Refused;
   const faults = errors
     .filter(({ message }) => message !== error)

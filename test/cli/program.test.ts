@@ -1,6 +1,6 @@
 /** The command line as a whole: help, usage errors, exit codes, and `check`. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runCommand, spawnCommand } from '../harness/command-line.ts';
@@ -103,6 +103,47 @@ test('prints the same as one JSON object', async () => {
   const report = JSON.parse(stdout);
   assert.deepEqual([code, report.sound, report.title, report.collections.length], [0, true, 'Shop', 4]);
   assert.deepEqual(report.collections[1].required, ['name', 'price', 'categoryId']);
+});
+
+test('lists what runs besides the collections, with the next times of jobs', async () => {
+  const path = join(folder, 'functions.mjs');
+  mkdirSync(join(folder, 'mails'));
+  writeFileSync(join(folder, 'mails/hi.txt'), 'Subject: Hi\n\nHi.\n');
+  writeFileSync(
+    path,
+    `const handler = () => undefined;
+     export default {
+       collections: {},
+       actions: { ping: { method: 'GET', path: '/ping', access: { role: 'agent' }, handler } },
+       subscribers: { reopen: { events: ['comments.created', 'tickets.*'], orderBy: () => 1, handler } },
+       jobs: {
+         close: { cron: '0 3 * * *', timeZone: 'Europe/Berlin', run: handler },
+         poll: { every: '15m', run: handler },
+       },
+       senders: { billing: { preset: 'timestamped', handler } },
+       mail: { templates: './mails' },
+     };`,
+  );
+  const environment = { COMITY_CONFIG: path, COMITY_SMTP_URL: 'smtp://robot:secret@mail.example:2525' };
+  const { stdout, stderr } = await runCommand(['check'], environment);
+  assert.match(stdout, /\n {2}actions\n {4}GET \/api\/v1\/ping, role agent\n/, stderr);
+  assert.match(stdout, /\n {2}subscribers\n {4}reopen, of comments\.created, tickets\.\*, in order\n/);
+  assert.match(
+    stdout,
+    /\n {4}close, 0 3 \* \* \* \(Europe\/Berlin\), next \d{4}-\d\d-\d\dT0[12]:00:00\.000Z\n/,
+  );
+  assert.match(stdout, /\n {4}poll, every 900 s, next \S+Z\n/);
+  assert.match(
+    stdout,
+    /POST \/api\/v1\/webhooks\/billing, timestamped, handler, secret BILLING_WEBHOOK_SECRET \(not set/,
+  );
+  assert.match(stdout, /\n {2}mail templates\n {4}hi, sent by mail\.example:2525\n$/);
+  const report = JSON.parse((await runCommand(['check', '--json'], environment)).stdout);
+  assert.deepEqual(report.subscribers, [
+    { name: 'reopen', events: ['comments.created', 'tickets.*'], isOrdered: true },
+  ]);
+  assert.deepEqual([report.jobs[1].everyMs, report.jobs[1].nextTimes.length], [900_000, 3]);
+  assert.doesNotMatch(JSON.stringify(report), /secret@/);
 });
 
 test('prints mistakes as JSON too, and exits 2', async () => {

@@ -155,15 +155,65 @@ test('tells an error that the file throws with its line', async () => {
   assert.ok(mistake.startsWith(`${path}:4: Cannot read properties of undefined`), mistake);
 });
 
-test('tells a syntax error with its line in TypeScript, and how to find it in JavaScript', async () => {
+test('tells a syntax error with its line, in TypeScript and in JavaScript', async () => {
   const text = 'export default {\n  collections: {,\n};\n';
   const typescript = written('syntax.ts', text);
   const [mistake = ''] = await mistakesOfFile(typescript);
   assert.ok(mistake.startsWith(`${typescript}:2: Unexpected token`), mistake);
   const javascript = written('syntax.mjs', text);
-  assert.deepEqual(await mistakesOfFile(javascript), [
-    `${javascript}: Unexpected token ','; "node --check ${javascript}" shows where`,
-  ]);
+  assert.deepEqual(await mistakesOfFile(javascript), [`${javascript}:2: Unexpected token ','`]);
+});
+
+test('tells a mistake in an imported file with the name and line of that file', async () => {
+  for (const [name, text, sentence] of [
+    ['deep-syntax.ts', '\nexport const deep = ;\n', '2: Expression expected'],
+    ['deep-syntax.mjs', '\nexport const deep = ;\n', "2: Unexpected token ';'"],
+    [
+      'deep-twice.ts',
+      '\nexport const deep: number = 1;\nconst deep = 2;\n',
+      "3: Identifier 'deep' has already been",
+    ],
+    [
+      'deep-enum.ts',
+      '\nenum Colour { Red }\nexport const deep = 1;\n',
+      '2: TypeScript enum is not supported',
+    ],
+    ['deep-throw.ts', '\nexport const deep = 1;\nthrow new Error("at import");\n', '3: at import'],
+    [
+      'deep-type.ts',
+      '\nexport const deep = (undefined as any).foo;\n',
+      '2: Cannot read properties of undefined',
+    ],
+    [
+      'deep-call.ts',
+      '\nfunction f(): void { null!.foo; }\nexport const deep = f();\n',
+      '2: Cannot read properties of null',
+    ],
+    ['deep-module.ts', '\nimport "./nowhere.ts";\nexport const deep = 1;\n', '2: Cannot find module'],
+    [
+      'deep-package.ts',
+      '\nimport "nowhere";\nexport const deep = 1;\n',
+      "2: Cannot find package 'nowhere'; run",
+    ],
+  ] as const) {
+    const deep = written(name, text);
+    const main = written(
+      `of-${name}`,
+      `import { deep } from './${name}';\nexport default { collections: {}, deep };\n`,
+    );
+    const [mistake = '', ...others] = await mistakesOfFile(main);
+    assert.ok(mistake.startsWith(`${deep}:${sentence}`), mistake);
+    assert.deepEqual(others, []);
+  }
+  const data = written('deep.json', '{\n  "a": }');
+  const main = written(
+    'of-json.ts',
+    `import a from './deep.json' with { type: 'json' };\nexport default a;\n`,
+  );
+  assert.match((await mistakesOfFile(main)).join('\n'), new RegExp(`^${data}: Unexpected token '}'`));
+  written('deep-other.ts', 'export const other = 1;\n');
+  const missing = written('of-other.ts', `\nimport { deep } from './deep-other.ts';\nexport default deep;\n`);
+  assert.match((await mistakesOfFile(missing)).join('\n'), new RegExp(`^${missing}:2: The requested module`));
 });
 
 test('tells TypeScript that cannot be stripped as a mistake in the file', async () => {

@@ -93,6 +93,7 @@ test('all mistakes are told together', () => {
       useless: { every: '1h', timeZone: 'UTC', run },
       period: { every: '15 minutes', run },
       zero: { every: 0, run },
+      swapped: { every: 1, rnu: run },
       members: { every: 1, ifMissed: 'maybe', timeoutMs: 1, run: undefined, handler },
     },
   });
@@ -110,7 +111,7 @@ test('all mistakes are told together', () => {
     /^subscriber others: inFlightMax must be a whole number/,
     /^subscriber nothing: must be an object, not null/,
     /^job none: must have either cron, such as '0 3 \* \* \*', or every/,
-    /^job both: must have either cron/,
+    /^job both: has both cron and every: give one of them$/,
     /^job february: cron "0 0 31 2 \*" names a time that never comes/,
     /^job fields: cron must be five fields.*6 parts/,
     /^job date: cron must be five fields/,
@@ -119,6 +120,8 @@ test('all mistakes are told together', () => {
     /^job useless: timeZone has no effect without cron/,
     /^job period: every must be a whole number of seconds/,
     /^job zero: every must be a whole number of seconds/,
+    /^job swapped: "rnu" is not a property of a job; did you mean run/,
+    /^job swapped: run must be a function, not undefined/,
     /^job members: "handler" is not a property of a job/,
     /^job members: run must be a function, not undefined/,
     /^job members: ifMissed must be run or skip/,
@@ -126,5 +129,5 @@ test('all mistakes are told together', () => {
   ].entries()) {
     assert.match(found[at] ?? '', expected);
   }
-  assert.equal(found.length, 26);
+  assert.equal(found.length, 28);
 });

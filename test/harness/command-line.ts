@@ -35,7 +35,7 @@ export async function runCommand(
     stdout: Object.assign(given ?? collecting(texts, 'stdout'), { isTTY: isTerminal }),
     stderr: collecting(texts, 'stderr'),
   };
-  const code = await runProgram(args, openTerminal(environment, streams, streams.stderr));
+  const code = await runProgram(args, openTerminal({ ...environment }, streams, streams.stderr));
   return { code, ...texts };
 }
 

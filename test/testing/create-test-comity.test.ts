@@ -95,14 +95,21 @@ describe('createTestComity', () => {
   test('tells what functions threw', async (t) => {
     const comity = await createTestComity(config);
     t.after(() => comity.close());
-    await assert.rejects(comity.resources.tickets.create({ title: 'broken' }));
+    await assert.rejects(comity.resources.tickets.create({ title: 'broken' }), {
+      name: 'FunctionFailed',
+      status: 500,
+      code: 'internal',
+    });
+    assert.match(String(comity.failures[0]), /the hook broke/);
+    await assert.rejects(comity.resources.as({ id: 'usr_x' }).tickets.create({ title: 'broken' }));
+    assert.equal(comity.failures.length, 2);
     const response = await comity.fetch('/api/v1/tickets', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', 'X-API-Key': comity.adminKey },
       body: '{"title":"broken"}',
     });
     assert.equal(response.status, 500);
-    assert.match(String(comity.failures[0]), /the hook broke/);
+    assert.match(String(comity.failures[2]), /the hook broke/);
     await assert.rejects(
       createTestComity(defineConfig({ collections: { Bad: collection({ schema: Type.Object({}) }) } })),
       { name: 'ConfigurationError' },

@@ -1,7 +1,13 @@
-/** What `comity dev` and its processes tell each other. The process is told `stop`. */
+/** What `comity dev` and its processes tell each other. */
 export type FromProcess =
   /** Its configuration imported the file: a change of it starts the next process. */
-  { readonly kind: 'imported'; readonly file: string } | { readonly kind: 'started'; readonly url: string };
+  | { readonly kind: 'imported'; readonly file: string }
+  /** The configuration is read and checked. The process waits for `open`. */
+  | { readonly kind: 'configured' }
+  | { readonly kind: 'started'; readonly url: string };
 
-/** `yes` for the first process of a session. */
+/** `open`: the data is free, since the process before has ended. */
+export type ToProcess = 'open' | 'stop';
+
+/** `yes` for the processes of a session until one has started. */
 export const firstVariable = 'COMITY_DEV_FIRST';

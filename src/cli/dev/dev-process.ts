@@ -5,21 +5,38 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { createDeveloperLog } from '../../observe/developer-log.ts';
 import { packageRoot } from '../../package-version.ts';
+import { exitCodes } from '../failure.ts';
 import { serve } from '../serve.ts';
 import type { Terminal } from '../terminal.ts';
-import { type FromProcess, firstVariable } from './dev-messages.ts';
+import { type FromProcess, firstVariable, type ToProcess } from './dev-messages.ts';
 
 export function serveForDeveloper(terminal: Terminal): Promise<number> {
   followImports();
   const { [firstVariable]: first, ...environment } = terminal.environment;
-  const stop = new Promise<string>((resolve) => {
-    process.on('message', () => resolve('comity dev'));
-    // Without the session nobody would end this process.
-    process.on('disconnect', () => resolve('the end of comity dev'));
+  const opening = Promise.withResolvers<void>();
+  const stopping = Promise.withResolvers<string>();
+  let isOpen = false;
+  const onStop = (reason: string): void => {
+    // Nothing is open that could be closed, and a configuration that never ends to load would wait for ever.
+    if (!isOpen) process.exit(exitCodes.done);
+    stopping.resolve(reason);
+  };
+  process.on('message', (message: ToProcess) => {
+    if (message === 'stop') return onStop('comity dev');
+    isOpen = true;
+    opening.resolve();
   });
+  // Without the session nobody would end this process.
+  process.on('disconnect', () => onStop('the end of comity dev'));
+  const onConfigured = (): Promise<void> => {
+    tell({ kind: 'configured' });
+    return opening.promise;
+  };
   const show = createDeveloperLog((line) => terminal.err(line));
   const onStarted = (url: string): void => tell({ kind: 'started', url });
-  return serve({ ...terminal, environment }, {}, { stop, show, onStarted, isFirst: first === 'yes' });
+  const { promise: stop } = stopping;
+  const developer = { stop, show, onConfigured, onStarted, isFirst: first === 'yes' };
+  return serve({ ...terminal, environment }, {}, developer);
 }
 
 /** Tells each file that is imported from now on, but for those of Comity and of packages. */

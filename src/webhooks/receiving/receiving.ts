@@ -1,5 +1,6 @@
 /** Wires receiving webhooks (§4.14): a path for each sender, the inbox, and the processing of messages. */
 import type { Configuration } from '../../config/configuration.ts';
+import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
@@ -88,9 +89,7 @@ function threadsOf(options: ReceivedOptions): HandlerThreads | undefined {
   if (handled.length === 0) return undefined;
   if (module === undefined) {
     const names = handled.map(({ name }) => name).join(', ');
-    throw new ConfigurationError([
-      `handlers of senders, subscribers and jobs (${names}) need a module that threads can import: give createComity { module: new URL('./comity.config.ts', import.meta.url) }, whose default export is this configuration`,
-    ]);
+    throw new ConfigurationError([`handlers of senders, subscribers and jobs (${names}) ${moduleSentence}`]);
   }
   const monotonic = (): number => performance.now();
   return createHandlerThreads({ ...options, module, settings, monotonic });

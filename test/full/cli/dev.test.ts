@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { spawnCommand } from '../../harness/command-line.ts';
 import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
@@ -82,6 +83,56 @@ test('restarts upon a change of what the configuration imports, and shows mistak
   const list = (await (await fetch(`${url}/api/v1/tasks`)).json()) as { items: unknown[] };
   assert.equal(list.items.length, 4, 'the data stays');
 
+  session.process.kill('SIGTERM');
+  assert.equal((await session.ended).code, 0);
+});
+
+test('restarts within the time of a start while a request hangs, and at once where the configuration hangs', async (t) => {
+  const folder = temporaryFolder();
+  linkPackage(folder);
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  const write = (text: string): void => writeFileSync(join(folder, 'deep.ts'), text);
+  write('export const version = 1;');
+  writeFileSync(
+    join(folder, 'comity.config.ts'),
+    `
+    import { action, defineConfig, Type } from 'comity';
+    import { version } from './deep.ts';
+
+    const handler = () => new Promise<{ version: number }>((answer) => version === 0 && answer({ version }));
+    export default defineConfig({
+      collections: {},
+      actions: { hang: action({ method: 'GET', path: '/hang', access: 'public', output: Type.Object({}), handler }) },
+    });`,
+  );
+  const session = spawnCommand(['dev', '--port', '0'], {}, { cwd: folder });
+  t.after(() => session.process.kill('SIGTERM'));
+  const starts = (): number => session.stdout().split('comity listening on').length - 1;
+  await until(() => starts() === 1, 'the first process listens');
+  const url = /http:\S+/.exec(session.stdout())?.[0] ?? '';
+  async function restartMs(version: number): Promise<number> {
+    const before = starts();
+    const startedAt = performance.now();
+    write(`export const version = ${version};`);
+    await until(() => starts() === before + 1, 'the next process listens');
+    return performance.now() - startedAt;
+  }
+  const idleMs = await restartMs(2);
+  const hanging = fetch(`${url}/api/v1/hang`).catch(() => 'cut');
+  await pause(100);
+  const busyMs = await restartMs(3);
+  assert.ok(busyMs - idleMs < 700, `${idleMs} ms idle, ${busyMs} ms with a request under way`);
+  assert.equal(await hanging, 'cut');
+
+  write('await new Promise(() => {});\nexport const version = 1;');
+  await session.told('the configuration has not finished loading after 2 s');
+  const { code, stderr } = await spawnCommand(['check'], {}, { cwd: folder }).ended;
+  assert.equal(code, 2);
+  assert.match(stderr, /comity\.config\.ts does not finish loading: it, or a file that it imports, awaits/);
+  write('export const version = 1;\nthrow new Error("broken at import");');
+  await session.told('waiting for a change');
+  assert.equal(session.stderr().split('comity: deep.ts:2: broken at import').length, 2);
+  assert.ok((await restartMs(4)) - idleMs < 700);
   session.process.kill('SIGTERM');
   assert.equal((await session.ended).code, 0);
 });

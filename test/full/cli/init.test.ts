@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { plainEnvironment, runCommand, spawnCommand } from '../../harness/command-line.ts';
@@ -19,7 +19,7 @@ function environmentWith(): Environment {
   return plainEnvironment({ PATH: `${dirname(process.execPath)}:${PATH}` });
 }
 
-test('writes a project, installs offline, starts, and takes and gives a task', {
+test('writes a project, installs, checks its types, tests itself, starts, and takes and gives a task', {
   timeout: 2 * npmBoundMs,
 }, async (context) => {
   const project = join(temporaryFolder(), 'My Tasks');
@@ -31,13 +31,24 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
   assert.match(manifest.dependencies.comity, /^file:\//);
   assert.equal(manifest.optionalDependencies, undefined);
 
-  const installed = await install(project, ['--offline'], environmentWith());
+  const installed = await install(project, ['--prefer-offline'], environmentWith());
+  if (unreachable.test(installed.output)) return context.skip('the npm registry cannot be reached');
   assert.equal(installed.code, 0, installed.output);
-  const tested = spawnSync('npm', ['test'], { cwd: project, env: environmentWith(), encoding: 'utf8' });
+  const npm = (...args: string[]) =>
+    spawnSync('npm', args, { cwd: project, env: environmentWith(), encoding: 'utf8' });
+  assert.equal(npm('run', 'types').stdout.match(/error/)?.[0], undefined);
+  const testFile = join(project, 'test/tasks.test.ts');
+  const text = readFileSync(testFile, 'utf8');
+  writeFileSync(testFile, text.replace('done: true', 'done: 1'));
+  assert.match(npm('run', 'types').stdout, /test\/tasks\.test\.ts\(11,\d+\): error TS2322/);
+  writeFileSync(testFile, text);
+  const tested = npm('test');
   assert.equal(tested.status, 0, tested.stdout);
   assert.match(tested.stdout, /pass 1/);
+  // What `npm start` serves is what the other commands speak of.
+  writeFileSync(join(project, '.env'), 'COMITY_DATA=of-the-file\n');
   await serveATask(context, project, environmentWith());
-  assert.ok(existsSync(join(project, 'data', 'comity.db')));
+  assert.ok(existsSync(join(project, 'of-the-file', 'comity.db')));
 });
 
 test('brings the Node of this repository, locked with its integrity and installed without any script', {

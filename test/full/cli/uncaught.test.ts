@@ -1,11 +1,15 @@
 /** What an error that no code caught does to `serve` (decision 0037): it is logged, the program drains, and exits 70. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
+import { programFile } from '../../harness/command-line.ts';
 import { adminKey as key } from '../../harness/exchange.ts';
 import { type ServerProcess as Server, spawnServer } from '../../harness/server-process.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const config = resolve('test/full/cli/fixtures/failing.config.ts');
 
@@ -77,4 +81,25 @@ test('exits 70 also where the first signal comes during the drain of an uncaught
   socket.write('"Late"}');
   assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 201 /);
   assert.equal((await server.ended).code, 70);
+});
+
+test('a program of its own that does not catch a refusal shows the message, not a chunk of the bundle', async () => {
+  const folder = temporaryFolder();
+  linkPackage(folder);
+  programFile();
+  const program = join(folder, 'own.mjs');
+  writeFileSync(
+    program,
+    `import { collection, createComity, defineConfig, Type } from 'comity';
+     const notes = collection({ schema: Type.Object({ text: Type.String() }) });
+     const comity = await createComity(defineConfig({ collections: { notes } }), {
+       COMITY_DATA: ${JSON.stringify(join(folder, 'data'))},
+       COMITY_LOG_LEVEL: 'silent',
+     });
+     await comity.resources.notes.create({ txt: 1 });`,
+  );
+  const { stderr, status } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, /ResourceRefused: .*\/txt unknown property/);
+  assert.ok(stderr.length < 3000, stderr);
 });

@@ -1,6 +1,6 @@
 /**
  * One shell, fed block by block as a reader would paste them, so that a variable set in one block is there in the next. Of
- * the commands of the page, `npx comity` and the package `comity` are those of this repository, `node` is the one that runs
+ * the commands of the page, `npx comity`, `comity` and the package are those of this repository, `node` is the one that runs
  * the tests, and `curl` is curl.ts unless the machine's is asked for.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -74,6 +74,8 @@ export function openShell(options: SessionOptions): ShellSession {
 function writeCommands(folder: string, realCurl: boolean): void {
   const commands: Record<string, string> = {
     node: `exec '${process.execPath}' "$@"\n`,
+    // As `node_modules/.bin/comity`, which npm puts there.
+    comity: `exec '${process.execPath}' '${programFile()}' "$@"\n`,
     npx: `[ "$1" = comity ] || exit 127\nshift\nexec '${process.execPath}' '${programFile()}' "$@"\n`,
     ...(realCurl
       ? {}

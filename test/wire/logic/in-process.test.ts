@@ -78,6 +78,24 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
       comity.fetch(new Request(`http://api.example${path}`, { headers }));
 
+    test('refuses what is no principal, and names a collection that is none', async () => {
+      const as = comity.resources.as as (principal: unknown) => unknown;
+      for (const [principal, sentence] of [
+        ['admin', /a principal must be an account, or .*; not a string/],
+        [{}, /its id is undefined/],
+        [undefined, /; not undefined/],
+        [{ id: 'usr_ada', roles: 'author' }, /roles of a principal must be a list of strings/],
+        [{ id: 'usr_ada', scopes: ['admn'] }, /"admn" is not a scope.*did you mean admin/],
+      ] as const) {
+        assert.throws(() => as(principal), { name: 'TypeError', message: sentence });
+      }
+      const calls = comity.resources as unknown as Record<string, { list(): Promise<unknown> }>;
+      await assert.rejects(async () => calls.tikets?.list(), {
+        code: 'not_found',
+        message: 'no collection is named "tikets"',
+      });
+    });
+
     test('answers a request like one over a socket', async () => {
       const put = await comity.fetch(
         new Request('http://api.example/api/v1/pages/home', {

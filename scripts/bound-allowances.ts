@@ -151,6 +151,7 @@ const groups: readonly Group[] = [
     at: [
       ['src/http/syntax/media-type.ts', 'parameters'],
       ['src/kernel/take-content.ts', 'parameters'],
+      ['src/logic/shown-members.ts', 'names'],
       ['src/logic/transaction/asking.ts', 'parameters'],
     ],
   },

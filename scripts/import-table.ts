@@ -168,7 +168,7 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/logic',
     may: [...stored, 'src/kernel', 'src/resources'],
-    node: ['node:async_hooks', 'node:fs', 'node:os', 'node:worker_threads', 'node:zlib'],
+    node: ['node:async_hooks', 'node:fs', 'node:os', 'node:util', 'node:worker_threads', 'node:zlib'],
     packages: ['typebox'],
   },
   {

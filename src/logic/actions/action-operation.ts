@@ -16,15 +16,17 @@ import type {
   Standing,
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
-import { toRulePrincipal } from '../../model/access-function.ts';
+import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
 import type { Output } from '../../model/logic/actions.ts';
+import type { Principal } from '../../model/principal.ts';
 import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { FunctionRun, problemOrFailure } from '../function-run.ts';
 import { refuseWith } from '../refusal.ts';
-import { callsOver } from '../transaction/calls.ts';
+import { ShownRun, showing } from '../shown-members.ts';
+import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
 import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
@@ -219,7 +221,7 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
   };
   let streams = false;
   try {
-    const acting = actingOf(served, ask, { row, fields, scope, stopping, running });
+    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, stopping, running });
     const began = callAs(running, () => action.handler(acting as never));
     const value = await running.settled<unknown>(began, { ms: limits.actionTimeoutMs, setting });
     const given = served.readOutput(value, end, running);
@@ -275,29 +277,61 @@ type Running = {
   readonly running: FunctionRun;
 };
 
-function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running): object {
-  const { action, named, safe } = served;
-  const isMember = action.on === 'member';
-  const calls = callsOver((call) => {
-    if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
-    throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
-  }, running.watch);
-  let document: unknown;
-  const own = isMember ? ask.captures.slice(1) : ask.captures;
-  return {
-    ...calls,
-    id: isMember ? ask.captures[0] : undefined,
-    get document() {
-      document ??= row === undefined ? undefined : JSON.parse(row.doc);
-      return document;
-    },
-    captures: Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? ''])),
-    input: copyInput(fields, served.input.uploads),
-    principal: toRulePrincipal(ask.principal),
-    now: new Date(served.clock()),
-    refuse: refuseWith(action.codes),
-    get signal() {
-      return stopping.signal;
-    },
-  };
+/** One run of the handler of an action. */
+class ActionRun extends ShownRun {
+  readonly given: object;
+  readonly id: string | undefined;
+  readonly captures: Readonly<Record<string, string>>;
+  readonly input: unknown;
+  readonly now: Date;
+  readonly refuse: ReturnType<typeof refuseWith>;
+  readonly resources: Calls['resources'];
+  readonly emit: Calls['emit'];
+  readonly mail: Calls['mail'];
+  readonly #caller: Principal;
+  readonly #row: Row | undefined;
+  readonly #stopping: Stopping;
+  #document: unknown;
+
+  constructor(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running) {
+    super();
+    const { action, named, safe } = served;
+    const isMember = action.on === 'member';
+    const own = isMember ? ask.captures.slice(1) : ask.captures;
+    const calls = callsOver((call) => {
+      if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
+      throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
+    }, running.watch);
+    this.id = isMember ? ask.captures[0] : undefined;
+    this.captures = Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? '']));
+    this.input = copyInput(fields, served.input.uploads);
+    this.now = new Date(served.clock());
+    this.refuse = refuseWith(action.codes);
+    this.resources = calls.resources;
+    this.emit = calls.emit;
+    this.mail = calls.mail;
+    this.#caller = ask.principal;
+    this.#row = row;
+    this.#stopping = stopping;
+    this.given = shown(this);
+  }
+
+  get document(): unknown {
+    this.#document ??= this.#row === undefined ? undefined : JSON.parse(this.#row.doc);
+    return this.#document;
+  }
+
+  get principal(): RulePrincipal {
+    return toRulePrincipal(this.#caller);
+  }
+
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
 }
+
+/** What the handler is given. */
+const shown = showing<ActionRun>([
+  ...(['id', 'document', 'captures', 'input', 'principal', 'now', 'refuse', 'signal'] as const),
+  ...(['resources', 'emit', 'mail'] as const),
+]);

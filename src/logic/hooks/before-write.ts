@@ -2,7 +2,6 @@
  * Runs `beforeWrite` of a collection (model/logic/hooks.ts) within the unit of a write. What the hook leaves in `after`
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
-import { inspect } from 'node:util';
 import { kindOf } from '../../config/inspection.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
@@ -14,6 +13,7 @@ import { WrittenFields } from '../../resources/document/representation.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { FunctionRun, problemOrFailure, type TimeLimit } from '../function-run.ts';
 import { refuse } from '../refusal.ts';
+import { ShownRun, showing } from '../shown-members.ts';
 import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
@@ -75,44 +75,8 @@ async function finish(
   return written(served, write, run.changed, named);
 }
 
-/** What a hook is given, by name. */
-const members = [
-  'action',
-  'id',
-  'before',
-  'after',
-  'principal',
-  'now',
-  'resources',
-  'emit',
-  'mail',
-  'refuse',
-] as const;
-type Member = (typeof members)[number];
-
-const names: ReadonlySet<unknown> = new Set(members);
-
-function isMember(name: unknown): name is Member {
-  return names.has(name);
-}
-
-/**
- * Shows a hook the members of its run alone, as its own, so that a hook may spread them. An object with accessors of its own has a hidden class
- * of its own too: one for each write took 7 us, most of it in collections.
- */
-const shown: ProxyHandler<HookRun> = {
-  get: (run, name) => (isMember(name) ? run[name] : undefined),
-  has: (_run, name) => isMember(name),
-  set(_run, name) {
-    throw new TypeError(`\`${String(name)}\` cannot be set${name === 'after' ? ': change its members' : ''}`);
-  },
-  ownKeys: () => [...members],
-  getOwnPropertyDescriptor: (run, name) =>
-    isMember(name) ? { value: run[name], enumerable: true, configurable: true } : undefined,
-};
-
 /** One run of a hook. Most hooks read a part of what they get, so each member is made when it is read. */
-class HookRun {
+class HookRun extends ShownRun {
   readonly given: Write<never, never>;
   readonly run: FunctionRun;
   readonly refuse = refuse;
@@ -133,6 +97,7 @@ class HookRun {
     unit: HookUnit,
     { caller, now }: { readonly caller: Principal; readonly now: number },
   ) {
+    super();
     this.run = run;
     this.#unit = unit;
     this.#write = write;
@@ -140,7 +105,7 @@ class HookRun {
     this.#caller = unit.scope === undefined ? caller : undefined;
     this.#now = now;
     // The types of the fields are known where the hook is declared.
-    this.given = new Proxy(this, shown) as unknown as Write<never, never>;
+    this.given = shown(this) as unknown as Write<never, never>;
   }
 
   get action(): ProposedWrite['action'] {
@@ -160,6 +125,10 @@ class HookRun {
   get after(): unknown {
     this.#after ??= fieldsOf(this.#write);
     return this.#after;
+  }
+
+  set after(_: unknown) {
+    throw new TypeError('`after` cannot be set: change its members');
   }
 
   get principal(): RulePrincipal {
@@ -187,11 +156,6 @@ class HookRun {
     return this.#after;
   }
 
-  /** For console.log, which looks behind a proxy. */
-  [inspect.custom](): object {
-    return { ...this.given };
-  }
-
   end(): void {
     this.run.end();
     this.#scope?.end();
@@ -209,6 +173,12 @@ class HookRun {
     return this.#scope.call(call);
   }
 }
+
+/** What a hook is given. */
+const shown = showing<HookRun>([
+  ...(['action', 'id', 'before', 'after', 'principal', 'now', 'refuse'] as const),
+  ...(['resources', 'emit', 'mail'] as const),
+]);
 
 /** A copy: a unit that is overtaken runs the hook again with the same content. */
 function fieldsOf({ fields, before }: ProposedWrite): unknown {

@@ -12,8 +12,6 @@ const callsUnderWayMax = 64;
 
 type Waiting = {
   readonly call: ResourceCall;
-  /** The place of the call: a refusal comes in a message, whose stack has none. */
-  readonly calledAt: { readonly stack?: string };
   readonly resolve: (text: string | undefined) => void;
   readonly reject: (error: Error) => void;
 };
@@ -55,18 +53,14 @@ export class ThreadCalls {
   refused(seq: number, { code, message, status, pointer, isMistake }: Refusal): void {
     const error =
       isMistake === true ? new FunctionFailed(message) : new ResourceRefused(code, message, status, pointer);
-    const { stack = '' } = this.#underWay.get(seq)?.calledAt ?? {};
-    error.stack = `${error.name}: ${message}${stack.slice(stack.indexOf('\n'))}`;
     this.#take(seq)?.reject(error);
     this.#next();
   }
 
   #call(call: ResourceCall): Promise<string | undefined> {
     if (this.#over) return Promise.reject(isOver());
-    const calledAt = {};
-    Error.captureStackTrace(calledAt, this.#call);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ call, calledAt, resolve, reject });
+      this.#waiting.push({ call, resolve, reject });
       this.#next();
     });
   }

@@ -87,6 +87,26 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal((await patch(`tickets/${id}`, { status: 'open' })).status, 200);
     });
 
+    test('are given members that can be copied and printed', async () => {
+      const made = await post('copied', { text: 'a' });
+      assert.equal(made.status, 201, made.body);
+      const { action, keys, printed, caller, hasRun } = made.json().any as Record<string, unknown>;
+      assert.deepEqual([action, caller, hasRun], ['create', 'administrator', false]);
+      assert.deepEqual((keys as string[]).toSorted(), [
+        'action',
+        'after',
+        'before',
+        'emit',
+        'id',
+        'mail',
+        'now',
+        'principal',
+        'refuse',
+        'resources',
+      ]);
+      assert.match(String(printed), /^\{\s+action: 'create',\s[\s\S]*after: \{ text: 'a' \}/);
+    });
+
     test('run for no write that changes nothing', async () => {
       const made = await post('tickets', { title: 'same', status: 'solved' });
       const same = await patch(`tickets/${made.json().id}`, { title: 'same' });

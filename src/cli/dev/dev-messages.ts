@@ -1,4 +1,4 @@
-/** What `comity dev` and its processes tell each other. */
+/** Messages between `comity dev` and its processes. */
 export type FromProcess =
   /** Its configuration imported the file: a change of it starts the next process. */
   | { readonly kind: 'imported'; readonly file: string }

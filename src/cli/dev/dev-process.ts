@@ -26,7 +26,7 @@ export function serveForDeveloper(terminal: Terminal): Promise<number> {
     isOpen = true;
     opening.resolve();
   });
-  // Without the session nobody would end this process.
+  // Nothing else ends this process once the session has ended.
   process.on('disconnect', () => onStop('the end of comity dev'));
   const onConfigured = (): Promise<void> => {
     tell({ kind: 'configured' });

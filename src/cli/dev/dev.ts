@@ -5,7 +5,7 @@
  *
  *   serving   a process runs, or has ended by itself: a mistake in the configuration leaves none until the next change
  *   changing  a file has changed: the process is told to stop, by a message, because Windows has no signals
- *   ending    a signal has come: the processes are told to stop, and no other starts
+ *   ending    a signal has come: the processes stop, and no other starts
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, type FSWatcher, watch } from 'node:fs';
@@ -29,7 +29,7 @@ const drainMs = 300;
 /** A process that has not stopped within this time after the requests is ended: its event loop is blocked. */
 const stopMs = 500;
 
-/** A configuration that takes longer is told. */
+/** If the configuration takes longer to load, a message says so. */
 const loadMs = 2_000;
 
 export type DevOptions = WrittenSettings & { readonly env?: string };

@@ -85,6 +85,15 @@ export function beginPartial(path: string): string {
   return partial;
 }
 
+/** Changes a partial file that holds a whole store. No other process uses it, and `publish` writes it to disk. */
+export function changePartial(partial: string, change: (database: DatabaseSync) => void): void {
+  const database = new DatabaseSync(partial);
+  database.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');
+  change(database);
+  database.exec('COMMIT');
+  database.close();
+}
+
 /** Renames the partial file once it is on disk, and waits until the name is on disk too. */
 export function publish(path: string): void {
   const partial = partialPath(path);

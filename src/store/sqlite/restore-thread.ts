@@ -1,12 +1,12 @@
 /** The thread of one restore: copies the file by pages, then checks every page of the copy. */
-import { backup, DatabaseSync } from 'node:sqlite';
+import { backup, type DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { digestFault } from '../backup-file/digests.ts';
 import { columnNamesOf, createTableSql } from '../backup-file/layout.ts';
 import type { SetRow } from '../backup-file/origin.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
-import { beginPartial, publish } from '../backup-file/write-file.ts';
+import { beginPartial, changePartial, publish } from '../backup-file/write-file.ts';
 import { quoteName } from '../quote-name.ts';
 import type { RestoreData } from './sqlite-restore.ts';
 
@@ -25,7 +25,7 @@ async function run({ from, to, set }: RestoreData): Promise<void> {
   const total = Number(source.prepare('PRAGMA page_count').get()?.page_count);
   source.close();
   check(partial, from);
-  if (set !== undefined) setRow(partial, set);
+  if (set !== undefined) changePartial(partial, (copy) => setRow(copy, set));
   publish(to);
   tell({ kind: 'progress', done: total, total });
   tell({ kind: 'done' });
@@ -41,10 +41,7 @@ function check(copy: string, from: string): void {
   if (changed !== undefined) throw new UnfitBackup(`${from} is damaged: ${changed}`);
 }
 
-/** No other process uses the partial file, and `publish` syncs it. */
-function setRow(partial: string, { table, id, doc, at }: SetRow): void {
-  const copy = new DatabaseSync(partial);
-  copy.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');
+function setRow(copy: DatabaseSync, { table, id, doc, at }: SetRow): void {
   const rev = Number(copy.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
   if (copy.prepare('SELECT 1 FROM comity_counters WHERE name = ?').get(table) === undefined) {
     copy.exec(createTableSql({ name: table, searched: false }));
@@ -60,8 +57,6 @@ function setRow(partial: string, { table, id, doc, at }: SetRow): void {
       .prepare(`INSERT INTO ${quoteName(table)} (${columns.join(', ')}) VALUES (${places})`)
       .run(...[id, rev, null, at, at, null, doc]);
   }
-  copy.exec('COMMIT');
-  copy.close();
 }
 
 function tell(reply: CopyReply): void {

@@ -1,12 +1,12 @@
 /** The thread of one backup. A read transaction spans the copy; without it SQLite restarts the copy at every commit. */
 
 import { dirname } from 'node:path';
-import { backup, DatabaseSync } from 'node:sqlite';
+import { backup } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { writeDigests } from '../backup-file/digests.ts';
 import { folderOrigin, writeOrigin } from '../backup-file/origin.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
-import { beginPartial, publish } from '../backup-file/write-file.ts';
+import { beginPartial, changePartial, publish } from '../backup-file/write-file.ts';
 import { connect } from './connection.ts';
 import type { BackupData } from './sqlite-backup.ts';
 
@@ -26,20 +26,13 @@ async function run({ from, to }: BackupData): Promise<void> {
   database.exec('COMMIT');
   const total = Number(database.prepare('PRAGMA page_count').get()?.page_count);
   database.close();
-  complete(partial, folderOrigin(dirname(from)));
+  changePartial(partial, (copy) => {
+    writeOrigin(copy, folderOrigin(dirname(from)));
+    writeDigests(copy);
+  });
   publish(to);
   tell({ kind: 'progress', done: total, total });
   tell({ kind: 'done' });
-}
-
-/** No other process uses the partial file, and `publish` syncs it. */
-function complete(partial: string, origin: string): void {
-  const copy = new DatabaseSync(partial);
-  copy.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');
-  writeOrigin(copy, origin);
-  writeDigests(copy);
-  copy.exec('COMMIT');
-  copy.close();
 }
 
 function tell(reply: CopyReply): void {

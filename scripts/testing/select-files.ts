@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os';
 import { relative, resolve } from 'node:path';
 import { listFiles, repositoryRoot } from '../source-tree.ts';
 
-/** One more than there are cores: some tests wait for databases and timers. */
-export const processes: number = availableParallelism() + 1;
+/** More than there are cores: half of the time, a test waits for a database or a timer. */
+export const processes: number = 2 * availableParallelism() + 1;
 
 /**
  * Every test file below `paths`; without paths those of the default tier, with `full` those of test/full too, and with `soak`

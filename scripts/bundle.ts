@@ -56,8 +56,20 @@ export async function bundle(root: string): Promise<ReadonlySet<string>> {
     if (isStale) rmSync(path, { force: true });
   }
   // Compiled code of earlier chunks, which would be kept for ever: 2 MB for each change.
-  rmSync(join(root, 'node_modules/.cache/comity/program'), { recursive: true, force: true });
+  removeBesideWriters(join(root, 'node_modules/.cache/comity/program'));
   return current;
+}
+
+/** Removes a folder that running programs write to by its path: under another name it gets no new files while it is emptied. */
+function removeBesideWriters(folder: string): void {
+  const removed = `${folder}.${process.pid}`;
+  try {
+    renameSync(folder, removed);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  rmSync(removed, { recursive: true, force: true });
 }
 
 function isChunk(path: string): boolean {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from '../../../scripts/build.ts';
@@ -51,6 +52,25 @@ test('a new bundle replaces the entry points and keeps the chunks that a running
   utimesSync(join(root, 'dist', chunk), 0, 0);
   await bundle(root);
   assert.ok(!existsSync(join(root, 'dist', chunk)));
+});
+
+test('a new bundle removes compiled code while running programs write more of it', async (t) => {
+  const root = makeTree(t, program);
+  linkModules(root);
+  const cache = join(root, 'node_modules/.cache/comity/program');
+  const writing =
+    `const { mkdirSync, writeFileSync } = require('node:fs'); console.log('ready');` +
+    `for (let n = 0, end = Date.now() + 30_000; Date.now() < end; n++) try {` +
+    ` mkdirSync(process.argv[1], { recursive: true }); writeFileSync(process.argv[1] + '/' + n % 1000, ''); } catch {}`;
+  const writer = spawn(process.execPath, ['-e', writing, cache], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(async () => {
+    writer.kill();
+    await once(writer, 'exit');
+    rmSync(cache, { recursive: true, force: true });
+  });
+  await once(writer.stdout, 'data');
+  for (let round = 0; round < 5; round++) await bundle(root);
+  assert.equal(writer.exitCode, null);
 });
 
 test('two threads of one name cannot be bundled', async (t) => {

@@ -14,6 +14,15 @@ type Group = {
 const groups: readonly Group[] = [
   {
     reason:
+      'Live as long as one query: its groups and results (`aggregateColumnsMax`), and one sum, which has a number for each power of ten of a double.',
+    at: [
+      ['src/resources/collection/group-page.ts', 'columns'],
+      ['src/resources/query/aggregation.ts', '#named'],
+      ['src/store/decimal-sum.ts', '#byExponent'],
+    ],
+  },
+  {
+    reason:
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/config/mail-templates.ts', 'values'],

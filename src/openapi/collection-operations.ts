@@ -84,10 +84,10 @@ function queryDescription({
     id: `query${names.plural}`,
     summary: `Query ${names.many}`,
     description:
-      'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. The query component must be empty.',
+      'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. An aggregate query has groups in place of resources. The query component must be empty.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
     takes: queryContent(collection, names, limits, components),
-    gives: { representation: listContent(names, examples) },
+    gives: { representation: queryResultContent(names, examples, components) },
     representationFields: ['Content-Location', 'Link', 'Location', 'X-Total-Count'],
   };
 }
@@ -211,6 +211,26 @@ function selectableContent({ singular }: CollectionNames, { representation }: Re
 
 function listContent({ singular }: CollectionNames, { list: lists }: ResourceExamples): Content {
   return { 'application/json': withExamples(ref('schemas', `${singular}List`), lists) };
+}
+
+/** A page of resources, or of groups. */
+function queryResultContent(
+  { singular }: CollectionNames,
+  { list: lists }: ResourceExamples,
+  components: Components,
+): Content {
+  const result = { type: ['string', 'number', 'boolean', 'null'] };
+  const groups = components.add('schemas', 'Groups', {
+    description: 'A page of the groups of an aggregate query: an object of results for each.',
+    type: 'object',
+    properties: {
+      items: { type: 'array', items: { type: 'object', additionalProperties: result } },
+      nextCursor: { type: ['string', 'null'] },
+    },
+    required: ['items', 'nextCursor'],
+  });
+  const schema = { anyOf: [ref('schemas', `${singular}List`), groups] };
+  return { 'application/json': withExamples(schema, lists) };
 }
 
 const operationContent: Content = json(operationSchema);

@@ -5,9 +5,10 @@
 
 import type { CollectionNames, Content, Item, ListLimits } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
+import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
-import { filterable, operatorSchema, orNullSchema } from './field-operators.ts';
+import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
 import { sortKeys } from './list-parameters.ts';
 import { queryExamples } from './resource-examples.ts';
 
@@ -23,7 +24,13 @@ export function queryContent(
     filterSchema(collection, `${names.plural}Filter`, components),
   );
   const examples = queryExamples(collection, names, components);
-  const json = components.add('schemas', `${names.plural}Query`, jsonSchema(collection, limits, filter));
+  const list = components.add('schemas', `${names.plural}ListQuery`, jsonSchema(collection, limits, filter));
+  const grouped = components.add(
+    'schemas',
+    `${names.plural}AggregateQuery`,
+    aggregateSchema(collection, limits, filter),
+  );
+  const json = components.add('schemas', `${names.plural}Query`, { anyOf: [list, grouped] });
   const form = components.add(
     'schemas',
     `${names.plural}QueryForm`,
@@ -43,7 +50,7 @@ export function queryContent(
     'application/sql': {
       schema: {
         type: 'string',
-        description: `One SELECT over the fields of \`${collection.name}\`, with WHERE, ORDER BY, LIMIT and OFFSET. Anything else is answered 422.`,
+        description: `One SELECT over the fields of \`${collection.name}\`, with WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, and the aggregates count, sum, avg, min and max. Anything else is answered 422.`,
       },
       examples: examples.sql,
     },
@@ -80,6 +87,41 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item): I
       fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
     },
+    additionalProperties: false,
+  };
+}
+
+/** An aggregate query (§4.18): `having` and `sort` name its results. */
+function aggregateSchema(collection: Collection, limits: ListLimits, filter: Item): Item {
+  const scalars = sortable(collection.fields);
+  const numbers = scalars.filter(({ type }) => type === 'number' || type === 'integer');
+  const results = (fields: readonly Field[], special: readonly unknown[] = []): Item => {
+    const field = { enum: [...special, ...fields.map(({ name }) => name)] };
+    return {
+      anyOf: [field, { type: 'array', items: field }, { type: 'object', additionalProperties: field }],
+    };
+  };
+  const functions = {
+    count: results(scalars, [true]),
+    ...(numbers.length === 0 ? {} : { sum: results(numbers), avg: results(numbers) }),
+    min: results(scalars),
+    max: results(scalars),
+  };
+  const names = { type: 'array', items: { type: 'string' } };
+  return {
+    description:
+      'Computes values over the resources of each group. A result is named like `count` or `avg_price`, or by the object that names it. `having` is a filter over the results, and `sort` names them.',
+    type: 'object',
+    properties: {
+      filter,
+      groupBy: { type: 'array', items: { type: 'string', enum: scalars.map(({ name }) => name) } },
+      aggregate: { type: 'object', properties: functions, additionalProperties: false },
+      having: { type: 'object' },
+      sort: names,
+      ...positions(limits, true),
+      ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
+    },
+    anyOf: [{ required: ['aggregate'] }, { required: ['groupBy'] }],
     additionalProperties: false,
   };
 }

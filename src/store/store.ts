@@ -146,6 +146,35 @@ export type Page = {
   readonly version: string;
 };
 
+/** One value of each group. `rows` counts rows, `count` values that are not null; the others are null without a value. */
+export type Measure =
+  | { readonly of: 'rows' }
+  | { readonly of: 'count' | 'sum' | 'avg' | 'min' | 'max'; readonly field: Field };
+
+export type AggregateQuery = {
+  readonly table: string;
+  readonly filter: Filter;
+  /** Scalar fields whose values make a group, null among them. None: one group of all rows, even of none. */
+  readonly groupBy: readonly Field[];
+  readonly measures: readonly Measure[];
+  readonly groupsMax: number;
+  /** Octets of the texts in all groups together. */
+  readonly bytesMax: number;
+};
+
+export type Group = {
+  /** One value for each field of `groupBy`, as documents show it. */
+  readonly key: readonly Scalar[];
+  /** One value for each measure. */
+  readonly values: readonly Scalar[];
+};
+
+export type Aggregate =
+  /** In no particular order; `version` is the table's in their snapshot. */
+  | { readonly outcome: 'groups'; readonly groups: readonly Group[]; readonly version: string }
+  /** The groups pass `groupsMax` or `bytesMax`, and were not read. */
+  | { readonly outcome: 'exceeded'; readonly by: 'groups' | 'octets' };
+
 /** A compiled list query; callers keep it and run it any number of times until `close`. */
 export type Plan = {
   /** True if the cost of a page from `start` or a key does not grow with the table. */
@@ -265,6 +294,12 @@ export type Store = {
   plan(query: ListQuery): Plan;
   /** @param party as for a page */
   count(table: string, filter: Filter, party?: string): MaybePromise<number>;
+  /**
+   * Computes values over the undeleted rows that match a filter, in groups. Numbers add up exactly as the decimals that documents show, and
+   * are rounded once, to the nearest double (decimal-sum.ts); texts compare by code point.
+   * @param party as for a page
+   */
+  aggregate(query: AggregateQuery, party?: string): Promise<Aggregate>;
   /** An opaque text that changes with every unit that changes the table, and only then. */
   version(table: string): MaybePromise<string>;
   /** Commits all changes and events of the unit, or none. Rejects only if storage itself fails (`StoreUnavailable`). */

@@ -3,6 +3,7 @@
  */
 import { after, afterEach, before, describe } from 'node:test';
 import type { Table } from '../../src/store/store.ts';
+import { aggregateTests } from './aggregates.ts';
 import { chainTests } from './chains.ts';
 import { commitTests } from './commit.ts';
 import type { Bench, Engine, Opened } from './engine.ts';
@@ -22,6 +23,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('filters', engine, filterTests);
     topic('pages', engine, pageTests);
     topic('octets', engine, octetTests);
+    topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);
     topic('upkeep', engine, upkeepTests);
   });

@@ -33,6 +33,8 @@ export const limits: QueryLimits = {
   inValuesMax: 5,
   searchTermsMax: 3,
   sqlCharactersMax: 2000,
+  aggregateGroupsMax: 100,
+  aggregateColumnsMax: 6,
   validationErrorsMax: 5,
 };
 

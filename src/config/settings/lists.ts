@@ -39,6 +39,14 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'characters', default: 8192, least: 64, most: 64 * KiB },
     'Length of a QUERY in SQL.',
   ),
+  aggregateGroupsMax: integer(
+    { unit: 'groups', default: 10_000, least: 1, most: 50_000 },
+    'Groups of an aggregate query before `having`; one with more is answered 422.',
+  ),
+  aggregateColumnsMax: integer(
+    { unit: 'columns', default: 32, least: 1, most: 256 },
+    'Fields that an aggregate query groups by and results that it computes.',
+  ),
   storedQuerySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
     'Time for which the `Location` of a QUERY repeats it. That of a short one contains the query and does not expire.',

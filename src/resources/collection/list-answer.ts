@@ -25,6 +25,8 @@ export type ListAnswer = {
   readonly listing: Listing;
   readonly prepared: Prepared;
   readonly position: Position;
+  /** The page, if it was read already. */
+  readonly page?: ListPage | undefined;
   /** Undefined if no GET repeats the list; then there are no links. */
   readonly target: ListTarget | undefined;
   readonly cacheControl: string;
@@ -38,7 +40,8 @@ export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
   const { keepsFirst = false } = answer;
-  const page = listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
+  const page =
+    answer.page ?? listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
   return representation(answer, page, undefined);
 }
@@ -48,7 +51,8 @@ async function representLater(
   answer: ListAnswer,
   page: MaybePromise<ListPage>,
 ): Promise<Representation> {
-  const total = ask.preferences.countExact ? await count(answer, ask) : undefined;
+  const counted = async () => (await page).total ?? (await count(answer, ask));
+  const total = ask.preferences.countExact ? await counted() : undefined;
   return representation(answer, await page, total);
 }
 

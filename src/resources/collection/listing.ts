@@ -6,21 +6,20 @@
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
 import { hash } from 'node:crypto';
-import { valueAt } from '../../http/syntax/json-members.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
-import type { ListQuery, MaybePromise, Page, Plan, Position, Row, Store } from '../../store/store.ts';
+import type { ListQuery, MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
 import { projection } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
-
-import { seenBy, type View } from './view.ts';
+import { readGroups } from './group-page.ts';
+import type { ShowDocs } from './show-docs.ts';
 
 export type Listable = Target & {
   readonly visibility: (principal: Principal) => Filter;
@@ -33,6 +32,8 @@ export type ListView = {
   readonly mark: string;
   /** Fields that queries may name. */
   readonly fields: Fields;
+  /** The fields that aggregates may name; absent: those that queries may name. */
+  readonly aggregated?: Fields | undefined;
   /** Removes hidden members from representations; undefined if none are hidden. */
   readonly show: ShowDocs | undefined;
 };
@@ -55,6 +56,8 @@ export type ListPage = {
   readonly tag: string;
   readonly nextCursor: string | null;
   readonly previousCursor: string | null;
+  /** The number of groups of an aggregate query. */
+  readonly total?: number;
 };
 
 export type PageReading = {
@@ -74,7 +77,10 @@ export type Listing = {
   ): Prepared | { readonly faults: readonly Fault[] };
   /** Returns the requested position; undefined if the cursor was altered or belongs to another query. */
   position(prepared: Prepared): Position | undefined;
-  /** Returns a cached page if the table has not changed since, otherwise reads it from the store. */
+  /**
+   * Returns a cached page if the table has not changed since, otherwise reads it from the store.
+   * @throws GroupsExceeded for an aggregate query
+   */
   page(
     prepared: Prepared,
     principal: Principal,
@@ -146,13 +152,7 @@ export function createListing(options: ListingOptions): Listing {
   const version = (principal: Principal) =>
     whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
 
-  const fresh = (entry: Prepared, principal: Principal, position: Position, { party }: PageReading) =>
-    whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
-      const tag = tagOf(page.version, principal);
-      const show = listable.view?.(principal).show;
-      if (show === undefined) return finish(mac, entry, position, page, page.docs, tag);
-      return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, page, docs, tag));
-    });
+  const fresh = (...[entry, ...asked]: ReadingInputs) => readFresh(options, planOf, entry, ...asked);
 
   const keep = (entry: Prepared, position: Position, page: ListPage): ListPage => {
     cache.set(pageKey(entry, position, page.tag), page);
@@ -180,7 +180,7 @@ export function createListing(options: ListingOptions): Listing {
     listable,
     prepare(text, principal, compile) {
       const view = listable.view?.(principal);
-      const mark = view === undefined ? '' : view.mark;
+      const mark = view === undefined ? '' : `${view.mark}${view.aggregated === undefined ? '' : 'a'}`;
       // Compiled, a text takes as much again: longer ones would not be cached, and a lookup costs as much as a copy.
       const isShort = 4 * text.length <= prepared.entryOctetsMax;
       const key = isShort ? `${listable.table} ${mark} ${text}` : undefined;
@@ -188,7 +188,7 @@ export function createListing(options: ListingOptions): Listing {
       // Looked up first: two texts with one place in `asked` would otherwise keep each other out of the cache.
       if (known !== undefined) return known.value;
       const isRepeated = asked.note(text);
-      const compiled = compile(view === undefined ? listable : { ...listable, fields: view.fields });
+      const compiled = compile(view === undefined ? listable : { ...listable, ...fieldsOf(view) });
       if (!compiled.ok) return { faults: compiled.faults };
       const shape = `${listable.table} ${shapeOf(compiled.asked)}`;
       const entry: Prepared = { asked: compiled.asked, shape, isRepeated };
@@ -206,6 +206,42 @@ export function createListing(options: ListingOptions): Listing {
     count: (entry, principal, party) =>
       store.count(listable.table, filterOf(listable, entry, principal), party),
   };
+}
+
+type ReadingInputs = readonly [entry: Prepared, principal: Principal, position: Position, how: PageReading];
+
+function readFresh(
+  options: ListingOptions,
+  planOf: ReturnType<typeof createPlans>,
+  ...[entry, principal, position, { party }]: ReadingInputs
+): MaybePromise<ListPage> {
+  const { listable, mac } = options;
+  if (entry.asked.aggregation !== undefined) return freshGroups(options, entry, principal, position, party);
+  return whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
+    const tag = tagOf(page.version, principal);
+    const show = listable.view?.(principal).show;
+    if (show === undefined) return finish(mac, entry, position, page, page.docs, tag);
+    return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, page, docs, tag));
+  });
+}
+
+function fieldsOf({ fields, aggregated }: ListView): Pick<Target, 'fields' | 'aggregated'> {
+  return { fields, aggregated };
+}
+
+async function freshGroups(
+  options: ListingOptions,
+  entry: Prepared,
+  ...[principal, position, party]: readonly [Principal, Position, string]
+): Promise<ListPage> {
+  const { store, listable, pageLine, pageBytesMax: bytesMax, mac } = options;
+  const { aggregation, sort, limit } = entry.asked;
+  if (aggregation === undefined) throw new Error('the query is no aggregate query');
+  const reading = { table: listable.table, filter: filterOf(listable, entry, principal), bytesMax, party };
+  const read = () => readGroups(store, { aggregation, sort, limit }, position, reading);
+  const page = await (pageLine === undefined ? read() : pageInLine(pageLine, bytesMax, read));
+  const made = finish(mac, entry, position, page, page.docs, tagOf(page.version, principal));
+  return { ...made, total: page.total };
 }
 
 async function pageFrom(
@@ -261,7 +297,7 @@ function readPage(
   return pageInLine(pageLine, pageBytesMax, () => plan.page(position, party));
 }
 
-async function pageInLine(line: OctetLine, bytes: number, read: () => MaybePromise<Page>): Promise<Page> {
+async function pageInLine<P>(line: OctetLine, bytes: number, read: () => MaybePromise<P>): Promise<P> {
   await line.enter(bytes);
   try {
     return await read();
@@ -340,44 +376,4 @@ function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
-}
-
-export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string[]>;
-
-/**
- * Shows a page of representations as one principal may see them. If a rule depends on the owner, which representations
- * do not contain, the rows are read as well, with point reads that are started together.
- *
- * Undefined if everything is visible.
- */
-export function showDocs(store: Store, table: string, view: View): ShowDocs | undefined {
-  if (view.mark === '') return undefined;
-  if (!view.byOwner) return (docs) => docs.map((doc) => seenBy(view, doc, null).doc);
-  return (docs) =>
-    withOwners(store, table, docs, (owners) =>
-      docs.map((doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
-    );
-}
-
-/** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */
-export function withOwners<T>(
-  store: Store,
-  table: string,
-  docs: readonly string[],
-  use: (owners: readonly (string | null)[]) => T,
-): MaybePromise<T> {
-  const rows = docs.map((doc) => store.read(table, valueAt(doc, ['id']) as string));
-  const owners = (found: readonly (Row | undefined)[]) =>
-    found.map((row, index) => ownerOf(row, docs[index]));
-  if (rows.some((row) => row instanceof Promise)) {
-    return Promise.all(rows).then((found) => use(owners(found)));
-  }
-  return use(owners(rows as readonly (Row | undefined)[]));
-}
-
-/** Since the page was read, the id may have been deleted and created anew; `createdAt` then differs. */
-function ownerOf(row: Row | undefined, doc: string | undefined): string | null {
-  if (row === undefined || doc === undefined) return null;
-  if (row.doc === doc) return row.owner;
-  return valueAt(row.doc, ['createdAt']) === valueAt(doc, ['createdAt']) ? row.owner : null;
 }

@@ -27,8 +27,9 @@ import { compileForm } from '../query/form-query.ts';
 import { compileJson } from '../query/json-query.ts';
 import type { Compiled, QueryLimits, Target } from '../query/list-query.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
+import { GroupsExceeded } from './group-page.ts';
 import { representList, varyByPreference } from './list-answer.ts';
-import type { Listing, Prepared } from './listing.ts';
+import type { Listing, ListPage, Prepared } from './listing.ts';
 
 export type QueryProposal = Proposal & {
   readonly query:
@@ -38,6 +39,8 @@ export type QueryProposal = Proposal & {
         readonly stored: StoredQuery;
         /** The path at which GET repeats the query, if it is stored. */
         readonly location?: string;
+        /** The page of an aggregate query, which is read early because it may be refused. */
+        readonly page?: ListPage;
       }
     | undefined;
 };
@@ -82,7 +85,8 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY requires content');
-      return keepQuery(options, ask, proposeQuery(options, content, ask.principal));
+      const proposed = readGroupsEarly(options, ask, proposeQuery(options, content, ask.principal));
+      return whenKnown(proposed, (proposal) => keepQuery(options, ask, proposal));
     },
     validators: async (ask, _standing, proposal) => {
       const listTag = await listing.tag(ask.principal);
@@ -95,19 +99,41 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
     },
     represent: (ask, _standing, proposal) => {
       if (proposal?.query === undefined) throw new Error('a query result requires its query');
-      const { prepared, position, stored, location } = proposal.query;
+      const { prepared, position, stored, location, page } = proposal.query;
       const answer = representList(ask, {
         listing,
         prepared,
         position,
+        page,
         target: location === undefined ? undefined : { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
         keepsFirst: location !== undefined,
-        fields: (page) => locationFields(location, page.tag),
+        fields: ({ tag }) => locationFields(location, tag),
       });
       return withToken(answer, stored.token);
     },
   };
+}
+
+/** Reads the page of an aggregate query, so that one with too many groups is refused. */
+export function readGroupsEarly<P extends QueryProposal>(
+  { listing }: QueryOptions,
+  { principal, party }: Ask,
+  proposal: P,
+): MaybePromise<P | QueryProposal> {
+  const { query } = proposal;
+  if (query?.prepared.asked.aggregation === undefined) return proposal;
+  const read = async (): Promise<P | QueryProposal> => {
+    try {
+      const how = { party, keepsFirst: true };
+      const page = await listing.page(query.prepared, principal, query.position, how);
+      return { ...proposal, query: { ...query, page } };
+    } catch (error) {
+      if (!(error instanceof GroupsExceeded)) throw error;
+      return { problem: { code: 'query_unprocessable', message: error.message }, query: undefined };
+    }
+  };
+  return read();
 }
 
 /** Stores the query before the response, because Location must work when the client receives it. */

@@ -25,11 +25,12 @@ import { createStoredQueries, type StoredQueries } from '../queries/stored-queri
 import { collectionResources } from './collection-routes.ts';
 import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list-answer.ts';
-import { createListCaches, createListing, type Listing, showDocs } from './listing.ts';
+import { createListCaches, createListing, type Listing } from './listing.ts';
 import type { QueryOptions, QueryTextLimits } from './query.ts';
 import type { Served, WriteLogic } from './served.ts';
+import { showDocs } from './show-docs.ts';
 import { subjectOf } from './standing.ts';
-import { createViews, fieldNamed, type View } from './view.ts';
+import { aggregatedFields, createViews, fieldNamed, type View } from './view.ts';
 
 export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly base: string;
@@ -210,7 +211,9 @@ function listableOf(
       : {
           view: (principal) => {
             const seen = view(principal);
-            return { mark: seen.mark, fields: seen.fields, show: showDocs(store, table, seen) };
+            const { mark, fields } = seen;
+            const aggregated = aggregatedFields(seen, principal);
+            return { mark, fields, aggregated, show: showDocs(store, table, seen) };
           },
         }),
   };

@@ -13,7 +13,7 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Collection } from '../../model/collection.ts';
-import { type Field, type Fields, ownerField } from '../../model/field.ts';
+import { type Field, type Fields, madeFields, ownerField } from '../../model/field.ts';
 import type { Filter } from '../../model/filter.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { matches } from '../../model/matches.ts';
@@ -99,6 +99,15 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
     perhaps,
     byOwner: perhaps.some(({ where }) => looksAtOwner(where)),
   };
+}
+
+/**
+ * The fields that aggregates may name; undefined for all that queries may name. Aggregates show stored values, so where
+ * `afterRead` changes what is read they take only the fields that it cannot change. An administrator may read all.
+ */
+export function aggregatedFields(view: View, principal: Principal): Fields | undefined {
+  if (view.read === undefined || isAdministrator(principal)) return undefined;
+  return new Map(madeFields.filter(({ name }) => view.fields.has(name)).map((field) => [field.name, field]));
 }
 
 /** The members that are hidden from the principal in this resource. */

@@ -16,6 +16,7 @@ import {
   type QueryOptions,
   type QueryProposal,
   type QueryText,
+  readGroupsEarly,
   readQueryText,
 } from '../collection/query.ts';
 import { compileForm } from '../query/form-query.ts';
@@ -105,7 +106,10 @@ function repeatOperation(
   return {
     permission: () => 'depends',
     standing,
-    propose: (ask, { found }) => proposeRepeat(present(found), ask.principal, ask.query),
+    propose: (ask, { found }) => {
+      const proposal = proposeRepeat(present(found), ask.principal, ask.query);
+      return readGroupsEarly(present(found).options, ask, proposal);
+    },
     validators: async (ask, { found }) => {
       const { listing, collection } = present(found).options;
       return {
@@ -131,7 +135,7 @@ function resultOperation(
       const proposal = proposeRepeat(present(found), ask.principal, undefined);
       const tag = ask.captures[1] ?? '';
       const current = await options.listing.tag(ask.principal);
-      if (proposal.query === undefined || tag === current) return proposal;
+      if (proposal.query === undefined || tag === current) return readGroupsEarly(options, ask, proposal);
       const { prepared, position } = proposal.query;
       const kept = sameAudience(tag, current) ? options.listing.kept(prepared, position, tag) : undefined;
       return kept === undefined
@@ -192,11 +196,12 @@ function proposeRepeat(
 
 function represent(path: string, ask: Ask, { options }: Found, proposal: QueryProposal | undefined) {
   if (proposal?.query === undefined) throw new Error('a stored query requires its query');
-  const { prepared, position } = proposal.query;
+  const { prepared, position, page } = proposal.query;
   return representList(ask, {
     listing: options.listing,
     prepared,
     position,
+    page,
     target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
     cacheControl: options.collection.cacheControl,
   }) satisfies Representation | Promise<Representation>;

@@ -1,7 +1,7 @@
 /**
  * Compiles JSON content of QUERY (§4.9): `{"filter": {...}, "sort": ["-price"], "limit": 20, "cursor": null, "page": 2,
  * "fields": [...], "q": "..."}`. Every member is optional; null counts as absent. `sort` and `fields` also take a
- * comma-separated list. Faults are 422 and carry JSON Pointers; only a malformed cursor is 400.
+ * comma-separated list. `aggregate`, `groupBy` and `having` make it an aggregate query (§4.18). Faults are 422 and carry JSON Pointers; only a malformed cursor is 400.
  */
 
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -17,13 +17,17 @@ import {
   patternComplaint,
 } from './comparison.ts';
 import { describeValue, readValue, valueType } from './field-value.ts';
+import { readAggregation } from './json-aggregate.ts';
 import { type Compiled, type QueryLimits, sortKeysMax, type Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
 import { compileSearch } from './search-terms.ts';
 import { inOrder, selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
 
-const members: ReadonlySet<string> = new Set(['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q']);
+const members: ReadonlySet<string> = new Set([
+  ...['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q'],
+  ...['aggregate', 'groupBy', 'having'],
+]);
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -53,8 +57,9 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
   const reading: Reading = { query: value, target, limits, faults };
   const page = readPage(reading);
   const limit = readLimit(reading);
-  const sort = readSort(reading);
-  const select = readSelect(reading);
+  const grouped = readGrouped(reading);
+  const sort = grouped === undefined ? readSort(reading) : grouped.sort;
+  const select = grouped === undefined ? readSelect(reading) : undefined;
   const { filter } = value;
   const conditions: Filter = isGiven(filter)
     ? compileJsonFilter(filter, target.fields, limits, faults)
@@ -71,8 +76,28 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
     select,
     page,
     source: undefined,
+    ...(grouped === undefined ? {} : { aggregation: grouped.aggregation }),
   };
   return { ok: true, asked };
+}
+
+/** Reads an aggregate query; undefined for a list. */
+function readGrouped(reading: Reading): ReturnType<typeof readAggregation> | undefined {
+  const { query, limits, faults } = reading;
+  const { aggregate, groupBy, having, fields } = query;
+  if (![aggregate, groupBy, having].some(isGiven)) return undefined;
+  if (isGiven(fields)) {
+    faults.unprocessable('fields selects members of resources; an aggregate query has results', {
+      pointer: '/fields',
+    });
+  }
+  const names = {
+    groupBy: readNames(reading, 'groupBy', limits.aggregateColumnsMax),
+    sort: readNames(reading, 'sort', sortKeysMax),
+  };
+  return readAggregation({ aggregate, having, ...names }, reading, (value, columns) =>
+    compileJsonFilter(value, columns, limits, faults, 'having'),
+  );
 }
 
 function readPage({ query: { page }, faults }: Reading): number | undefined {
@@ -174,8 +199,11 @@ const pointerTokenCharactersMax = 64;
  * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops
  * at `filterDepthMax` and `filterNodesMax`.
  */
-function compileJsonFilter(value: unknown, fields: Fields, limits: QueryLimits, faults: FaultList): Filter {
-  return new FilterReading(fields, limits, faults).conjunction(value, 0);
+function compileJsonFilter(
+  value: unknown,
+  ...inputs: readonly [fields: Fields, limits: QueryLimits, faults: FaultList, member?: 'filter' | 'having']
+): Filter {
+  return new FilterReading(...inputs).conjunction(value, 0);
 }
 
 /** One pass over one filter; `#path` is the current position, for JSON Pointers. */
@@ -183,13 +211,21 @@ class FilterReading {
   readonly #fields: Fields;
   readonly #limits: QueryLimits;
   readonly #faults: FaultList;
-  readonly #path: (string | number)[] = ['filter'];
+  readonly #path: (string | number)[];
   #nodes = 0;
 
-  constructor(fields: Fields, limits: QueryLimits, faults: FaultList) {
+  constructor(
+    ...[fields, limits, faults, member = 'filter']: readonly [
+      fields: Fields,
+      limits: QueryLimits,
+      faults: FaultList,
+      member?: 'filter' | 'having',
+    ]
+  ) {
     this.#fields = fields;
     this.#limits = limits;
     this.#faults = faults;
+    this.#path = [member];
   }
 
   conjunction(value: unknown, depth: number): Filter {
@@ -295,7 +331,8 @@ class FilterReading {
     const { filterNodesMax } = this.#limits;
     if (this.#nodes <= filterNodesMax) return true;
     const message = `a filter takes at most ${filterNodesMax} comparisons and connectives`;
-    if (this.#nodes === filterNodesMax + 1) this.#faults.unprocessable(message, { pointer: '/filter' });
+    if (this.#nodes === filterNodesMax + 1)
+      this.#faults.unprocessable(message, { pointer: `/${this.#path[0]}` });
     return false;
   }
 

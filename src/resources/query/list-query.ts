@@ -7,6 +7,7 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
+import type { Measure } from '../../store/store.ts';
 
 export type Target = {
   /** The name that SQL uses in FROM. */
@@ -14,6 +15,8 @@ export type Target = {
   readonly fields: Fields;
   /** False if the collection has no text for `q` to search. */
   readonly searched: boolean;
+  /** The fields that aggregates may name; absent: all. */
+  readonly aggregated?: Fields | undefined;
 };
 
 export type QueryLimits = {
@@ -26,6 +29,9 @@ export type QueryLimits = {
   readonly inValuesMax: number;
   readonly searchTermsMax: number;
   readonly sqlCharactersMax: number;
+  /** Groups of one aggregate query, and fields that it groups by and results that it computes. */
+  readonly aggregateGroupsMax: number;
+  readonly aggregateColumnsMax: number;
   /** Faults that a response lists. */
   readonly validationErrorsMax: number;
 };
@@ -45,10 +51,25 @@ export type Asked = {
   readonly position: AskedPosition;
   /** In the order of the collection's fields, without duplicates; undefined selects all fields. */
   readonly select: readonly Field[] | undefined;
+  /** Present: the items are groups, `sort` orders them by columns, and `select` is undefined. */
+  readonly aggregation?: Aggregation | undefined;
   /** The page number that the client sent; beside a cursor it is only a label, as in the links of a list. */
   readonly page: number | undefined;
   /** Pairs that a link to another page repeats: all but `page`, `cursor` and `api_key`. Undefined for JSON and SQL. */
   readonly source: readonly (readonly [name: string, value: string])[] | undefined;
+};
+
+/** An aggregate query (§4.18). */
+export type Aggregation = {
+  readonly groupBy: readonly Field[];
+  readonly measures: readonly Measure[];
+  /** One for each field of `groupBy`, then one for each measure, by their names in the result. */
+  readonly columns: readonly Field[];
+  /** The columns that the result shows, in its order. */
+  readonly shown: readonly Field[];
+  /** Over the columns. */
+  readonly having: Filter;
+  readonly groupsMax: number;
 };
 
 export type Fault = {

@@ -5,15 +5,23 @@
  */
 import { hash } from 'node:crypto';
 import type { Filter, Sort } from '../../model/filter.ts';
+import { aggregationText } from './aggregation.ts';
 import type { Asked } from './list-query.ts';
 
 /** Longer forms are hashed, because every page computes a MAC over the text. */
 const shapeCharactersMax = 256;
 
 /** Returns at most 256 characters; a hash starts with `#`, which no plain form does. */
-export function shapeOf(asked: Pick<Asked, 'filter' | 'sort' | 'select'>): string {
+export function shapeOf(asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'aggregation'>): string {
   const select = asked.select?.map((field) => field.name);
-  const text = `${JSON.stringify(asked.sort.map(sortText))}${select === undefined ? '*' : JSON.stringify(select)}${filterText(asked.filter)}`;
+  const { aggregation } = asked;
+  const shown =
+    aggregation !== undefined
+      ? `groups${aggregationText(aggregation, filterText)}`
+      : select === undefined
+        ? '*'
+        : JSON.stringify(select);
+  const text = `${JSON.stringify(asked.sort.map(sortText))}${shown}${filterText(asked.filter)}`;
   return text.length <= shapeCharactersMax ? text : `#${hash('sha256', text, 'base64url')}`;
 }
 

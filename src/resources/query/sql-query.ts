@@ -1,6 +1,7 @@
 /**
  * Compiles SQL content of QUERY (§4.9): one SELECT over the fields of the target collection, which is parsed but never
- * run: `SELECT *|field, ... FROM collection [alias] [WHERE ...] [ORDER BY field [ASC|DESC], ...] [LIMIT n] [OFFSET n]`.
+ * run: `SELECT *|field, ... FROM collection [alias] [WHERE ...] [ORDER BY field [ASC|DESC], ...] [LIMIT n] [OFFSET n]`;
+ * sql-aggregate.ts reads aggregates.
  * Malformed (400) is what the parser rejects, also where PostgreSQL would accept it (`1e5`, ESCAPE, IS UNKNOWN); every
  * other construct is unprocessable (422) and named. Null sorts before every value, as in the other query syntaxes, so
  * NULLS FIRST goes with ASC and NULLS LAST with DESC.
@@ -18,6 +19,7 @@ import type { AskedPosition, Compiled, QueryLimits, Target } from './list-query.
 import { cap, FaultList, quote, show, unknownField } from './query-faults.ts';
 import { inOrder } from './selection.ts';
 import { addKey, checkRange, totalOrder } from './sort-keys.ts';
+import { isAggregate, readSqlAggregation } from './sql-aggregate.ts';
 import { compileSqlCondition } from './sql-condition.ts';
 import { describeConstruct, isTable, literalOf, nameOf, SqlFields } from './sql-fields.ts';
 import { scanSql, sqlForm } from './sql-scan.ts';
@@ -26,8 +28,6 @@ const parserPosition = /line (\d+) col (\d+)/;
 
 /** Refused clauses of SELECT, by their member of the syntax tree. */
 const refusedClauses: Readonly<Record<string, string>> = {
-  groupBy: 'GROUP BY',
-  having: 'HAVING',
   distinct: 'DISTINCT',
   for: 'FOR UPDATE or FOR SHARE',
   skip: 'SKIP LOCKED or NOWAIT',
@@ -51,14 +51,17 @@ export function compileSql(text: string, target: Target, limits: QueryLimits): C
   const { where } = select;
   const asked = {
     filter: isNothing(where) ? always : compileSqlCondition(where, reading.fields, limits, faults),
-    sort: readOrder(select.orderBy ?? [], reading),
+    sort: [] as readonly Sort[],
     limit: readLimit(select.limit?.limit, reading),
     position: readOffset(select.limit?.offset, reading),
-    select: readColumns(select, reading),
+    select: undefined as readonly Field[] | undefined,
     page: undefined,
     source: undefined,
   };
-  return faults.isEmpty ? { ok: true, asked } : { ok: false, faults: faults.faults };
+  const shown = isAggregate(select)
+    ? readSqlAggregation(select, reading)
+    : { sort: readOrder(select.orderBy ?? [], reading), select: readColumns(select, reading) };
+  return faults.isEmpty ? { ok: true, asked: { ...asked, ...shown } } : { ok: false, faults: faults.faults };
 }
 
 function readStatement(

@@ -17,23 +17,12 @@ export const sqlTokensMax = 400;
 
 /** Reserved words of refused constructs, with their names for messages. */
 const refusedWords: ReadonlyMap<string, string> = new Map([
-  ...[
-    'union',
-    'intersect',
-    'except',
-    'join',
-    'having',
-    'distinct',
-    'case',
-    'cast',
-    'into',
-    'lateral',
-    'using',
-  ].map((word) => [word, word.toUpperCase()] as const),
+  ...['union', 'intersect', 'except', 'join', 'distinct', 'case', 'cast', 'into', 'lateral', 'using'].map(
+    (word) => [word, word.toUpperCase()] as const,
+  ),
   ...['natural', 'collate', 'ilike', 'window', 'returning', 'similar'].map(
     (word) => [word, word.toUpperCase()] as const,
   ),
-  ['group', 'GROUP BY'],
   ['with', 'WITH'],
   ['for', 'FOR UPDATE or FOR SHARE'],
   ['array', 'ARRAY'],
@@ -51,8 +40,11 @@ const otherStatements: ReadonlySet<string> = new Set(
 
 /** Words that may stand before an opening parenthesis without being a function call. */
 const openers: ReadonlySet<string> = new Set(
-  'in and or not any some where by select limit offset like between from first next'.split(' '),
+  'in and or not any some where having by select limit offset like between from first next'.split(' '),
 );
+
+/** Functions that a query may call, each of one field. */
+const aggregates: ReadonlySet<string> = new Set(['count', 'sum', 'avg', 'min', 'max']);
 
 /** Characters that end a line comment for the parser. */
 const lineEnds = '\n\r\u2028\u2029';
@@ -73,6 +65,8 @@ class Scan {
   #nesting = 0;
   /** Nesting outside the current `in` list; -1 outside of any list. */
   #list = -1;
+  /** Nesting outside the current call of an aggregate; -1 outside of any. */
+  #call = -1;
   /** Consecutive `not` and signs. */
   #prefixes = 0;
   /** The previous token: a word in lower case, `"` for a quoted name, otherwise empty. */
@@ -167,10 +161,20 @@ class Scan {
 
   #open(before: string): void {
     if (before === '"') this.#notAllowed('a function');
+    else if (aggregates.has(before)) this.#openCall();
     else if (before !== '' && before !== '.' && !openers.has(before)) {
       this.#notAllowed(`the function ${cap(before)}`);
     } else if (this.#list !== -1) this.#refuse('IN takes a list of literals');
     else this.#nest(before === 'in' || before === 'any' || before === 'some');
+  }
+
+  #openCall(): void {
+    if (this.#call !== -1 || this.#list !== -1)
+      this.#refuse('an aggregate takes a field, not another expression');
+    else {
+      this.#call = this.#nesting;
+      this.#nest(false);
+    }
   }
 
   #nest(isList: boolean): void {
@@ -183,6 +187,7 @@ class Scan {
   #close(): void {
     this.#nesting -= 1;
     if (this.#nesting === this.#list) this.#list = -1;
+    if (this.#nesting === this.#call) this.#call = -1;
     if (this.#nesting < 0) this.#malformed('a closing parenthesis has no opening one');
   }
 
@@ -232,7 +237,7 @@ class Scan {
 }
 
 export const sqlForm =
-  'the form is SELECT fields FROM collection WHERE condition ORDER BY fields LIMIT n OFFSET n';
+  'the form is SELECT fields FROM collection WHERE condition GROUP BY fields HAVING condition ORDER BY fields LIMIT n OFFSET n';
 
 function unprocessable(message: string): SqlScan {
   return { ok: false, kind: 'unprocessable', message };

@@ -20,7 +20,7 @@ import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions } from './read/point-reads.ts';
-import { countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
+import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
 import { readHead, readTail } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
@@ -232,6 +232,14 @@ function storeOver(running: Running): PostgresStore {
       return makePlan({ read, scan, versions, layout, schema, tableNumber, shapes }, query);
     },
     count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
+    aggregate: async (query, party) => {
+      const tableNumber = numbers.get(query.table) ?? 0;
+      return aggregateRows(
+        { scan, layout: layoutOf(layouts, query.table), schema, tableNumber },
+        query,
+        party,
+      );
+    },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),

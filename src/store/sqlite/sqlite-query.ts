@@ -6,6 +6,7 @@
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import type { Filter } from '../../model/filter.ts';
+import { type AggregateSql, aggregateOf, aggregateStatement } from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
 import { keyOfSort, shapeFilter } from '../filter-shape.ts';
 import {
@@ -18,11 +19,22 @@ import {
   unbounded,
 } from '../page-of-rows.ts';
 import { serve } from '../serve.ts';
-import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
+import type {
+  Aggregate,
+  AggregateQuery,
+  Keyset,
+  ListQuery,
+  MaybePromise,
+  Page,
+  Plan,
+  Position,
+  Row,
+} from '../store.ts';
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { conditionOf, encoding } from './compile/filter.ts';
 import { bind, compilePage, type PageStatement, type Selection, tickSql } from './compile/select.ts';
+import { valueSql } from './compile/value.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
@@ -253,4 +265,24 @@ export async function countRows(
   const sql = `SELECT count(*) FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
   const { rows } = await readers.read(sql, parameters, tableNumber, { party });
   return Number(rows[0]?.[0]);
+}
+
+const aggregateSql: AggregateSql = {
+  value: valueSql,
+  sum: (field) => `comity_sum(${valueSql(field)})`,
+};
+
+/** Computes aggregates on a reader thread, because each is a walk of all rows that match. */
+export async function aggregateRows(
+  { readers, layout, tableNumber }: Pick<PlanSources, 'readers' | 'layout' | 'tableNumber'>,
+  query: AggregateQuery,
+  party: string | undefined,
+): Promise<Aggregate> {
+  const shaped = shapeFilter(query.filter, encoding);
+  const parameters: SqlValue[] = [];
+  const condition = shaped.shape.op === 'always' ? '' : ` AND ${conditionOf(shaped, parameters)}`;
+  const from = `FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
+  const sql = aggregateStatement(query, aggregateSql, { from });
+  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party });
+  return aggregateOf(rows, query, aggregateSql, versionText(version));
 }

@@ -26,7 +26,7 @@ import { type TableDirectory, tableDirectory } from './reconcile.ts';
 import { Snapshot } from './snapshot.ts';
 import { startBackup } from './sqlite-backup.ts';
 import { messageOf, unavailable } from './sqlite-failure.ts';
-import { countRows, createCompiledShapes, makePlan } from './sqlite-query.ts';
+import { aggregateRows, countRows, createCompiledShapes, makePlan } from './sqlite-query.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
 import { readHead, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
@@ -215,6 +215,9 @@ function storeOver(running: Running): SqliteStore {
     async count(table, filter, party) {
       const { layout, tableNumber } = tableOf(table);
       return countRows(readers, layout, tableNumber, filter, party);
+    },
+    async aggregate(query, party) {
+      return aggregateRows({ readers, ...tableOf(query.table) }, query, party);
     },
     version(table) {
       const { tableNumber } = tableOf(table);

@@ -23,6 +23,12 @@ export function valueSql(field: Field): string {
   }
 }
 
+/** The number of a field as the decimal that the document shows. */
+export function decimalSql(field: Field): string {
+  if (field.column !== undefined) return `${columnNames[field.column]}::numeric`;
+  return `(${selected(field, ' ? (@.type() == "number")')}::numeric)`;
+}
+
 /** The value at the field's path, of any type, as `jsonb`; SQL's null if there is none. */
 export function memberSql(field: Field): string {
   return selected(field, '');

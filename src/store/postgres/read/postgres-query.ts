@@ -6,6 +6,7 @@
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
 import type { Filter } from '../../../model/filter.ts';
+import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
 import { keyOfSort } from '../../filter-shape.ts';
 import {
   docBytesMax,
@@ -16,12 +17,14 @@ import {
   shapeOf,
   unbounded,
 } from '../../page-of-rows.ts';
+import { quoteName } from '../../quote-name.ts';
 import { type Service, serve } from '../../serve.ts';
-import type { ListQuery, Page, Plan, Position } from '../../store.ts';
+import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import { bind, type OctetBound, type PageStatement, type Selection } from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
+import { decimalSql, valueSql } from '../compile/value.ts';
 import { compileScan, compileWalk } from '../compile/walk.ts';
 import type { Rows } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
@@ -179,6 +182,28 @@ export async function countRows(
   const call = { sql, values: bindValues(parameters.list, values), prepared: false };
   const rows = await scan.read(call, party);
   return Number(rows[0]?.[0]);
+}
+
+const aggregateSql: AggregateSql = {
+  value: valueSql,
+  sum: (field) => `sum(${decimalSql(field)})::text`,
+};
+
+/** Computes aggregates on the scan lane, because each is a walk of all rows that match. @throws StoreUnavailable */
+export async function aggregateRows(
+  { scan, layout, schema, tableNumber }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber'>,
+  query: AggregateQuery,
+  party?: string,
+): Promise<Aggregate> {
+  const { shape, values } = shapeOfFilter(query.filter);
+  const parameters = new Parameters(false);
+  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters)}`;
+  const from = `FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
+  const version = `(SELECT c.rev FROM ${quoteName(schema)}.comity_counters c WHERE c.n = ${tableNumber})`;
+  const sql = aggregateStatement(query, aggregateSql, { from, version });
+  const call = { sql, values: bindValues(parameters.list, values), prepared: false };
+  const rows = await scan.read(call, party);
+  return aggregateOf(rows, query, aggregateSql, versionText(Number(rows[0]?.[0] ?? 0)));
 }
 
 /**

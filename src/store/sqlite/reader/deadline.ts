@@ -3,11 +3,13 @@
  * code; but a function called from SQL may throw. So statements check the clock as they work: `comity_tick()` for one row in 16 and for
  * every long row (`tickSql`), and `comity_like` and `comity_holds`, which search long texts in JavaScript. SQLite's own GLOB and instr run
  * only on short texts and patterns (compile/filter.ts).
+ * `comity_sum` adds exactly (decimal-sum.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache } from '../../../memory/octet-cache.ts';
 import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/like.ts';
+import { DecimalSum } from '../../decimal-sum.ts';
 
 export type Deadline = {
   /** Starts the time of the next statement. */
@@ -61,6 +63,16 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
     check();
     return typeof text === 'string' ? Number(holds(text, String(term), check)) : null;
   });
+  database.aggregate('comity_sum', {
+    start: () => null,
+    step: (sum: DecimalSum | null, value: unknown): DecimalSum | null => {
+      if (typeof value !== 'number') return sum;
+      const kept = sum ?? new DecimalSum();
+      kept.add(value);
+      return kept;
+    },
+    result: (sum: DecimalSum | null) => sum?.toText() ?? null,
+  } as never);
   return {
     start() {
       endsAt = performance.now() + timeoutMs;

@@ -7,7 +7,16 @@
  *
  * Usage: node scripts/bundle.ts; scripts/setup.mjs does it when a source has changed.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,11 +50,17 @@ export async function bundle(root: string): Promise<ReadonlySet<string>> {
     write: false,
     logLevel: 'silent',
   });
+  const dashboard = await bundleDashboard(root);
   const viewer = fileURLToPath(import.meta.resolve(viewerModule));
-  const licences = licencesOf(root, [...Object.keys(result.metafile.inputs), relative(root, viewer)]);
+  const licences = licencesOf(root, [
+    ...Object.keys(result.metafile.inputs),
+    ...dashboard.inputs,
+    relative(root, viewer),
+  ]);
   const files = [
     // Chunks come first: an entry point appears when all that it imports is there.
     ...result.outputFiles.toSorted((one, other) => Number(isChunk(other.path)) - Number(isChunk(one.path))),
+    ...dashboard.files,
     { path: join(output, viewerCopy), contents: readFileSync(viewer) },
     { path: join(output, 'THIRD-PARTY-LICENSES'), contents: Buffer.from(licences) },
   ];
@@ -70,6 +85,28 @@ function removeBesideWriters(folder: string): void {
     throw error;
   }
   rmSync(removed, { recursive: true, force: true });
+}
+
+/** The web app in dashboard/: a script and a style, which the program serves (src/dashboard-assets.ts). */
+async function bundleDashboard(root: string) {
+  const entries = ['main.tsx', 'style.css'].map((name) => join(root, 'dashboard', name));
+  if (!entries.every((path) => existsSync(path))) return { files: [], inputs: [] };
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: entries,
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    outdir: join(root, 'dist/dashboard'),
+    minify: true,
+    legalComments: 'none',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
 }
 
 function isChunk(path: string): boolean {

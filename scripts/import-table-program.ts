@@ -30,6 +30,12 @@ export const programRows: readonly FolderRow[] = [
   },
   { folder: 'src/package-version.ts', may: [], node: ['node:fs', 'node:url'], packages: [] },
   {
+    folder: 'src/dashboard-assets.ts',
+    may: ['src/package-version.ts', 'src/resources'],
+    node: ['node:crypto', 'node:fs', 'node:path'],
+    packages: [],
+  },
+  {
     folder: 'src/open-store.ts',
     may: [
       ...stored,
@@ -47,6 +53,7 @@ export const programRows: readonly FolderRow[] = [
     may: [
       ...stored,
       ...rooms,
+      'src/dashboard-assets.ts',
       'src/realtime',
       'src/hold',
       'src/logic',

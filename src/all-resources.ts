@@ -3,6 +3,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
+import { dashboardAssets } from './dashboard-assets.ts';
 import { holdResources } from './hold/hold-routes.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
@@ -55,6 +56,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const eventViews = createEventViews(collections, (error) =>
     options.observe({ kind: 'hook-failed', error }),
   );
+  const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const resources: readonly Resource[] = [
     ...createRoutes({
       ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
@@ -93,7 +95,8 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
       ...{ collections, views: eventViews, crossSite: accounts.isCrossSite },
     }),
     ...programResources({
-      ...{ ...options, metrics, assets: docsAssets(configuration.title) },
+      ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
+      assets: [...docsAssets(configuration.title), ...dashboard],
       openApi: createDocuments(() => ({
         ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
         traceEnabled: settings.traceMethod,

@@ -141,5 +141,10 @@ export const programSettings = section('Program', {
     { unit: 'ms', default: 50, least: 5, most: 60_000 },
     'Time for which one request may hold the event loop before the log names it (`the event loop was held`).',
   ),
+  dashboard: choice(
+    ['on', 'off'],
+    'on',
+    'Serves the dashboard at `/dashboard`. It calls the API with the rights of its user, and has none of its own.',
+  ),
   development: toggle('Adds `Comity-Trace` to every answer: the decisions that led to its status.'),
 });

@@ -18,7 +18,9 @@ export type Document =
       readonly tag?: string;
     }
   /** The query string requests something that does not exist. */
-  | { readonly refused: string };
+  | { readonly refused: string }
+  /** The representation that the caller accepts is at another URI (§4.12). */
+  | { readonly elsewhere: string };
 
 export const serviceTag: Tag = { name: 'service', description: 'Health, metrics and this document.' };
 
@@ -26,6 +28,8 @@ export type DocumentOptions = {
   readonly documentation?: Omit<PathDocumentation, 'tag'> & { readonly read: OperationDocumentation };
   readonly path: string;
   readonly mediaType: string;
+  /** Media types that Accept may name, where they are more than `mediaType`. */
+  readonly offers?: readonly string[];
   readonly cacheControl: string;
   readonly read: (ask: Ask) => MaybePromise<Document>;
   /** False if every read returns different content; it then has no entity tag. */
@@ -59,6 +63,7 @@ export function documentResource(options: DocumentOptions): Resource {
         const problem = { code: 'query_parameter_invalid', message: document.refused } as const;
         return { problem, content: '', fields: [], tag: null };
       }
+      if ('elsewhere' in document) return { problem: null, ...document, content: '', fields: [], tag: null };
       const { content, fields = [] } = document;
       const tag = options.stable === false ? null : (document.tag ?? contentTag(content));
       return { problem: null, content, fields, tag };
@@ -83,7 +88,7 @@ export function documentResource(options: DocumentOptions): Resource {
       : { documentation: { name: documentation.name, noun: documentation.noun, tag: serviceTag } }),
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
-    offers: [mediaType.split(';', 1)[0] ?? mediaType],
+    offers: options.offers ?? [mediaType.split(';', 1)[0] ?? mediaType],
     unlimited: true,
     inReserve: options.inReserve ?? false,
   };

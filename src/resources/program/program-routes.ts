@@ -8,6 +8,7 @@ import type { Ask, Resource } from '../../kernel/resource.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import { contentTag, type Document, documentResource } from './document.ts';
+import { entranceResource } from './entrance.ts';
 import { healthResources } from './health.ts';
 
 export type Asset = {
@@ -27,11 +28,14 @@ export type ProgramOptions = {
     version: string | undefined,
   ) => Promise<{ readonly content: Uint8Array; readonly tag: string }> | undefined;
   readonly assets: readonly Asset[];
+  readonly base: string;
+  readonly hasDashboard: boolean;
 };
 
 export function programResources(options: ProgramOptions): readonly Resource[] {
   const { metrics, openApi } = options;
   return [
+    entranceResource(options.base, options.hasDashboard),
     ...healthResources(options.store, options.isDraining),
     documentResource({
       documentation: {

@@ -1,0 +1,79 @@
+/** The whole list of a view as a file: NDJSON as the API sends the documents, or CSV of the shown columns. Bounded by its count of rows. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { isObject, send } from '../send.ts';
+
+const exportedRowsMax = 50_000;
+const rowsPerRequest = 1000;
+
+type Format = 'ndjson' | 'csv';
+
+export function ExportButtons({
+  path,
+  name,
+  columns,
+}: {
+  readonly path: string;
+  readonly name: string;
+  readonly columns: readonly string[];
+}): JSX.Element {
+  const [progress, setProgress] = useState('');
+  const run = async (format: Format) => {
+    const rows = await readAll(path, (count) => setProgress(`${count} rows…`));
+    setProgress(rows.length >= exportedRowsMax ? `The first ${exportedRowsMax} rows were exported.` : '');
+    const text =
+      format === 'csv' ? toCsv(rows, columns) : rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+    save(text, `${name}.${format}`, format === 'csv' ? 'text/csv' : 'application/x-ndjson');
+  };
+  return (
+    <span class="export">
+      <button type="button" class="small" onClick={() => run('ndjson')}>
+        Export NDJSON
+      </button>
+      <button type="button" class="small" onClick={() => run('csv')}>
+        Export CSV
+      </button>
+      <span role="status">{progress}</span>
+    </span>
+  );
+}
+
+async function readAll(
+  path: string,
+  onProgress: (count: number) => void,
+): Promise<readonly Record<string, unknown>[]> {
+  const [target = '', text = ''] = path.split('?', 2);
+  const query = new URLSearchParams(text);
+  query.delete('cursor');
+  query.set('limit', String(rowsPerRequest));
+  const rows: Record<string, unknown>[] = [];
+  while (rows.length < exportedRowsMax) {
+    const { json } = await send('GET', `${target}?${query}`);
+    if (!isObject(json) || !Array.isArray(json.items)) break;
+    rows.push(...json.items.filter(isObject));
+    onProgress(rows.length);
+    if (typeof json.nextCursor !== 'string') break;
+    query.set('cursor', json.nextCursor);
+  }
+  return rows.slice(0, exportedRowsMax);
+}
+
+/** RFC 4180. A text that a spreadsheet would run as a formula gets an apostrophe before it. */
+function toCsv(rows: readonly Record<string, unknown>[], columns: readonly string[]): string {
+  const cell = (value: unknown): string => {
+    if (value === undefined || value === null) return '';
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const lines = [columns.map(cell), ...rows.map((row) => columns.map((name) => cell(row[name])))];
+  return lines.map((line) => `${line.join(',')}\r\n`).join('');
+}
+
+function save(text: string, name: string, type: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -4,7 +4,6 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { usersCollection } from './accounts/account-collections.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
@@ -306,13 +305,13 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
 
 /** What the application's functions run over. */
 function logicOf(
-  { configuration: { collections }, settings, observe }: ComposeOptions,
+  { configuration: { collections, accounts }, settings, observe }: ComposeOptions,
   clock: () => number,
   eventTypes: EventTypes,
   keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
-  const readable = new Map([[usersCollection.name, usersCollection]]);
+  const readable = new Map([[accounts.users.name, accounts.users]]);
   return createLogic({ settings, observe, collections, readable, emitOf, keepMail, clock });
 }
 

@@ -101,7 +101,7 @@ const ownTables: readonly Table[] = [
   ownTable(operationRequestsTable, [[renewedAtField]]),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
-  ...[usersCollection, keysCollection, auditCollection].map(tableOf),
+  ...[keysCollection, auditCollection].map(tableOf),
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
@@ -122,8 +122,12 @@ export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ),
 ]);
 
-export function storeTables(configuration: Pick<Configuration, 'collections'>): readonly Table[] {
-  return [...[...configuration.collections.values()].map(tableOf), ...ownTables];
+export function storeTables({
+  collections,
+  accounts,
+}: Pick<Configuration, 'collections'> & Partial<Pick<Configuration, 'accounts'>>): readonly Table[] {
+  const users = accounts?.users ?? usersCollection;
+  return [...[...collections.values(), users].map(tableOf), ...ownTables];
 }
 
 function ownTable(name: string, indexes: Table['indexes'] = []): Table {

@@ -11,6 +11,7 @@ import type { Request } from '../http/message.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/mail-port.ts';
+import type { Collection } from '../model/collection.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
@@ -51,6 +52,7 @@ import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
 import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
 import { createFindUser, type FindUser } from './users/find-user.ts';
+import { createNewAccounts, type NewAccounts } from './users/new-accounts.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import type { Verifiers } from './verifiers.ts';
 import { createVerifyEmail, verificationResources } from './verify-email.ts';
@@ -114,6 +116,8 @@ export type EndpointMail = {
 type Parts = AccountsOptions & {
   readonly audit: Audit;
   readonly findUser: FindUser;
+  readonly users: Collection;
+  readonly newAccounts: NewAccounts;
   readonly hasher: PasswordHasher;
   readonly checkPassword: CheckPassword;
   readonly sessions: Sessions;
@@ -140,7 +144,12 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     publicUrl: settings.publicUrl,
     credentialedOrigins: credentialedOrigins(options.cors),
   });
-  const parts = { ...options, audit, findUser, hasher, checkPassword, sessions, signingKeys, isCrossSite };
+  const newAccounts = createNewAccounts(configuration.accounts);
+  const { users } = configuration.accounts;
+  const parts = {
+    ...{ ...options, audit, findUser, users, newAccounts, hasher, checkPassword, sessions },
+    ...{ signingKeys, isCrossSite },
+  };
   const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
   const cache = options.credentials;
   const mail = mailOf(parts);
@@ -166,14 +175,7 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     resources: resourcesOf(parts, mail.accountMail),
     keys: signingKeys,
     endpointMail: endpointMailOf(parts, mail.port),
-    builtIn: ({ generationChanges, inStep }) => {
-      const collections = builtInCollections({
-        ...settings,
-        ...{ audit, addressOf: options.addressOf, random, sessions, hashPassword: hasher.hash },
-        generationChanges,
-      });
-      return (serving) => collections({ ...serving, store: inStep(serving.store) });
-    },
+    builtIn: (endpoints) => builtInOf(parts, endpoints),
     adminKey: adminKey.made,
     retention: retentionOf(settings),
     gauges: [
@@ -234,7 +236,8 @@ function endpointMailOf(
 function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
   const { configuration, settings } = parts;
   const { base } = configuration;
-  const own = { ...settings, ...parts, base, limits: settings, mail };
+  const { accounts } = configuration;
+  const own = { ...settings, ...parts, base, accounts, limits: settings, mail };
   return [
     registerResource({
       ...own,
@@ -259,6 +262,20 @@ function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): 
       crossSite: parts.isCrossSite,
     }),
   ];
+}
+
+function builtInOf(
+  parts: Parts,
+  { generationChanges, inStep }: EndpointGeneration,
+): (serving: Serving) => readonly ServedCollection[] {
+  const { configuration, settings, hasher, newAccounts, users } = parts;
+  const options = { ...settings, ...parts, ...configuration, hashPassword: hasher.hash, generationChanges };
+  const collections = builtInCollections(options);
+  return (serving) => {
+    const served = collections({ ...serving, store: inStep(serving.store) });
+    for (const each of served) if (each.served.collection === users) newAccounts.serveBy(each.served);
+    return served;
+  };
 }
 
 function retentionOf(settings: Settings): readonly RetentionRule[] {

@@ -25,29 +25,45 @@ const defaultAccess: Access = {
 };
 const defaultFormats: readonly BodyFormat[] = ['json', 'form', 'multipart'];
 
-type Referring = CollectionReference & { readonly from: string };
+export type Referring = CollectionReference & { readonly from: string };
 
 /**
  * @param warn receives a sentence about each declaration that works but will surprise
+ * @param ofAccounts the references of accounts
  * @throws ConfigurationError with every mistake in every declaration
  */
 export function resolveCollections(
   declarations: Readonly<Record<string, CollectionDeclaration>>,
   warn: (sentence: string) => void = ignore,
+  ofAccounts: readonly Referring[] = [],
 ): ReadonlyMap<string, Collection> {
   const mistakes = inspectCollections(declarations, warn);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
-  const referring: Referring[] = Object.entries(declarations).flatMap(([from, declaration]) =>
-    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
-  );
+  const referring = [...referringOf(declarations), ...ofAccounts];
   return new Map(
     Object.entries(declarations).map(([name, declaration]) => [name, resolve(name, declaration, referring)]),
   );
 }
 
-/** Resolves a collection of the program itself, whose name is reserved. */
-export function resolveBuiltIn(name: string, declaration: CollectionDeclaration): Collection {
-  return resolve(name, declaration, []);
+/** The references of declarations, by whom they come from. */
+export function referringOf(
+  declarations: Readonly<Record<string, Pick<CollectionDeclaration, 'references'>>>,
+): readonly Referring[] {
+  return Object.entries(declarations).flatMap(([from, declaration]) =>
+    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
+  );
+}
+
+/**
+ * Resolves a collection of the program itself, whose name is reserved.
+ * @param referring references of other collections
+ */
+export function resolveBuiltIn(
+  name: string,
+  declaration: CollectionDeclaration,
+  referring: readonly Referring[] = [],
+): Collection {
+  return resolve(name, declaration, referring);
 }
 
 function resolve(
@@ -106,7 +122,10 @@ function resolve(
   };
 }
 
-function referencesOf(from: string, declaration: CollectionDeclaration): readonly CollectionReference[] {
+function referencesOf(
+  from: string,
+  declaration: Pick<CollectionDeclaration, 'references'>,
+): readonly CollectionReference[] {
   return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs }]) => ({
     field,
     collection,

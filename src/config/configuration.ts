@@ -3,10 +3,12 @@
  * or from a declaration passed to `createComity`.
  */
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
+import { type ResolvedAccounts, resolveAccounts } from './accounts.ts';
 import { type DeclaredAction, resolveActions } from './actions.ts';
-import { resolveCollections } from './collections.ts';
+import { type Referring, referringOf, resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
+import { inspectAccounts } from './inspect-accounts.ts';
 import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
@@ -29,6 +31,7 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  readonly accounts: ResolvedAccounts;
   /** Of all collections, and those of the configuration itself. */
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
@@ -44,6 +47,7 @@ export type Configuration = {
 };
 
 const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
+  'accounts',
   'actions',
   'title',
   'base',
@@ -101,7 +105,10 @@ export function resolveConfiguration(
       'settings.config cannot be set in the configuration file itself; set COMITY_CONFIG or --config instead',
     );
   }
-  const collections = collectionsOf(written.collections, mistakes, warn);
+  const named = isRecord(written.collections) ? written.collections : {};
+  const ofAccounts = inspectAccounts(written.accounts, Object.keys(named), mistakes, warn ?? ignore);
+  const accountReferences = ofAccounts === undefined ? [] : referringOf({ users: ofAccounts });
+  const collections = collectionsOf(written.collections, mistakes, warn, accountReferences);
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
@@ -114,11 +121,13 @@ export function resolveConfiguration(
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0)
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
+  const declared = named as Readonly<Record<string, CollectionDeclaration>>;
   return {
     title: String(title),
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
+    accounts: resolveAccounts(ofAccounts, [...referringOf(declared), ...accountReferences]),
     actions,
     eventTypes,
     issuers,
@@ -136,9 +145,10 @@ function collectionsOf(
   declared: unknown,
   mistakes: string[],
   warn: ((sentence: string) => void) | undefined,
+  ofAccounts: readonly Referring[],
 ): ReadonlyMap<string, Collection> {
   try {
-    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn);
+    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn, ofAccounts);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     mistakes.push(...error.mistakes);
@@ -165,4 +175,8 @@ function isBase(base: string): boolean {
   const segments = base.split('/').slice(1);
   const dotted = segments.some((segment) => segment === '.' || segment === '..');
   return basePath.test(base) && !dotted && !reservedBases.has(segments[0] ?? '');
+}
+
+function ignore(): void {
+  // Nobody asked for warnings.
 }

@@ -48,6 +48,9 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'computed',
 ]);
 
+/** Built-in collections that fields may refer to. */
+const referableCollections: readonly string[] = ['users'];
+
 /** One sentence for each mistake in all declarations together. */
 export function inspectCollections(
   declarations: Readonly<Record<string, CollectionDeclaration>>,
@@ -55,8 +58,9 @@ export function inspectCollections(
 ): readonly string[] {
   if (!isRecord(declarations)) return [`collections must be an object, not ${kindOf(declarations)}`];
   const mistakes: string[] = [];
-  const collections = new Set(Object.keys(declarations));
-  inspectTwins(collections, mistakes);
+  const names = new Set(Object.keys(declarations));
+  const collections = new Set([...names, ...referableCollections]);
+  inspectTwins(names, mistakes);
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
@@ -87,11 +91,16 @@ function inspectCollection(inspection: Inspection): void {
   }
   inspectProperties(inspection);
   inspectReferences(inspection);
+  inspectRulesAndIndexes(inspection);
+  inspectConduct(inspection);
+  inspectExamples(inspection);
+}
+
+/** Checks what is said of collections and of accounts alike. */
+export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectAccess(inspection);
   inspectFieldRules(inspection);
-  inspectConduct(inspection);
   inspectIndexing(inspection);
-  inspectExamples(inspection);
   inspectHooks(inspection);
 }
 
@@ -154,7 +163,7 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
   }
 }
 
-function inspectProperties(inspection: Inspection): void {
+export function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
   const upload = uploadWithin(inspection.declaration.schema, 'schema');
@@ -189,7 +198,7 @@ function declares({ declaration: { computed = {} } }: Inspection, path: readonly
 }
 
 /** A schema with an unresolved reference would refuse every document. */
-function inspectReferences({ declaration, refuse }: Inspection): void {
+export function inspectReferences({ declaration, refuse }: Inspection): void {
   for (const reference of brokenReferences(declaration.schema)) {
     refuse(
       `schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
@@ -197,7 +206,7 @@ function inspectReferences({ declaration, refuse }: Inspection): void {
   }
 }
 
-function isSchema(declaration: unknown): boolean {
+export function isSchema(declaration: unknown): boolean {
   if (!isRecord(declaration) || !isRecord(declaration.schema)) return false;
   return declaration.schema.type === 'object' && isRecord(declaration.schema.properties);
 }

@@ -145,7 +145,7 @@ type MemberOf<T, V> = [T] extends [never]
 type Computed<K> = NoInfer<keyof K & string>;
 
 /** Any name where the project has not said which there are. */
-type CollectionName = [keyof Schemas] extends [never] ? string : keyof Schemas & string;
+type CollectionName = [keyof Schemas] extends [never] ? string : (keyof Schemas & string) | 'users';
 
 type IndexName<T> = FieldName<T> | keyof MadeMembers;
 

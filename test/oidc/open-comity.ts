@@ -23,6 +23,7 @@ import type { Identified } from '../../src/kernel/resource.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';
 import type { Store } from '../../src/store/store.ts';
+import { plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 import { base, roomOf, type Surroundings, serve, surround } from '../harness/walked-resources.ts';
 import { knownAs } from '../resources/known.ts';
 
@@ -89,6 +90,7 @@ async function partsOf(surroundings: Surroundings, options: ComityOptions, wirin
     ...made,
     sessions,
     findUser: createFindUser(surroundings.store),
+    newAccounts: plainNewAccounts,
     providers: new Map(options.providers.map((provider) => [provider.name, provider])),
     callbackUrl: (name) => `${wiring.origin()}/api/v1/auth/oauth/${name}/callback`,
   });

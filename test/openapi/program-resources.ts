@@ -36,6 +36,7 @@ import { eventTypeResources } from '../../src/webhooks/sending/event-types/event
 import type { EventTypes } from '../../src/webhooks/sending/event-types/event-types.ts';
 import { postedEvents } from '../../src/webhooks/sending/events/event-routes.ts';
 import { recoveryResources } from '../../src/webhooks/sending/recovery/recoveries.ts';
+import { plainAccounts, plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 
 export type ProgramSetting = {
   readonly collections: ReadonlyMap<string, Collection>;
@@ -123,6 +124,8 @@ function accountResources(
   const own = optionsWith({
     ...differing,
     registrationOpen: differing.registration !== 'closed',
+    accounts: plainAccounts,
+    newAccounts: plainNewAccounts,
     providers,
   });
   return [
@@ -135,7 +138,7 @@ function accountResources(
     ...verificationResources(own),
     ...passwordResetResources(own),
     ...oauthResources(own),
-    ...builtInCollections({ ...settings, ...servicesOfAccounts })(serving),
+    ...builtInCollections({ ...settings, ...servicesOfAccounts, accounts: plainAccounts })(serving),
     jwksResource([]),
   ];
 }

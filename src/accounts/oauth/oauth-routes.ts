@@ -151,6 +151,7 @@ function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation
         parameters,
         browser: readBrowserSecret(fields.cookie),
         address: addressOf(ask.request),
+        ask,
       });
       if (finished.kind === 'refused') return { problem: finished.problem };
       const { redirect } = finished;

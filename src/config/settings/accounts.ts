@@ -41,6 +41,10 @@ export const accountsSettings = section('Accounts', {
     'Sessions that one account may have; a further login ends the oldest.',
   ),
   sessionSameSite: choice(['Lax', 'Strict'], 'Lax', '`SameSite` of the session cookie.'),
+  accountBytesMax: integer(
+    { unit: 'bytes', default: 64 * 1024, least: 4096, most: MiB },
+    'Length of the content of a request that changes an account, and of the account itself; a longer one is answered 413. Every request reads the account of its caller.',
+  ),
   signingAlgorithm: choice(['EdDSA', 'ES256', 'RS256'], 'EdDSA', 'Algorithm of new signing keys.'),
   signingKeySeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: minuteS, most: 10 * yearS },

@@ -149,7 +149,7 @@ class LogicTransaction implements Transaction {
   }
 
   unit(): Unit {
-    const { collections, served, serving } = this.#shared;
+    const { collections, readable = noCollections, served, serving } = this.#shared;
     const entries = this.#overlay.writes();
     const writes: NetWrite[] = [];
     const kept: Change[] = [];
@@ -159,10 +159,12 @@ class LogicTransaction implements Transaction {
       else if ('entry' in entry) events.push(entry.entry(`evt_${serving.newId()}`));
       else if (entry.kind !== undefined) {
         writes.push(entry);
+        if (entry.isSilent) continue;
         events.push(eventOf(served(entry.table), entry.kind, entry, entry.at, entry.before?.doc));
       }
     }
-    const changes = orderChanges(writes, collections).map(({ table, id, expect, next }) => ({
+    const ordered = orderChanges(writes, new Map([...collections, ...readable]));
+    const changes = ordered.map(({ table, id, expect, next }) => ({
       table,
       id,
       expect,
@@ -248,6 +250,8 @@ class LogicTransaction implements Transaction {
     }
   }
 }
+
+const noCollections: ReadonlyMap<string, Collection> = new Map();
 
 type ChangeCall = Exclude<ResourceCall, { do: 'get' | 'list' }>;
 

@@ -35,6 +35,8 @@ import { aggregatedFields, createViews, fieldNamed, type View } from './view.ts'
 export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly base: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Accounts, to which fields of the collections may refer. */
+  readonly accounts?: { readonly users: Collection };
   /** Keyed with the store's own secret. */
   readonly mac: (text: string) => string;
   readonly queryLimits: QueryTextLimits;
@@ -130,7 +132,8 @@ export function serveCollection(
 
 export function servedOf(serving: Serving, collection: Collection, variant: Variant = {}): Served {
   const shape = contentShape(collection);
-  const { contentLimits, store, collections } = serving;
+  const { contentLimits, store } = serving;
+  const collections = referableOf(serving);
   const view = createViews(collection);
   return {
     collection,
@@ -156,6 +159,16 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     documentCharactersMax: serving.documentCharactersMax,
     pageBytesMax: serving.pageBytesMax,
   };
+}
+
+/** Collections whose documents refer to others or are referred to. */
+export function referableOf({
+  collections,
+  accounts,
+}: Pick<ServingOptions, 'collections' | 'accounts'>): ReadonlyMap<string, Collection> {
+  return accounts === undefined
+    ? collections
+    : new Map([...collections, [accounts.users.name, accounts.users]]);
 }
 
 /** Patches have the depth limit of content. */

@@ -22,10 +22,12 @@ import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { noAsk, plainAccounts, plainNewAccounts } from '../fixtures/plain-accounts.ts';
 import { type Clock, type Process, start, startProcess } from '../sessions/fixture.ts';
 
 export const address = '192.0.2.1';
-export const how = { cookie: false, address };
+/** Without a hook of an application, nothing of the request is read. */
+export const how = { cookie: false, address, ask: noAsk };
 
 export type Given = {
   readonly clock?: Clock;
@@ -86,6 +88,8 @@ export async function startAccounts(
   const { hasher, hashes } = countingHasher(context, given.passwordPasses ?? 1);
   const { sessions } = process;
   const common = {
+    users: plainAccounts.users,
+    newAccounts: plainNewAccounts,
     store: noting(store, mails),
     findUser,
     hasher,

@@ -11,6 +11,7 @@ import { userRow } from '../../../src/accounts/users/user-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { engines } from '../../harness/stores.ts';
 import { countsOf } from '../../oidc/rows.ts';
+import { noAsk, plainAccounts, plainNewAccounts } from '../fixtures/plain-accounts.ts';
 
 const ada: ProviderIdentity = {
   issuer: 'https://login.example',
@@ -54,6 +55,7 @@ function optionsOn(store: Store) {
         };
       },
     },
+    newAccounts: plainNewAccounts,
     audit: {
       entry: () => {
         const id = `aud_${newId()}`;
@@ -74,7 +76,14 @@ function optionsOn(store: Store) {
   };
 }
 
-const arrival = { provider: 'oidc', link: null, identity: ada, cookie: false, address: '192.0.2.1' };
+const arrival = {
+  provider: 'oidc',
+  link: null,
+  identity: ada,
+  cookie: false,
+  address: '192.0.2.1',
+  ask: noAsk,
+};
 
 for (const [engine, openStores] of engines) {
   test(`makes one account when one person comes at once everywhere (${engine})`, async (context) => {
@@ -134,7 +143,8 @@ for (const [engine, openStores] of engines) {
           resets += 1;
           const found = await createFindUser(other).byId(id);
           if (found === undefined) throw new Error('the account is gone');
-          const next = userRow(id, { ...found.user, emailVerified: true }, found.row.createdAt, Date.now());
+          const verified = { ...found.user, emailVerified: true };
+          const next = userRow(plainAccounts.users, id, verified, found.row.createdAt, Date.now());
           const change = { table: usersTable, id, expect: { rev: found.row.rev }, next };
           assert.equal((await other.commit({ changes: [change], events: [] })).outcome, 'committed');
         }

@@ -40,6 +40,9 @@ const groups: readonly Group[] = [
       ['src/resources/content-threads/content-threads.ts', 'plain', 'readOnly', 'hidden'],
       ['src/resources/content-threads/content-thread.ts', 'workshops'],
       ['src/resources/collection/listing.ts', 'declared'],
+      ['src/resources/relations/related.ts', 'views'],
+      ['src/resources/relations/relations.ts', 'references', 'counts', 'tables'],
+      ['src/openapi/related-schemas.ts', 'reached'],
       ['src/resources/events/seen-event.ts', 'byType'],
       ['src/realtime/readers.ts', '#rules'],
       ['src/kernel/router.ts', 'members', 'literals'],
@@ -118,6 +121,7 @@ const groups: readonly Group[] = [
     reason: 'Released with the request, statement, transaction or turn of the event loop that created it.',
     at: [
       ['src/realtime/websocket/frames.ts', '#deflated'],
+      ['src/resources/relations/related.ts', '#found'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/realtime/logged-event.ts', '#values'],
       ['src/webhooks/sending/fan-out/event-rights.ts', 'members'],

@@ -61,12 +61,20 @@ function inspectUnpatchable(inspection: Inspection): void {
   }
 }
 
+/** A response with `expand` has this member beside those of the document (§4.16.1). */
+const includedMember = 'included';
+
 function inspectReferences(inspection: Inspection): void {
   const references: unknown = inspection.declaration.references;
   if (references === undefined) return;
   if (!isRecord(references)) {
     inspection.refuse(`references must be an object, not ${kindOf(references)}`);
     return;
+  }
+  if (inspection.fields.has(includedMember)) {
+    inspection.refuse(
+      `schema declares "${includedMember}", where responses with expand have what the references lead to; rename the field`,
+    );
   }
   for (const [name, reference] of Object.entries(references)) {
     const field = namedField(inspection, 'references', name);

@@ -134,7 +134,11 @@ export type OwnField =
 /** Names of the security schemes in the document. */
 export type SchemeName = 'bearer' | 'basic' | 'apiKey' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';
 
-export type CollectionLimits = ListLimits & { readonly bulkDeleteIdsMax: number };
+export type CollectionLimits = ListLimits & {
+  readonly bulkDeleteIdsMax: number;
+  readonly expandDepthMax: number;
+  readonly expandPathsMax: number;
+};
 
 export type ListLimits = { readonly listLimitDefault: number; readonly listLimitMax: number };
 

@@ -163,9 +163,12 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
   /**
    * The row on whose revision, besides the request and the audience of its caller, the representation depends alone: its answer is then
-   * given again (kept-answers.ts).
+   * given again (kept-answers.ts). Undefined: it depends on more.
    */
-  restsOn?(standing: S): { readonly table: string; readonly row: Row | undefined };
+  restsOn?(
+    standing: S,
+    proposal: P | undefined,
+  ): { readonly table: string; readonly row: Row | undefined } | undefined;
   /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
   /** Opens a conversation instead; a request without a WebSocket handshake is told to upgrade (§4.13). */

@@ -16,6 +16,7 @@ import type { Collection } from '../model/collection.ts';
 import { type Components, ref } from './components.ts';
 import { listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';
+import { type Relating, relatedMembers, relatedParameters } from './related-schemas.ts';
 import { bodyContent, patchContent, withExamples } from './resource-content.ts';
 import type { ResourceExamples } from './resource-examples.ts';
 
@@ -25,6 +26,7 @@ export type Described = {
   readonly limits: CollectionLimits;
   readonly components: Components;
   readonly examples: ResourceExamples;
+  readonly relating: Relating;
 };
 
 export const collectionOperations: Readonly<
@@ -46,13 +48,14 @@ function listDescription({
   limits,
   components,
   examples,
+  relating,
 }: Described): OperationDocumentation {
   const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
   return {
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
     codes: ['query_parameter_invalid'],
-    parameters: listParameters(listed, limits, components),
+    parameters: [...listParameters(listed, limits, components), ...relatedParameters(relating, limits)],
     gives: { representation: listContent(names, examples) },
     representationFields: ['Link', 'X-Total-Count'],
   };
@@ -79,6 +82,7 @@ function queryDescription({
   limits,
   components,
   examples,
+  relating,
 }: Described): OperationDocumentation {
   return {
     id: `query${names.plural}`,
@@ -86,7 +90,7 @@ function queryDescription({
     description:
       'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. An aggregate query has groups in place of resources. The query component must be empty.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
-    takes: queryContent(collection, names, limits, components),
+    takes: queryContent({ ...relating, collection }, names, limits, components),
     gives: { representation: queryResultContent(names, examples, components) },
     representationFields: ['Content-Location', 'Link', 'Location', 'X-Total-Count'],
   };
@@ -118,14 +122,20 @@ function bulkDeleteDescription({ collection, names, limits }: Described): Operat
   };
 }
 
-function readDescription({ collection, names, examples }: Described): OperationDocumentation {
+function readDescription({
+  collection,
+  names,
+  examples,
+  relating,
+  limits,
+}: Described): OperationDocumentation {
   return {
     id: `read${names.singular}`,
     summary: `Read ${names.one}`,
     member: { collection, action: 'read' },
     codes: ['query_parameter_invalid'],
-    parameters: [selectionParameter(collection.fields)],
-    gives: { representation: selectableContent(names, examples) },
+    parameters: [selectionParameter(collection.fields), ...relatedParameters(relating, limits)],
+    gives: { representation: selectableContent(names, examples, relating) },
   };
 }
 
@@ -203,9 +213,15 @@ function memberContent({ singular }: CollectionNames, { representation }: Resour
   return { 'application/json': withExamples(ref('schemas', singular), representation) };
 }
 
-/** The same content if `fields` may select members. */
-function selectableContent({ singular }: CollectionNames, { representation }: ResourceExamples): Content {
-  const schema = { anyOf: [ref('schemas', singular), ref('schemas', `${singular}Selection`)] };
+/** The same content if `fields` may select members, and `expand` add some. */
+function selectableContent(
+  { singular }: CollectionNames,
+  { representation }: ResourceExamples,
+  relating: Relating,
+): Content {
+  const isRelated = Object.keys(relatedMembers(relating)).length > 0;
+  const forms = ['', 'Selection', ...(isRelated ? ['Expanded'] : [])];
+  const schema = { anyOf: forms.map((form) => ref('schemas', `${singular}${form}`)) };
   return { 'application/json': withExamples(schema, representation) };
 }
 

@@ -28,6 +28,8 @@ export type Naming = {
   readonly components: Components;
   /** Names of collections in schemas, by collection. */
   readonly names: ReadonlyMap<string, CollectionNames>;
+  /** Those whose members are resources, by name. */
+  readonly collections: ReadonlyMap<string, Collection>;
 };
 
 /** Undefined if the resource or all of its operations are undocumented. */
@@ -62,9 +64,10 @@ function collectionPath(
 ): PathDescription {
   const { components } = naming;
   const names = namesOf(collection, naming);
-  if (!components.has('schemas', names.singular)) addResourceSchemas(collection, names, components);
+  const relating = { ...naming, collection };
+  if (!components.has('schemas', names.singular)) addResourceSchemas(relating, names, components);
   const examples = resourceExamples(collection, names, components, idPrefix);
-  const described: Described = { collection, names, limits, components, examples };
+  const described: Described = { collection, names, limits, components, examples, relating };
   const shared: Shared = {
     tag: collection.name,
     deprecated: collection.deprecation !== undefined,

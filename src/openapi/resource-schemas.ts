@@ -8,6 +8,7 @@ import { plainSchema } from '../config/schema-references.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
+import { type Relating, relatedMembers } from './related-schemas.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
 const id: Item = {
@@ -16,11 +17,9 @@ const id: Item = {
   description: 'Assigned by the server, or by the client if PUT creates the resource.',
 };
 
-export function addResourceSchemas(
-  collection: Collection,
-  names: CollectionNames,
-  components: Components,
-): void {
+export function addResourceSchemas(relating: Relating, names: CollectionNames, components: Components): void {
+  const { collection } = relating;
+  const related = relatedMembers(relating);
   const bounded = withTextBounds(plainSchema(collection.schema), collection);
   const properties = withConduct(isItem(bounded.properties) ? bounded.properties : {}, collection);
   const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
@@ -46,6 +45,13 @@ export function addResourceSchemas(
     type: 'object',
     properties: members,
   });
+  if (Object.keys(related).length > 0) {
+    components.add('schemas', `${names.singular}Expanded`, {
+      description: 'The resource with what `expand` and `counts` add.',
+      type: 'object',
+      properties: { ...members, ...related },
+    });
+  }
   components.add('schemas', `${names.singular}Input`, {
     description:
       'A complete resource. PUT removes members that it leaves out; it may contain members that the server sets, with their current values.',
@@ -65,6 +71,7 @@ export function addResourceSchemas(
         type: ['string', 'null'],
         description: 'Cursor of the next page; null on the last page.',
       },
+      ...related,
     },
     required: ['items', 'nextCursor'],
   });

@@ -287,6 +287,16 @@ export type Store = {
   /** Reads the row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
   /**
+   * Reads the rows that exist of these ids, softly deleted or not, as `read` would. Unlike reads of one row each, it ends at a bound.
+   * @param bytesMax octets of documents that the caller takes together
+   * @returns undefined if the rows have more octets
+   */
+  readMany(
+    table: string,
+    ids: readonly string[],
+    bytesMax: number,
+  ): MaybePromise<ReadonlyMap<string, Row> | undefined>;
+  /**
    * Reads the row as the changes of this process leave it that are not committed yet. For a change that holds a chained turn at the row; the
    * row then has a provisional revision, and nothing may be answered from it before it is committed.
    */

@@ -239,6 +239,13 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     'references.ownerId.countAs is "code", which every error body has already',
   ],
   [
+    {
+      schema: Type.Object({ included: Type.String(), ownerId: Type.String() }),
+      references: { ownerId: { collection: 'things' } },
+    },
+    'schema declares "included", where responses with expand have what the references lead to; rename the field',
+  ],
+  [
     { search: ['price'] },
     'search names "price"; only strings and lists of strings at the top level are searched',
   ],

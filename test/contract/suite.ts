@@ -10,6 +10,7 @@ import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests, randomFilterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
+import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
@@ -22,6 +23,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
     topic('pages', engine, pageTests);
+    topic('many rows', engine, manyRowsTests);
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);

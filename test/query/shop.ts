@@ -35,6 +35,8 @@ export const limits: QueryLimits = {
   sqlCharactersMax: 2000,
   aggregateGroupsMax: 100,
   aggregateColumnsMax: 6,
+  expandDepthMax: 3,
+  expandPathsMax: 4,
   validationErrorsMax: 5,
 };
 

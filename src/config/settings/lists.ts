@@ -31,6 +31,22 @@ export const listsSettings = section('Lists and queries', {
     'Values that one `in` may list.',
   ),
   searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may contain.'),
+  expandDepthMax: integer(
+    { unit: 'references', default: 3, least: 1, most: 8 },
+    'References that one path of `expand` may follow; a longer one is answered 400.',
+  ),
+  expandPathsMax: integer(
+    { unit: 'names', default: 10, least: 1, most: 100 },
+    'Paths that `expand`, and names that `counts` may list.',
+  ),
+  expandDocumentsMax: integer(
+    { unit: 'documents', default: 2000, least: 1, most: 100_000 },
+    'Documents that `expand` may add to a response; a request for more is answered 400.',
+  ),
+  expandBytesMax: integer(
+    { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
+    'Length of the documents that `expand` may add to a response; a request for more is answered 400.',
+  ),
   queryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: KiB, most: 16 * MiB },
     'Length of the content of a QUERY, with and without content codings; then 413.',

@@ -106,7 +106,12 @@ function target(path: string, parameters: string): string {
 
 export type ListProposal = Proposal & {
   readonly list:
-    | { readonly prepared: Prepared; readonly position: Position; readonly target: ListTarget }
+    | {
+        readonly prepared: Prepared;
+        readonly position: Position;
+        readonly target: ListTarget;
+        readonly page?: ListPage;
+      }
     | undefined;
 };
 
@@ -125,9 +130,17 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
   return {
     permission: options.permission,
     standing: () => open,
-    propose: (ask) => proposeList(options, ask.query ?? '', ask.principal),
-    validators: async (ask) => ({
-      tag: await listing.tag(ask.principal),
+    propose: (ask) => {
+      const proposal = proposeList(options, ask.query ?? '', ask.principal);
+      if (proposal.list?.prepared.asked.expansion === undefined) return proposal;
+      return includedPage(listing, ask, proposal.list).then((page) =>
+        page.fault === undefined
+          ? { ...proposal, list: { ...proposal.list, page } as ListProposal['list'] }
+          : { problem: parameterProblem([page.fault]), list: undefined },
+      );
+    },
+    validators: async (ask, _standing, proposal) => ({
+      tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal)),
       modifiedAt: null,
       cacheControl,
       fields: varyByPreference,
@@ -137,6 +150,18 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       return representList(ask, { listing, cacheControl, ...proposal.list });
     },
   };
+}
+
+/**
+ * Reads a page with what it includes. The proposal does it, because only the read can tell that it includes more than
+ * a response may.
+ */
+async function includedPage(
+  listing: Listing,
+  { principal, party }: Pick<Ask, 'principal' | 'party'>,
+  { prepared, position }: { readonly prepared: Prepared; readonly position: Position },
+): Promise<ListPage> {
+  return listing.page(prepared, principal, position, { party });
 }
 
 /** Compiles a query string for the listing. */

@@ -18,6 +18,9 @@ import { openCursor, sealCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
 import { projection } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
+import type { ReadRelated } from '../relations/related.ts';
+import { readRelatedPage, versionsOf } from '../relations/related-page.ts';
+import { tablesOf } from '../relations/relations.ts';
 import { readGroups } from './group-page.ts';
 import type { ShowDocs } from './show-docs.ts';
 
@@ -58,6 +61,8 @@ export type ListPage = {
   readonly previousCursor: string | null;
   /** The number of groups of an aggregate query. */
   readonly total?: number;
+  /** Why the page cannot be given as it was asked for: it would include too much. Its body is empty. */
+  readonly fault?: Fault;
 };
 
 export type PageReading = {
@@ -89,8 +94,8 @@ export type Listing = {
   ): MaybePromise<ListPage>;
   /** A page of another store in front of the same rows, neither cached nor changed by a view. */
   pageFrom(store: Store, prepared: Prepared, principal: Principal, position: Position): Promise<ListPage>;
-  /** The tag that `page` would return now, without reading the page. */
-  tag(principal: Principal): MaybePromise<string>;
+  /** The tag that `page` would return now, without reading the page. @param prepared absent: a list that includes nothing */
+  tag(principal: Principal, prepared?: Pick<Prepared, 'asked'>): MaybePromise<string>;
   /** A cached page with an earlier tag, if it is still in the cache. */
   kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
   count(prepared: Prepared, principal: Principal, party: string): MaybePromise<number>;
@@ -138,6 +143,8 @@ export type ListingOptions = {
   readonly pageBytesMax: number;
   /** The queue in which reads of pages wait; undefined: each is read immediately. */
   readonly pageLine: OctetLine | undefined;
+  /** Reads what queries include; absent: they include nothing. */
+  readonly readRelated?: ReadRelated | undefined;
 };
 
 /** A longer page is cached as octets. */
@@ -149,13 +156,17 @@ export function createListing(options: ListingOptions): Listing {
   const weigh = weigherOf(listable);
   const planOf = createPlans(options, weigh);
 
-  const version = (principal: Principal) =>
-    whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
+  const version = (principal: Principal, entry: Pick<Prepared, 'asked'> | undefined) => {
+    const expansion = entry?.asked.expansion;
+    const { table } = listable;
+    const found =
+      expansion === undefined ? store.version(table) : versionsOf(store, [table, ...tablesOf(expansion)]);
+    return whenKnown(found, (text) => tagOf(text, principal));
+  };
 
-  const fresh = (...[entry, ...asked]: ReadingInputs) => readFresh(options, planOf, entry, ...asked);
-
+  const fresh = createPages(options, planOf);
   const keep = (entry: Prepared, position: Position, page: ListPage): ListPage => {
-    cache.set(pageKey(entry, position, page.tag), page);
+    if (page.fault === undefined) cache.set(pageKey(entry, position, page.tag), page);
     return page;
   };
 
@@ -166,7 +177,7 @@ export function createListing(options: ListingOptions): Listing {
         return made;
       });
     }
-    return whenKnown(version(principal), (tag) => {
+    return whenKnown(version(principal, entry), (tag) => {
       const known = cache.get(pageKey(entry, position, tag));
       if (known === undefined) {
         return whenKnown(fresh(entry, principal, position, how), (made) => keep(entry, position, made));
@@ -208,21 +219,29 @@ export function createListing(options: ListingOptions): Listing {
   };
 }
 
-type ReadingInputs = readonly [entry: Prepared, principal: Principal, position: Position, how: PageReading];
-
-function readFresh(
+/** Reads pages from the store. */
+function createPages(
   options: ListingOptions,
-  planOf: ReturnType<typeof createPlans>,
-  ...[entry, principal, position, { party }]: ReadingInputs
-): MaybePromise<ListPage> {
-  const { listable, mac } = options;
-  if (entry.asked.aggregation !== undefined) return freshGroups(options, entry, principal, position, party);
-  return whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
-    const tag = tagOf(page.version, principal);
-    const show = listable.view?.(principal).show;
-    if (show === undefined) return finish(mac, entry, position, page, page.docs, tag);
-    return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, page, docs, tag));
-  });
+  planOf: (entry: Prepared, principal: Principal) => Plan,
+): Listing['page'] {
+  const { store, listable, mac, readRelated } = options;
+  return (entry, principal, position, { party }) => {
+    const read = () => readPage(options, planOf(entry, principal), position, party);
+    const shown = (page: Page) => listable.view?.(principal).show?.(page.docs) ?? page.docs;
+    const { expansion, aggregation } = entry.asked;
+    if (aggregation !== undefined) return freshGroups(options, entry, principal, position, party);
+    if (expansion === undefined) {
+      return whenKnown(read(), (page) => {
+        const tag = tagOf(page.version, principal);
+        return whenKnown(shown(page), (docs) => finish(mac, entry, position, page, { docs, tag }));
+      });
+    }
+    const sources = { store, readRelated, of: listable.relations };
+    return readRelatedPage(sources, expansion, { principal, party, read, shown }).then(
+      ({ page, version, ...added }) =>
+        finish(mac, entry, position, page, { ...added, tag: tagOf(version, principal) }),
+    );
+  };
 }
 
 function fieldsOf({ fields, aggregated }: ListView): Pick<Target, 'fields' | 'aggregated'> {
@@ -239,8 +258,9 @@ async function freshGroups(
   if (aggregation === undefined) throw new Error('the query is no aggregate query');
   const reading = { table: listable.table, filter: filterOf(listable, entry, principal), bytesMax, party };
   const read = () => readGroups(store, { aggregation, sort, limit }, position, reading);
-  const page = await (pageLine === undefined ? read() : pageInLine(pageLine, bytesMax, read));
-  const made = finish(mac, entry, position, page, page.docs, tagOf(page.version, principal));
+  const page = await (pageLine === undefined ? read() : pageLine.run(bytesMax, read));
+  const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
+  const made = finish(mac, entry, position, page, shown);
   return { ...made, total: page.total };
 }
 
@@ -251,7 +271,7 @@ async function pageFrom(
 ): Promise<ListPage> {
   const plan = store.plan(queryOf(options, entry, principal));
   const page = await readPage(options, plan, position, '');
-  return finish(options.mac, entry, position, page, page.docs, tagOf(page.version, principal));
+  return finish(options.mac, entry, position, page, { docs: page.docs, tag: tagOf(page.version, principal) });
 }
 
 function positionOf(mac: (text: string) => string, { asked, shape }: Prepared): Position | undefined {
@@ -294,16 +314,7 @@ function readPage(
   party: string,
 ): MaybePromise<Page> {
   if (pageLine === undefined) return plan.page(position, party);
-  return pageInLine(pageLine, pageBytesMax, () => plan.page(position, party));
-}
-
-async function pageInLine<P>(line: OctetLine, bytes: number, read: () => MaybePromise<P>): Promise<P> {
-  await line.enter(bytes);
-  try {
-    return await read();
-  } finally {
-    line.leave(bytes);
-  }
+  return pageLine.run(pageBytesMax, () => plan.page(position, party));
 }
 
 function queryOf(
@@ -320,6 +331,15 @@ function filterOf(listable: Listable, entry: Prepared, principal: Principal): Fi
   return allOf([listable.visibility(principal), entry.asked.filter]);
 }
 
+/** The documents of a page as one principal sees them, and what is added to them. */
+type Shown = {
+  readonly docs: readonly string[];
+  readonly tag: string;
+  /** Further members of the body. */
+  readonly text?: string;
+  readonly fault?: Fault;
+};
+
 /**
  * @param page is not copied: its first and last key are read lazily from documents, and most pages need one key or none
  */
@@ -328,9 +348,9 @@ function finish(
   entry: Prepared,
   position: Position,
   page: Page,
-  shown: readonly string[],
-  tag: string,
+  { docs: shown, tag, text: further = '', fault }: Shown,
 ): ListPage {
+  if (fault !== undefined) return { body: '', tag, nextCursor: null, previousCursor: null, fault };
   const seal = (key: Page['last'], direction: 'after' | 'before') =>
     key === null ? null : sealCursor(mac, { shape: entry.shape, key, direction });
   const backwards = position.from === 'before';
@@ -340,7 +360,7 @@ function finish(
   const { select } = entry.asked;
   const docs = select === undefined ? shown : shown.map(projection(select));
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
-  const text = joined(docs, '{"items":[', `],"nextCursor":${next}}`);
+  const text = joined(docs, '{"items":[', `],"nextCursor":${next}${further}}`);
   const made = { body: text, tag, nextCursor, previousCursor };
   return text.length > textBytesMax ? inOctets(made) : made;
 }

@@ -12,6 +12,9 @@ import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { FieldsOrWritten } from '../document/representation.ts';
+import type { ExpansionLimits } from '../query/expansion.ts';
+import type { ReadRelated } from '../relations/related.ts';
+import type { Relations } from '../relations/relations.ts';
 import type { Listing } from './listing.ts';
 import type { View } from './view.ts';
 
@@ -23,6 +26,10 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly threads: CollectionThreads | undefined;
   readonly listing: Listing;
   readonly view: (principal: Principal) => View;
+  /** The collection among those that it refers to; undefined for one that is not an application's. */
+  readonly relations: Relations | undefined;
+  readonly readRelated: ReadRelated;
+  readonly expansionLimits: ExpansionLimits;
   /** Counts the resources of other collections that refer to this one and that the principal may see. */
   readonly countDependants: (dependence: Dependence, principal: Principal) => MaybePromise<number>;
   /** The field by which a change refers to a resource that the principal may not see, if any. */

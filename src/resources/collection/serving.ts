@@ -22,6 +22,8 @@ import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
 import type { HeldReference } from '../document/references.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
+import { createReadRelated, type ReadRelated } from '../relations/related.ts';
+import { createRelations, type Relations } from '../relations/relations.ts';
 import { collectionResources } from './collection-routes.ts';
 import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list-answer.ts';
@@ -51,6 +53,8 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly planCacheBytesMax: number;
   readonly storedQuerySeconds: number;
   readonly pageBytesMax: number;
+  readonly expandDocumentsMax: number;
+  readonly expandBytesMax: number;
   readonly storedQueryBytesMax: number;
   readonly storedQueriesPerOwnerBytesMax: number;
   readonly storedQueriesBytesMax: number;
@@ -69,11 +73,19 @@ export type Serving = Omit<ServingOptions, 'logic'> & {
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
   readonly listingOf: (listable: Listing['listable']) => Listing;
+  readonly relations: ReadonlyMap<string, Relations>;
+  readonly readRelated: ReadRelated;
 };
 
 export function createServing(options: ServingOptions): Serving {
   const { store, mac } = options;
   const caches = createListCaches(options);
+  const pageLine = store.shared ? options.pageLine : undefined;
+  const relations = createRelations(referableOf(options).values());
+  const readRelated = createReadRelated({
+    ...{ store, relations, line: pageLine },
+    limits: options,
+  });
   const serving: Serving = {
     ...options,
     logic: undefined,
@@ -82,8 +94,9 @@ export function createServing(options: ServingOptions): Serving {
     listingOf: (listable) =>
       createListing({
         ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
-        pageLine: store.shared ? options.pageLine : undefined,
+        ...{ pageLine, readRelated },
       }),
+    ...{ relations, readRelated },
   };
   return { ...serving, logic: options.logic?.(serving) };
 }
@@ -119,8 +132,7 @@ export function serveCollection(
   const list = listOptionsOf(serving, served, variant);
   const query = queryOptionsOf(serving, served, variant);
   const { operations, create, listPermission } = variant;
-  const { listLimitDefault, listLimitMax } = serving.queryLimits;
-  const limits = { listLimitDefault, listLimitMax, bulkDeleteIdsMax: serving.bulkDeleteIdsMax };
+  const limits = { ...serving.queryLimits, bulkDeleteIdsMax: serving.bulkDeleteIdsMax };
   const resources = collectionResources(served, list, query, {
     documentation: { ...variant.documentation, collection, limits },
     ...(operations === undefined ? {} : { operations }),
@@ -141,7 +153,10 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     path: `${serving.base}/${collection.name}`,
     validator: compileValidator(collection, serving.validationErrorsMax),
     threads: serving.longContent?.of(collection),
-    listing: serving.listingOf(listableOf(store, collection, view)),
+    listing: serving.listingOf(listableOf(serving, collection, view)),
+    relations: serving.relations.get(collection.name),
+    readRelated: serving.readRelated,
+    expansionLimits: serving.queryLimits,
     view,
     countDependants: (dependence, principal) => countDependants(store, collections, dependence, principal),
     unseenReference: (principal, change) =>
@@ -208,7 +223,7 @@ function readPermission(collection: Collection): (principal: Principal) => Permi
 }
 
 function listableOf(
-  store: Store,
+  { store, relations }: Pick<Serving, 'store' | 'relations'>,
   collection: Collection,
   view: (principal: Principal) => View,
 ): Listing['listable'] {
@@ -217,6 +232,7 @@ function listableOf(
     table,
     fields: collection.fields,
     searched: collection.searchFields.length > 0,
+    relations: relations.get(table),
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
     ...(collection.hidden.size === 0 && collection.hooks?.afterRead === undefined

@@ -1,6 +1,6 @@
 /**
  * Compiles query strings of GET and urlencoded content of QUERY (§4.2, §4.9): `page`, `limit` (or `per_page`),
- * `cursor`, `sort`, `order`, `q` and `fields`, each at most once; every other name is a filter. `order` sets the
+ * `cursor`, `sort`, `order`, `q`, `fields`, `expand` and `counts`, each at most once; every other name is a filter. `order` sets the
  * direction of sort fields without a `-`, and of the id where `sort` is absent. A blank `q` searches for nothing.
  * `api_key` carries a credential and is skipped.
  */
@@ -16,6 +16,7 @@ import {
   operatorsOf,
   patternComplaint,
 } from './comparison.ts';
+import { compileExpansion, type ExpansionNames, namesIn } from './expansion.ts';
 import { describeValue, readCount, readText, type Value, valueType } from './field-value.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
@@ -26,7 +27,17 @@ import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sor
 type Pair = readonly [name: string, value: string];
 
 /** The parameters that are not filters. A filter on a field with such a name is written `limit[eq]=`. */
-type Single = 'page' | 'limit' | 'per_page' | 'cursor' | 'sort' | 'order' | 'q' | 'fields';
+type Single =
+  | 'page'
+  | 'limit'
+  | 'per_page'
+  | 'cursor'
+  | 'sort'
+  | 'order'
+  | 'q'
+  | 'fields'
+  | 'expand'
+  | 'counts';
 
 type Singles = { [N in Single]: string | undefined };
 
@@ -44,13 +55,18 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
     singles.fields === undefined
       ? undefined
       : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
+  const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
   const filters = conditions.length === 0 ? [] : compileConditions(conditions, fields, limits, faults);
   if (singles.q !== undefined) {
     filters.push(compileSearch(singles.q, target, { limits, faults, place: { parameter: 'q' } }));
   }
   const position = positionOf(singles.cursor, page, { faults, place: { parameter: 'cursor' } });
   if (!faults.isEmpty) return { ok: false, faults: faults.faults };
-  return { ok: true, asked: { filter: allOf(filters), sort, limit, position, select, page, source } };
+  const expanded = expansion === undefined ? {} : { expansion };
+  return {
+    ok: true,
+    asked: { filter: allOf(filters), sort, limit, position, select, page, source, ...expanded },
+  };
 }
 
 function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[], faults: FaultList): Singles {
@@ -63,6 +79,8 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
     order: undefined,
     q: undefined,
     fields: undefined,
+    expand: undefined,
+    counts: undefined,
   };
   for (const pair of pairs) {
     const [name, value] = pair;
@@ -76,6 +94,8 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
       case 'order':
       case 'q':
       case 'fields':
+      case 'expand':
+      case 'counts':
         source.push(pair);
         break;
       case 'api_key':
@@ -89,6 +109,13 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
     else faults.unprocessable(`${name} is given more than once`, { parameter: name });
   }
   return singles;
+}
+
+function expansionNames({ expand, counts }: Singles): ExpansionNames {
+  return {
+    expand: namesIn(expand, { parameter: 'expand' }),
+    counts: namesIn(counts, { parameter: 'counts' }),
+  };
 }
 
 function readPage(text: string | undefined, faults: FaultList): number | undefined {

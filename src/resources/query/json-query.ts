@@ -7,6 +7,7 @@
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Field, Fields, Scalar } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter, type Sort } from '../../model/filter.ts';
+import type { Expansion } from '../relations/relations.ts';
 import {
   compare,
   findOperator,
@@ -16,6 +17,7 @@ import {
   operatorsOf,
   patternComplaint,
 } from './comparison.ts';
+import { compileExpansion, type NamedAt } from './expansion.ts';
 import { describeValue, readValue, valueType } from './field-value.ts';
 import { readAggregation } from './json-aggregate.ts';
 import { type Compiled, type QueryLimits, sortKeysMax, type Target } from './list-query.ts';
@@ -27,6 +29,7 @@ import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sor
 const members: ReadonlySet<string> = new Set([
   ...['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q'],
   ...['aggregate', 'groupBy', 'having'],
+  ...['expand', 'counts'],
 ]);
 
 type Members = Readonly<Record<string, unknown>>;
@@ -65,6 +68,7 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
     ? compileJsonFilter(filter, target.fields, limits, faults)
     : always;
   const search = readSearch(reading);
+  const expansion = grouped === undefined ? readExpansion(reading) : undefined;
   const place = { pointer: '/cursor' };
   const position = positionOf(readText(reading, 'cursor'), page, { faults, place });
   if (!faults.isEmpty) return { ok: false, faults: faults.faults };
@@ -77,6 +81,7 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
     page,
     source: undefined,
     ...(grouped === undefined ? {} : { aggregation: grouped.aggregation }),
+    ...(expansion === undefined ? {} : { expansion }),
   };
   return { ok: true, asked };
 }
@@ -90,6 +95,12 @@ function readGrouped(reading: Reading): ReturnType<typeof readAggregation> | und
     faults.unprocessable('fields selects members of resources; an aggregate query has results', {
       pointer: '/fields',
     });
+  }
+  for (const member of ['expand', 'counts']) {
+    if (isGiven(query[member]))
+      faults.unprocessable(`${member} adds to resources; an aggregate query has results`, {
+        pointer: `/${member}`,
+      });
   }
   const names = {
     groupBy: readNames(reading, 'groupBy', limits.aggregateColumnsMax),
@@ -132,6 +143,16 @@ function readSelect(reading: Reading): readonly Field[] | undefined {
       chosen.add(field);
   }
   return inOrder(chosen, fields);
+}
+
+function readExpansion(reading: Reading): Expansion | undefined {
+  const { target, limits, faults } = reading;
+  const named = (member: string): readonly NamedAt[] =>
+    readNames(reading, member, limits.expandPathsMax).map(({ text, pointer }) => ({
+      text,
+      place: { pointer },
+    }));
+  return compileExpansion({ expand: named('expand'), counts: named('counts') }, target, { limits, faults });
 }
 
 function readSearch(reading: Reading): Filter {

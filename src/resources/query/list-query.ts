@@ -8,6 +8,7 @@
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import type { Measure } from '../../store/store.ts';
+import type { Expansion, Relations } from '../relations/relations.ts';
 
 export type Target = {
   /** The name that SQL uses in FROM. */
@@ -17,6 +18,8 @@ export type Target = {
   readonly searched: boolean;
   /** The fields that aggregates may name; absent: all. */
   readonly aggregated?: Fields | undefined;
+  /** What its documents refer to, and what refers to them; absent: `expand` and `counts` do not exist. */
+  readonly relations?: Relations | undefined;
 };
 
 export type QueryLimits = {
@@ -32,6 +35,8 @@ export type QueryLimits = {
   /** Groups of one aggregate query, and fields that it groups by and results that it computes. */
   readonly aggregateGroupsMax: number;
   readonly aggregateColumnsMax: number;
+  readonly expandDepthMax: number;
+  readonly expandPathsMax: number;
   /** Faults that a response lists. */
   readonly validationErrorsMax: number;
 };
@@ -53,6 +58,8 @@ export type Asked = {
   readonly select: readonly Field[] | undefined;
   /** Present: the items are groups, `sort` orders them by columns, and `select` is undefined. */
   readonly aggregation?: Aggregation | undefined;
+  /** What the response adds to the documents; absent: nothing. */
+  readonly expansion?: Expansion | undefined;
   /** The page number that the client sent; beside a cursor it is only a label, as in the links of a list. */
   readonly page: number | undefined;
   /** Pairs that a link to another page repeats: all but `page`, `cursor` and `api_key`. Undefined for JSON and SQL. */

@@ -224,6 +224,7 @@ function storeOver(running: Running): PostgresStore {
     lines,
     revision: () => undefined,
     read: rows.read,
+    readMany: rows.readMany,
     readNewest: (table, id) =>
       lines.newest(table, id) ?? whenKnown(rows.read(table, id), (row) => ({ row, isProvisional: false })),
     plan(query) {

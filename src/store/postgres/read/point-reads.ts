@@ -16,6 +16,12 @@ const idsPerStatementMax = 256;
 export type PointReads = {
   /** Reads the row, softly deleted or not. @throws StoreUnavailable, TypeError for an unknown table */
   read(table: string, id: string): Promise<Row | undefined>;
+  /** Reads the rows of these ids; undefined if they have more octets. @throws StoreUnavailable, TypeError for an unknown table */
+  readMany(
+    table: string,
+    ids: readonly string[],
+    bytesMax: number,
+  ): Promise<ReadonlyMap<string, Row> | undefined>;
 };
 
 /** @param schema not quoted */
@@ -24,14 +30,55 @@ export function createPointReads(
   layouts: readonly Layout[],
   schema: string,
 ): PointReads {
-  const tables = new Map(layouts.map((layout) => [layout.table.name, readerOf(lane, layout, schema)]));
+  const tables = new Map(
+    layouts.map((layout) => [
+      layout.table.name,
+      { one: readerOf(lane, layout, schema), many: manyReaderOf(lane, layout, schema) },
+    ]),
+  );
+  const readersOf = (table: string) => {
+    const readers = tables.get(table);
+    if (readers === undefined) throw new TypeError(`no table is named ${table}`);
+    return readers;
+  };
+  // PostgreSQL's texts cannot contain U+0000: one such id would fail the others.
   return {
     read(table, id) {
-      const reader = tables.get(table);
-      if (reader === undefined) throw new TypeError(`no table is named ${table}`);
-      // PostgreSQL's texts cannot contain U+0000: one such id would fail the others.
-      return id.includes('\0') ? Promise.resolve(undefined) : reader(id);
+      const { one } = readersOf(table);
+      return id.includes('\0') ? Promise.resolve(undefined) : one(id);
     },
+    async readMany(table, ids, bytesMax) {
+      const { many } = readersOf(table);
+      return many(
+        [...new Set(ids)].filter((id) => !id.includes('\0')),
+        bytesMax,
+      );
+    },
+  };
+}
+
+/** One statement for up to `idsPerStatementMax` ids after the other. A document beyond the bound is not sent. */
+function manyReaderOf(
+  lane: Pick<ReadLane, 'send'>,
+  layout: Layout,
+  schema: string,
+): (ids: readonly string[], bytesMax: number) => Promise<ReadonlyMap<string, Row> | undefined> {
+  const columns = rowColumns.replace('doc', 'CASE WHEN octets <= (SELECT $2::bigint) THEN doc END, octets');
+  const sql = `SELECT ${columns} FROM (SELECT ${rowColumns}, (sum(octet_length(doc)) OVER (ORDER BY id))::bigint AS octets FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}) AS found`;
+  return async (ids, bytesMax) => {
+    const rows = new Map<string, Row>();
+    let left = bytesMax;
+    for (let start = 0; start < ids.length; start += idsPerStatementMax) {
+      const some = ids.slice(start, start + idsPerStatementMax);
+      let bytes = 0;
+      for (const [id, rev, doc, octets, ...rest] of await lane.send({ sql, values: [some, left] })) {
+        if (doc === null) return undefined;
+        bytes = Math.max(bytes, Number(octets));
+        rows.set(id as string, rowOf([id, rev, doc, ...rest]));
+      }
+      left -= bytes;
+    }
+    return rows;
   };
 }
 

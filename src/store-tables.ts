@@ -14,6 +14,8 @@ import {
   signingKeysTable,
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
+import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';
+import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
 import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/job-state.ts';
@@ -99,6 +101,7 @@ const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
   ownTable(realtimeTicketsTable),
   ownTable(operationRequestsTable, [[renewedAtField]]),
+  ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
   ...[keysCollection, auditCollection].map(tableOf),
@@ -117,6 +120,7 @@ const noRow: ReadonlySet<string> = new Set();
 export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // A digest, which every request by the administrator key reads.
   [secretsTable, new Set([adminKeyRowId, keyRowId])],
+  [secondFactorsTable, noRow],
   ...[signingKeysTable, endpointSecretsTable, webhookKeysTable, senderSecretsTable, mailContentsTable].map(
     (name) => [name, noRow] as const,
   ),

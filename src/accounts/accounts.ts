@@ -19,10 +19,15 @@ import type { Change, Store } from '../store/store.ts';
 import { keysCollection } from './account-collections.ts';
 import { createAccountMail } from './account-mail.ts';
 import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
-import { loadAdminKey } from './admin-key.ts';
+import { loadAdminKey, loadSecret } from './admin-key.ts';
 import { createAudit } from './audit.ts';
 import type { Audit } from './audit-fact.ts';
-import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './authenticate.ts';
+import {
+  type Authenticate,
+  createAuthenticate,
+  createAuthenticateAny,
+  createProxyAuthenticate,
+} from './authenticate.ts';
 import { builtInCollections } from './built-in-collections.ts';
 import { createChangePassword, passwordResource } from './change-password.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
@@ -30,11 +35,11 @@ import { followAdminKey } from './follow-admin-key.ts';
 import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
 import { createKeyUses } from './keys/key-uses.ts';
-import { createKeyVerifier } from './keys/key-verifier.ts';
+import { createKeyVerifier, type KeyVerifierOptions } from './keys/key-verifier.ts';
 import { createLogin, loginResource } from './login.ts';
-import { createLoginLimit } from './login-limit.ts';
+import { createLoginLimit, type LoginLimit } from './login-limit.ts';
 import { logoutResource } from './logout.ts';
-import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts } from './mail-texts.ts';
+import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts, titleOf } from './mail-texts.ts';
 import { createOAuth } from './oauth/oauth.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
@@ -46,6 +51,18 @@ import {
 import { createPasswordHasher, type PasswordHasher } from './passwords/hasher.ts';
 import { createRegister, registerResource } from './register.ts';
 import { createResetPassword, passwordResetResources } from './reset-password.ts';
+import {
+  type ChallengeTokens,
+  createChallengeTokens,
+  usedChallengesTable,
+} from './second-factor/challenge-tokens.ts';
+import { createFactorMail } from './second-factor/factor-mail.ts';
+import { factorResources } from './second-factor/factor-routes.ts';
+import { createFactorRule, type FactorRule } from './second-factor/factor-rule.ts';
+import type { AdmitEnrolling } from './second-factor/factor-schemas.ts';
+import { createFinishLogin } from './second-factor/finish-login.ts';
+import { finishLoginResource } from './second-factor/finish-login-route.ts';
+import { resetFactorResource } from './second-factor/reset-factor.ts';
 import { meResource, refreshResource } from './session-routes.ts';
 import { createSessions } from './sessions/create-sessions.ts';
 import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
@@ -120,6 +137,9 @@ type Parts = AccountsOptions & {
   readonly newAccounts: NewAccounts;
   readonly hasher: PasswordHasher;
   readonly checkPassword: CheckPassword;
+  readonly limit: LoginLimit;
+  readonly factorRule: FactorRule;
+  readonly challenges: ChallengeTokens;
   readonly sessions: Sessions;
   readonly signingKeys: SigningKeys;
   readonly isCrossSite: CrossSiteCheck;
@@ -136,7 +156,11 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
   // A listening address is one process's own: a token of one must be good at all of them.
   const origin = () => settings.publicUrl;
   const tokens = createAccessTokens({ ...settings, keys: signingKeys, clock, random, origin });
-  const sessions = createSessions({ ...settings, store, clock, random, newId, observe, audit, tokens });
+  const factorRule = createFactorRule(store, settings.secondFactor);
+  const sessions = createSessions({
+    ...settings,
+    ...{ store, clock, random, newId, observe, audit, tokens, factorRule },
+  });
   const findUser = createFindUser(store);
   const limit = limitOf(options);
   const checkPassword = createCheckPassword({ store, findUser, hasher, limit, audit, observe });
@@ -148,31 +172,21 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
   const { users } = configuration.accounts;
   const parts = {
     ...{ ...options, audit, findUser, users, newAccounts, hasher, checkPassword, sessions },
-    ...{ signingKeys, isCrossSite },
+    ...{ signingKeys, isCrossSite, limit, challenges: await challengesOf(options), factorRule },
   };
   const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
   const cache = options.credentials;
   const mail = mailOf(parts);
-  const verifiers: Verifiers = {
-    key: createKeyVerifier({
-      store,
-      clock,
-      adminKeyHash: followed.hash,
-      adminKeyKept: settings.adminKey === undefined,
-      uses,
-    }),
-    token: bearerOf(parts),
-    password: createPasswordVerifier({ ...settings, checkPassword }),
-    session: sessions.verifyCookie,
-  };
+  const adminKeyKept = settings.adminKey === undefined;
+  const verifiers = verifiersOf(parts, { adminKeyHash: followed.hash, adminKeyKept, uses });
+  const authentication = { verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf };
+  const authenticateAny = createAuthenticateAny(authentication);
   return {
-    authenticate: createAuthenticate({
-      ...{ verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf },
-    }),
+    authenticate: createAuthenticate(authentication),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
-    principalNow: createPrincipalNow(options),
+    principalNow: createPrincipalNow({ ...options, factorRule }),
     isCrossSite,
-    resources: resourcesOf(parts, mail.accountMail),
+    resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateAny })),
     keys: signingKeys,
     endpointMail: endpointMailOf(parts, mail.port),
     builtIn: (endpoints) => builtInOf(parts, endpoints),
@@ -202,6 +216,24 @@ function limitOf({ store, clock, settings }: AccountsOptions) {
   return createLoginLimit({ store, clock, attempts, windowSeconds });
 }
 
+function verifiersOf(
+  parts: Parts,
+  keys: Pick<KeyVerifierOptions, 'adminKeyHash' | 'adminKeyKept' | 'uses'>,
+): Verifiers {
+  return {
+    key: createKeyVerifier({ ...parts, ...keys }),
+    token: bearerOf(parts),
+    password: createPasswordVerifier({ ...parts.settings, ...parts }),
+    session: parts.sessions.verifyCookie,
+  };
+}
+
+/** Challenges are good in every process of the store. */
+async function challengesOf({ store, clock, random, settings }: AccountsOptions): Promise<ChallengeTokens> {
+  const secret = await loadSecret(store, 'challenges', clock(), random);
+  return createChallengeTokens({ ...settings, store, secret, clock, random });
+}
+
 function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) {
   return createBearerVerifier({
     own: sessions.verifyToken,
@@ -216,7 +248,8 @@ function mailOf(parts: Parts) {
   const port = isSent ? parts.mailKeeper : undefined;
   const texts = createMailTexts({ ...settings, ...configuration.mail, title: configuration.title });
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
-  return { accountMail, port, close: () => accountMail.close() };
+  const factorMail = createFactorMail({ ...configuration.mail, title: configuration.title, port });
+  return { accountMail, factorMail, port, close: () => accountMail.close() };
 }
 
 function endpointMailOf(
@@ -233,21 +266,32 @@ function endpointMailOf(
   };
 }
 
-function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
+function resourcesOf(
+  parts: Parts,
+  { accountMail: mail, factorMail }: Pick<ReturnType<typeof mailOf>, 'accountMail' | 'factorMail'>,
+  admitEnrolling: AdmitEnrolling,
+): readonly Resource[] {
   const { configuration, settings } = parts;
   const { base } = configuration;
   const { accounts } = configuration;
-  const own = { ...settings, ...parts, base, accounts, limits: settings, mail };
+  const issuer = titleOf(configuration);
+  const own = {
+    ...{ ...settings, ...parts, base, accounts, limits: settings, mail, factorMail, issuer },
+    admitEnrolling,
+  };
+  const finishLogin = createFinishLogin(own);
   return [
     registerResource({
       ...own,
       register: createRegister(own),
       registrationOpen: settings.registration === 'open',
     }),
-    loginResource({ ...own, login: createLogin(own) }),
+    loginResource({ ...own, login: createLogin(own), finishLogin }),
+    finishLoginResource({ ...own, finishLogin }),
     refreshResource(own),
-    logoutResource(own),
-    meResource(own),
+    ...[logoutResource(own), meResource(own)].map(admitEnrolling),
+    ...factorResources(own),
+    resetFactorResource(own),
     passwordResource({ ...own, changePassword: createChangePassword(own) }),
     ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
     ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),
@@ -283,6 +327,7 @@ function retentionOf(settings: Settings): readonly RetentionRule[] {
     { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
     { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
     { table: signInsTable, seconds: settings.signInSeconds },
+    { table: usedChallengesTable, seconds: settings.secondFactorChallengeSeconds },
     keySecretsRetention,
     { table: auditTable, seconds: settings.auditSeconds },
   ];

@@ -88,6 +88,8 @@ export type Known = {
   readonly scheme: Scheme;
   /** The session of the credential, which logout ends. */
   readonly session: string | null;
+  /** The account needs a second factor and has none: only the routes that add one accept the credential. */
+  readonly enrolsOnly?: boolean | undefined;
   /** The used API key; null for the administrator key and for other schemes. */
   readonly key: string | null;
   /** The chain of keys that created the key; revoking or restricting any of them applies to it too. */

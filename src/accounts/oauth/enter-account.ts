@@ -14,6 +14,9 @@ import { type Change, Overtaken, type Row, type Store } from '../../store/store.
 import { identitiesTable, readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
 import type { Audit } from '../audit-fact.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
+import type { ChallengeTokens } from '../second-factor/challenge-tokens.ts';
+import { readFactor } from '../second-factor/factor-row.ts';
+import { type NextStep, nextStep } from '../second-factor/next-step.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
 import type { FindUser, FoundUser } from '../users/find-user.ts';
 import type { NewAccount, NewAccounts } from '../users/new-accounts.ts';
@@ -29,6 +32,7 @@ export type EnterAccountOptions = AccountRules &
     readonly newAccounts: NewAccounts;
     readonly sessions: Pick<Sessions, 'open'>;
     readonly audit: Audit;
+    readonly challenges: ChallengeTokens;
   };
 
 /** A person as the provider described them, and the purpose of the sign-in. */
@@ -42,6 +46,8 @@ export type Arrival = Pick<SignIn, 'provider' | 'link'> & {
 
 export type Entered =
   | { readonly kind: 'entered'; readonly opened: Opened }
+  /** The account has a second factor, which the challenge asks for (§5.8). */
+  | { readonly kind: 'second-factor'; readonly step: NextStep }
   | { readonly kind: 'linked'; readonly user: Pick<User, 'id' | 'email'> }
   | { readonly kind: 'refused'; readonly problem: Problem };
 
@@ -59,18 +65,13 @@ type Found = {
 };
 
 async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | Overtaken> {
-  const { audit, clock } = options;
+  const { clock } = options;
   const found = await find(options, arrival);
   const decided = decideAccount(found.findings, options);
   const at = clock();
   switch (decided.decision) {
-    case 'refuse': {
-      const { subject, problem } = decided;
-      const detail = { provider: arrival.provider, problem: problem.code };
-      audit.note({ type: 'login.failed', actor: null, subject, address: arrival.address, detail });
-      options.observe({ kind: 'login-judged', outcome: 'failed' });
-      return { kind: 'refused', problem };
-    }
+    case 'refuse':
+      return refuse(options, arrival, decided);
     case 'link': {
       const { user, proven } = decided;
       const changes = linkChanges(options, arrival, found, { user: user.id, proven }, at);
@@ -88,17 +89,20 @@ async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<
     case 'link-and-enter': {
       const { user, proven } = decided;
       const linked = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      const changes = [
-        expectUnchanged(options, user, found),
-        ...linked,
-        ...(await rewritePassword(options, user, at)),
-      ];
+      const password = await rewritePassword(options, user, at);
+      // The link would outlast a stolen mailbox: with a second factor, the owner links the identity in a session.
+      if ((await stepOf(options, user)) !== undefined) {
+        return refuse(options, arrival, { subject: user.id, problem: { code: 'account_exists' } });
+      }
+      const changes = [expectUnchanged(options, user, found), ...linked, ...password];
       return enterWithSession(options, arrival, user, changes, at);
     }
     case 'enter': {
       const { user, proven } = decided;
       const used = rewriteIdentity(arrival, found, { user: user.id, proven }, at);
       const password = await rewritePassword(options, user, at);
+      const step = await stepOf(options, user);
+      if (step !== undefined) return { kind: 'second-factor', step };
       // A reset may verify the address at this moment; then an unproven identity must not enter.
       const changes = proven
         ? [used, ...password]
@@ -149,6 +153,27 @@ const incomplete: Problem = {
 
 function isTakenAddress({ code, errors }: Problem): boolean {
   return code === 'unique_taken' && errors?.[0]?.pointer === '/email';
+}
+
+function refuse(
+  { audit, observe }: EnterAccountOptions,
+  { provider, address }: Arrival,
+  { subject, problem }: { readonly subject: string | null; readonly problem: Problem },
+): Entered {
+  const detail = { provider, problem: problem.code };
+  audit.note({ type: 'login.failed', actor: null, subject, address, detail });
+  observe({ kind: 'login-judged', outcome: 'failed' });
+  return { kind: 'refused', problem };
+}
+
+/**
+ * Returns undefined for an account without a second factor. Call it after `rewritePassword`: adding a factor rewrites that row too, so
+ * one that is added later makes the unit of the sign-in fail.
+ */
+async function stepOf({ store, challenges }: EnterAccountOptions, user: User): Promise<NextStep | undefined> {
+  const password = await readPassword(store, user.id);
+  const stored = await readFactor(store, user.id);
+  return stored === undefined ? undefined : nextStep(challenges, user.id, password?.hash, stored.factor);
 }
 
 async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Found> {

@@ -108,4 +108,12 @@ function declareRemoval(users: Command, terminal: Terminal, finish: Finish): voi
       const { deleteUser } = await import('./user-commands.ts');
       finish(await deleteUser(terminal, name, options, json));
     });
+  withServer(users.command('reset-second-factor'))
+    .description('remove the second factor of an account, which ends every session of it')
+    .argument('<account>', accountHelp)
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
+    .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
+      const { resetSecondFactor } = await import('./user-commands.ts');
+      finish(await resetSecondFactor(terminal, name, options, json));
+    });
 }

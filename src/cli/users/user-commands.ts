@@ -235,3 +235,23 @@ export async function setUserRoles(
   );
   return exitCodes.done;
 }
+
+/** `comity users reset-second-factor`: for an owner who lost the device and the recovery codes. */
+export async function resetSecondFactor(
+  terminal: Terminal,
+  name: string,
+  options: DeleteArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const { id, email } = await findAccount(server, name);
+  const question = `Remove the second factor of ${email} and end its sessions?`;
+  if (options.yes !== true && !json && !(await isConfirmed(terminal, question))) {
+    terminal.err('comity: nothing was removed');
+    return exitCodes.failed;
+  }
+  await server.ask('POST', `/users/${id}/reset-second-factor`, { subject: `account ${name}` });
+  const text = `${email} (${id}) has no second factor and no sessions.`;
+  terminal.out(json ? JSON.stringify({ id, email, secondFactor: false }) : text);
+  return exitCodes.done;
+}

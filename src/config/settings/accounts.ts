@@ -82,6 +82,19 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 15 * minuteS, least: 1, most: dayS },
     'Time in which failed logins are counted.',
   ),
+  secondFactor: choice(
+    ['optional', 'administrators', 'required'],
+    'optional',
+    'Accounts that need a second factor: none, those with the role `administrator` or the scope `admin`, or all. Until such an account has one, its credentials, API keys included, can only add it. The administrator key is not an account.',
+  ),
+  secondFactorChallengeSeconds: integer(
+    { unit: 'seconds', default: 5 * minuteS, least: 30, most: hourS },
+    'Time between a correct password and the code of the second factor, and time to confirm a new one.',
+  ),
+  totpWindowSteps: integer(
+    { unit: 'steps', default: 1, least: 0, most: 10 },
+    'Steps of 30 seconds by which the clock of an authenticator application may be early or late.',
+  ),
   verificationCodeSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
     'Lifetime of the code that verifies an e-mail address.',

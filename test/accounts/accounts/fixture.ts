@@ -1,4 +1,5 @@
 /** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
+
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
@@ -13,6 +14,8 @@ import { type CheckPassword, createCheckPassword } from '../../../src/accounts/p
 import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
 import { createRegister, type Register, type Registered } from '../../../src/accounts/register.ts';
 import { createResetPassword, type ResetPassword } from '../../../src/accounts/reset-password.ts';
+import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
+import { createFactorRule, type FactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createFindUser, type FindUser } from '../../../src/accounts/users/find-user.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
@@ -43,6 +46,7 @@ export type Accounts = {
   readonly process: Process;
   readonly findUser: FindUser;
   readonly checkPassword: CheckPassword;
+  readonly factorRule: FactorRule;
   readonly register: Register;
   readonly login: Login;
   readonly changePassword: ChangePassword;
@@ -116,14 +120,20 @@ export async function startAccounts(
     texts,
   });
   const checkPassword = createCheckPassword({ ...common, limit });
+  const challenges = createChallengeTokens({
+    ...common,
+    ...{ secret: 'a secret of the processes', secondFactorChallengeSeconds: 300 },
+  });
+  const factorRule = createFactorRule(store, 'optional');
   return {
     store,
     clock,
     process,
     findUser,
     checkPassword,
+    factorRule,
     register: createRegister({ ...common, mail }),
-    login: createLogin({ ...common, checkPassword }),
+    login: createLogin({ ...common, checkPassword, challenges }),
     changePassword: createChangePassword({ ...common, checkPassword }),
     resetPassword: createResetPassword(common),
     verifyEmail: createVerifyEmail(common),

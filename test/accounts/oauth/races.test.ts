@@ -1,4 +1,5 @@
 /** Callbacks that meet at one store, from two processes. */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,6 +7,7 @@ import { type User, usersTable } from '../../../src/accounts/account-tables.ts';
 import { enterAccount } from '../../../src/accounts/oauth/enter-account.ts';
 import type { ProviderIdentity } from '../../../src/accounts/oauth/provider-identity.ts';
 import { createSignIns, type Proofs } from '../../../src/accounts/oauth/sign-ins.ts';
+import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
 import { createFindUser } from '../../../src/accounts/users/find-user.ts';
 import { userRow } from '../../../src/accounts/users/user-row.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -33,6 +35,10 @@ function optionsOn(store: Store) {
     findUser: createFindUser(store),
     registration: 'open' as const,
     verifiedEmailRequired: false,
+    challenges: createChallengeTokens({
+      ...{ store, clock: Date.now, random: randomBytes, secret: 'shared by the processes' },
+      secondFactorChallengeSeconds: 300,
+    }),
     observe: () => undefined,
     sessions: {
       open: async (user: User) => {

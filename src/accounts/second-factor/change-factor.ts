@@ -27,7 +27,7 @@ export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
   readonly audit: Pick<Audit, 'entry' | 'note'>;
   readonly challenges: ChallengeTokens;
   readonly factorMail: FactorMail;
-  readonly totpWindowSteps: number;
+  readonly totpWindowStepsMax: number;
 };
 
 /** The person whose factor changes, and the session that asks. */
@@ -169,7 +169,7 @@ type Found = {
 
 /** The factor after the use of the proof; a proof by password is void once there is a factor, or another password. */
 function judgeProof(
-  { totpWindowSteps: windowSteps }: FactorOptions,
+  { totpWindowStepsMax: windowSteps }: FactorOptions,
   { userId }: FactorOwner,
   proven: Proven,
   { before, password, at }: Found,

@@ -64,7 +64,7 @@ export async function confirmTotp(
   owner: FactorOwner,
   typed: { readonly enrolment: string; readonly code: string },
 ): Promise<ChangedFactor<ShownCodes>> {
-  const { challenges, totpWindowSteps } = options;
+  const { challenges, totpWindowStepsMax } = options;
   const enrolment = challenges.open('totp', typed.enrolment);
   if (enrolment === undefined || enrolment.user !== owner.userId) return voidEnrolment;
   return changeFactor(options, owner, null, async (state): Promise<Planned<ShownCodes>> => {
@@ -74,7 +74,7 @@ export async function confirmTotp(
     if (await challenges.isUsed(enrolment)) return voidEnrolment;
     const code = typed.code.trim();
     const step = looksLikeTotp(code)
-      ? stepOfCode({ secret, lastStep: 0 }, code, state.at, totpWindowSteps)
+      ? stepOfCode({ secret, lastStep: 0 }, code, state.at, totpWindowStepsMax)
       : undefined;
     if (step === undefined) return wrongCode;
     const totp = { secret, lastStep: step, addedAt: new Date(state.at).toISOString() };

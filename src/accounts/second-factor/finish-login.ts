@@ -63,7 +63,7 @@ async function tryOnce(
   challenge: OpenedChallenge<'login'>,
   { code, cookie, address }: LoginStep,
 ): Promise<Attempted<FinishedLogin>> {
-  const { clock, audit, challenges, factorMail, totpWindowSteps: windowSteps } = options;
+  const { clock, audit, challenges, factorMail, totpWindowStepsMax: windowSteps } = options;
   const at = clock();
   const found = await readLogin(options, challenge);
   if (found === undefined) return { refused: voidChallenge };

@@ -91,7 +91,7 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 5 * minuteS, least: 30, most: hourS },
     'Time between a correct password and the code of the second factor, and time to confirm a new one.',
   ),
-  totpWindowSteps: integer(
+  totpWindowStepsMax: integer(
     { unit: 'steps', default: 1, least: 0, most: 10 },
     'Steps of 30 seconds by which the clock of an authenticator application may be early or late.',
   ),

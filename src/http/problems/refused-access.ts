@@ -43,7 +43,7 @@ export const refusedAccessProblems = {
     status: 401,
     message: 'invalid second factor',
     retry: 'with-credentials',
-    meaning: 'The code is wrong, used, or too old or too new by `COMITY_TOTP_WINDOW_STEPS`.',
+    meaning: 'The code is wrong, used, or too old or too new by `COMITY_TOTP_WINDOW_STEPS_MAX`.',
   },
   second_factor_enrolment_required: {
     status: 403,

@@ -22,7 +22,7 @@ import {
 const password = 'correct horse';
 /** A wide window: a file of tests uses more codes than a person does. */
 const { client } = await serveAccounts({
-  env: { COMITY_TOTP_WINDOW_STEPS: '10', COMITY_LOGIN_ATTEMPTS: '0' },
+  env: { COMITY_TOTP_WINDOW_STEPS_MAX: '10', COMITY_LOGIN_ATTEMPTS: '0' },
 });
 
 let people = 0;
@@ -307,7 +307,7 @@ test('leaves nothing behind when the account is deleted', async () => {
 
 test('limits wrong codes by account and by address, as failed logins', async () => {
   const { client: limited } = await serveAccounts({
-    env: { COMITY_TOTP_WINDOW_STEPS: '10', COMITY_LOGIN_ATTEMPTS: '5' },
+    env: { COMITY_TOTP_WINDOW_STEPS_MAX: '10', COMITY_LOGIN_ATTEMPTS: '5' },
   });
   const person = await enrol(await join(limited), limited);
   const challenge = await challengeOf(person, limited);
@@ -330,7 +330,7 @@ test('limits wrong codes by account and by address, as failed logins', async () 
 for (const mode of ['administrators', 'required'] as const) {
   test(`COMITY_SECOND_FACTOR=${mode}: an account that needs a factor can only add one`, async () => {
     const { client: strict } = await serveAccounts({
-      env: { COMITY_TOTP_WINDOW_STEPS: '10', COMITY_SECOND_FACTOR: mode },
+      env: { COMITY_TOTP_WINDOW_STEPS_MAX: '10', COMITY_SECOND_FACTOR: mode },
     });
     const [first, plain] = [await join(strict), await join(strict)];
     const at = (path: string, headers: Readonly<Record<string, string>>) =>

@@ -64,6 +64,8 @@ export type Accounts = {
   hashes(): number;
 };
 
+const challengeSettings = { secret: 'a secret of the processes', secondFactorChallengeSeconds: 300 };
+
 const settings = {
   passwordCharactersMin: 8,
   passwordBytesMax: 256,
@@ -120,10 +122,7 @@ export async function startAccounts(
     texts,
   });
   const checkPassword = createCheckPassword({ ...common, limit });
-  const challenges = createChallengeTokens({
-    ...common,
-    ...{ secret: 'a secret of the processes', secondFactorChallengeSeconds: 300 },
-  });
+  const challenges = createChallengeTokens({ ...common, ...challengeSettings });
   const factorRule = createFactorRule(store, 'optional');
   return {
     store,

@@ -123,6 +123,7 @@ const groups: readonly Group[] = [
       ['src/realtime/websocket/frames.ts', '#deflated'],
       ['src/resources/relations/related.ts', '#found'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
+      ['src/model/search/search-index.ts', 'seen'],
       ['src/realtime/logged-event.ts', '#values'],
       ['src/webhooks/sending/fan-out/event-rights.ts', 'members'],
       ['src/webhooks/sending/fan-out/with-deliveries.ts', '#lists', '#staying'],

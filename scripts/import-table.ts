@@ -10,7 +10,8 @@ export const importTable: readonly FolderRow[] = [
   // Values: no I/O, no clock, no Node.
   { folder: 'src/http/syntax', may: [], node: [], packages: ['structured-headers'] },
   { folder: 'src/http', may: ['src/http/syntax'], node: [], packages: [] },
-  { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
+  { folder: 'src/model/search', may: [], node: [], packages: ['@orama/stemmers'] },
+  { folder: 'src/model', may: ['src/http/syntax', 'src/model/search'], node: [], packages: ['typebox'] },
 
   // Memory: bounded caches, the list of what is bounded, and the budget of what is under way. Nothing of the program below it.
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },

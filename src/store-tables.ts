@@ -29,6 +29,7 @@ import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { type Field, ownerField } from './model/field.ts';
+import type { SearchIndex } from './model/search/search-index.ts';
 import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
@@ -61,6 +62,7 @@ type CollectionTable = {
   readonly unique: readonly Field[];
   readonly references: readonly { readonly field: Field; readonly table: string }[];
   readonly searched: boolean;
+  readonly words?: SearchIndex;
 };
 
 /**
@@ -87,6 +89,7 @@ export function tableOf(collection: Collection): CollectionTable {
       return field === undefined ? [] : [{ field, table: reference.collection }];
     }),
     searched: collection.searchFields.length > 0,
+    ...(collection.searchIndex === undefined ? {} : { words: collection.searchIndex }),
   };
 }
 

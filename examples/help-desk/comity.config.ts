@@ -39,7 +39,7 @@ const tickets = collection({
   // The desk alone sets these.
   readOnly: { dueAt: 'administrator', solvedAt: 'administrator', mergedInto: 'administrator' },
   indexes: [['status', 'solvedAt'], 'dueAt'],
-  search: ['title'],
+  search: { fields: ['title', 'body'], language: 'english' },
   examples: [
     {
       title: 'The door does not close',

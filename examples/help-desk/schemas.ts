@@ -7,6 +7,7 @@ export const Organisation = Type.Object({
 
 export const Ticket = Type.Object({
   title: Type.String({ minLength: 1, maxLength: 200 }),
+  body: Type.Optional(Type.String({ maxLength: 20_000 })),
   status: Type.Enum(['open', 'solved', 'closed'], { default: 'open' }),
   priority: Type.Enum(['normal', 'urgent'], { default: 'normal' }),
   /** Of the one who asked: where news go. */

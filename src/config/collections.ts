@@ -13,6 +13,7 @@ import type {
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
+import { createSearchIndex } from '../model/search/search-index.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
@@ -63,7 +64,9 @@ export function resolveBuiltIn(
   declaration: CollectionDeclaration,
   referring: readonly Referring[] = [],
 ): Collection {
-  return resolve(name, declaration, referring);
+  // Few rows, of which people look for parts of addresses.
+  const { searchIndex: _, ...collection } = resolve(name, declaration, referring);
+  return collection;
 }
 
 function resolve(
@@ -105,7 +108,7 @@ function resolve(
     dependants: referring.filter((reference) => reference.collection === name),
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
-    searchFields: declaration.search ?? defaultSearch(fields, declaration),
+    ...searchOf(fields, declaration),
     cacheControl:
       declaration.cacheControl ??
       defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
@@ -147,6 +150,19 @@ function indexesOf(
 
 function named(fields: Fields, names: readonly string[]): readonly Field[] {
   return names.flatMap((name) => fields.get(name) ?? []);
+}
+
+/** An index serves what a declaration names. Without one, and for the program's own collections, `q` reads the documents. */
+function searchOf(
+  fields: Fields,
+  declaration: CollectionDeclaration,
+): Pick<Collection, 'searchFields' | 'searchIndex'> {
+  const { search } = declaration;
+  if (search === undefined) return { searchFields: defaultSearch(fields, declaration) };
+  const names = 'fields' in search ? search.fields : search;
+  if (names.length === 0) return { searchFields: [] };
+  const language = 'fields' in search ? search.language : undefined;
+  return { searchFields: names, searchIndex: createSearchIndex(names, language) };
 }
 
 /** Every string at the top level that is visible to all; ids are left out, because people do not search them for words. */

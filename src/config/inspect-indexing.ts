@@ -1,5 +1,6 @@
 /** Checks what a declaration says about its fields one by one: indexes, uniqueness, references, search. */
 import type { Field } from '../model/field.ts';
+import { searchLanguages } from '../model/search/stems.ts';
 import { type Inspection, isRecord, kindOf, listed, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { problemMembers } from './reserved-names.ts';
@@ -110,7 +111,11 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
 }
 
 function inspectSearch(inspection: Inspection): void {
-  for (const name of listed(inspection, 'search', inspection.declaration.search)) {
+  const search: unknown = inspection.declaration.search;
+  if (isRecord(search)) inspectSearchObject(inspection, search);
+  const property = isRecord(search) ? 'search.fields' : 'search';
+  const names = isRecord(search) ? (search.fields ?? []) : search;
+  for (const name of listed(inspection, property, names)) {
     const field = namedField(inspection, 'search', name);
     if (field === undefined) continue;
     const ofText = field.type === 'string' || (field.type === 'array' && field.item === 'string');
@@ -120,6 +125,22 @@ function inspectSearch(inspection: Inspection): void {
       );
     }
   }
+}
+
+const searchMembers = ['fields', 'language'];
+
+function inspectSearchObject(inspection: Inspection, search: Readonly<Record<string, unknown>>): void {
+  for (const name of Object.keys(search)) {
+    if (searchMembers.includes(name)) continue;
+    inspection.refuse(`search has an unknown member "${name}"${suggestion(name, searchMembers)}`);
+  }
+  if (search.fields === undefined) inspection.refuse("search must name its fields: { fields: ['title'] }");
+  const { language } = search;
+  if (language === undefined || searchLanguages.some((known) => known === language)) return;
+  const meant = typeof language === 'string' ? suggestion(language, searchLanguages) : '';
+  inspection.refuse(
+    `search.language is ${typeof language === 'string' ? `"${language}"` : kindOf(language)}, which is not one of ${searchLanguages.join(', ')}${meant}`,
+  );
 }
 
 function isSingle(field: Field): boolean {

@@ -9,6 +9,8 @@ import type { ActionDeclaration } from './logic/actions.ts';
 import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
 import type { NewFields } from './logic/new-fields.ts';
+import { indexedText, type SearchIndex } from './search/search-index.ts';
+import type { SearchLanguage } from './search/stems.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -84,8 +86,11 @@ export type CollectionParts<
   readonly formats?: readonly BodyFormat[];
   /** The string field that a text/plain body sets; needs the format `text`. */
   readonly textField?: TextMember<T>;
-  /** String fields that `q` searches; default all. */
-  readonly search?: readonly (TextMember<T> | TextsMember<T> | Computed<K>)[];
+  /**
+   * Fields whose words an index holds for `q`, and the language of their stems. Default: `q` looks for parts of words in every string that
+   * all may read, and reads each document. An empty list: no `q`.
+   */
+  readonly search?: readonly SearchName<T, K>[] | SearchDeclaration<SearchName<T, K>>;
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
   readonly deprecation?: Deprecation;
@@ -141,6 +146,15 @@ type MemberOf<T, V> = [T] extends [never]
   ? string
   : { [Name in keyof T & string]-?: NonNullable<T[Name]> extends V ? Name : never }[keyof T & string];
 
+type SearchName<T, K> = TextMember<T> | TextsMember<T> | Computed<K>;
+
+/** @template N the names of fields */
+export type SearchDeclaration<N extends string = string> = {
+  readonly fields: readonly N[];
+  /** Finds `printers` by `printer`. Default: words are found as they are written, apart from case and accents. */
+  readonly language?: SearchLanguage;
+};
+
 /** The names are not a source of inference for the schemas. */
 type Computed<K> = NoInfer<keyof K & string>;
 
@@ -175,6 +189,8 @@ export type Collection = {
   readonly formats: ReadonlySet<BodyFormat>;
   readonly textField: string | undefined;
   readonly searchFields: readonly string[];
+  /** Set if the declaration names the fields: an index of their words then serves `q`. */
+  readonly searchIndex?: SearchIndex;
   readonly cacheControl: string;
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
@@ -186,7 +202,15 @@ export function foldText(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
-/** The text that `q` searches: the folded search fields, one a line so that no term matches across two. */
+/** The text that `q` searches: the words of an index, or the folded text. */
+export function searchTextOf(
+  { searchFields, searchIndex }: Pick<Collection, 'searchFields' | 'searchIndex'>,
+  resource: Readonly<Record<string, unknown>>,
+): string | null {
+  return searchIndex === undefined ? searchText(searchFields, resource) : indexedText(searchIndex, resource);
+}
+
+/** The folded search fields, one a line so that no term matches across two. */
 export function searchText(
   fields: readonly string[],
   resource: Readonly<Record<string, unknown>>,

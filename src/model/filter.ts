@@ -22,7 +22,15 @@ export type Filter =
   /** Case-sensitive; `%` any run, `_` any one character, `\` escapes; string fields only. */
   | { readonly op: 'like'; readonly field: Field; readonly pattern: string }
   /** Every term is a substring of the resource's search text (`searchText` in collection.ts). */
-  | { readonly op: 'search'; readonly terms: readonly string[] };
+  | {
+      readonly op: 'search';
+      readonly terms: readonly string[];
+      /**
+       * Set for a collection with an index of words: how the texts begin that have their words from its declaration, which alone can match.
+       * The terms then end at word boundaries (src/model/search).
+       */
+      readonly mark?: string;
+    };
 
 export type Sort = { readonly field: Field; readonly direction: 'asc' | 'desc' };
 

@@ -37,6 +37,7 @@ export function matches(filter: Filter, resource: Matchable): boolean {
     }
     case 'search': {
       const { search } = resource;
+      if (filter.mark !== undefined && search?.startsWith(filter.mark) !== true) return false;
       return filter.terms.every((term) => search?.includes(term) ?? false);
     }
     case 'eq':

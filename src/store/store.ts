@@ -11,6 +11,7 @@
  */
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
+import type { SearchIndex } from '../model/search/search-index.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -39,6 +40,8 @@ export type Table = {
   readonly references: readonly Reference[];
   /** True if rows carry search text. */
   readonly searched: boolean;
+  /** Set if an index holds the words of the search text (src/model/search). */
+  readonly words?: SearchIndex;
 };
 
 export type Reference = { readonly field: Field; readonly table: string };
@@ -65,7 +68,7 @@ export type NextRow = {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly deletedAt: number | null;
-  /** Folded text for `search`; null if the table is not searched. */
+  /** Text for `search`, folded or made by `words` of the table; null if the table is not searched. */
   readonly search: string | null;
   /** The non-null values of the table's reference fields: each must name an undeleted row. */
   readonly references: readonly { readonly field: string; readonly id: string }[];

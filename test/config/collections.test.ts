@@ -5,6 +5,7 @@ import { Type } from 'typebox';
 import { countName, resolveCollections } from '../../src/config/collections.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
+import { searchLanguages } from '../../src/model/search/stems.ts';
 import type { Table } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
 
@@ -81,6 +82,10 @@ test('searches every string at the top level but references, unless told otherwi
   assert.deepEqual(resolved().searchFields, ['name', 'ownerId']);
   assert.deepEqual(resolved({ search: ['tags'] }).searchFields, ['tags']);
   assert.deepEqual(resolved({ search: [] }).searchFields, []);
+  assert.equal(resolved().searchIndex, undefined);
+  assert.deepEqual(resolved({ search: ['tags'] }).searchIndex?.fields, ['tags']);
+  const { searchFields, searchIndex } = resolved({ search: { fields: ['name'], language: 'german' } });
+  assert.deepEqual([searchFields, searchIndex?.language], [['name'], 'german']);
 });
 
 test('resolves indexes to fields, single and several', () => {
@@ -250,6 +255,16 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     'search names "price"; only strings and lists of strings at the top level are searched',
   ],
   [{ search: ['titel'] }, 'search names "titel", which is not a field'],
+  [{ search: { fields: ['titel'] } as never }, 'search names "titel", which is not a field'],
+  [{ search: { language: 'english' } as never }, "search must name its fields: { fields: ['title'] }"],
+  [
+    { search: { fields: ['name'], languages: 'english' } as never },
+    'search has an unknown member "languages"; did you mean language?',
+  ],
+  [
+    { search: { fields: ['name'], language: 'germen' } as never },
+    `search.language is "germen", which is not one of ${searchLanguages.join(', ')}; did you mean german?`,
+  ],
   [{ formats: ['json', 'xml'] }, 'formats holds "xml"; the formats are json, form, multipart and text'],
   [{ formats: [] }, 'formats must name at least one body format'],
   [

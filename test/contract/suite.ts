@@ -14,6 +14,7 @@ import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
+import { searchTests } from './search.ts';
 import { upkeepTests } from './upkeep.ts';
 
 export function contractSuite(name: string, engine: Engine): void {
@@ -24,6 +25,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('filters', engine, filterTests);
     topic('pages', engine, pageTests);
     topic('many rows', engine, manyRowsTests);
+    topic('search', engine, searchTests);
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);

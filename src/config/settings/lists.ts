@@ -30,7 +30,10 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'values', default: 1000, least: 1, most: 10_000 },
     'Values that one `in` may list.',
   ),
-  searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may contain.'),
+  searchTermsMax: integer(
+    { unit: 'terms', default: 8, least: 1, most: 64 },
+    'Words, prefixes and phrases that `q` may contain.',
+  ),
   expandDepthMax: integer(
     { unit: 'references', default: 3, least: 1, most: 8 },
     'References that one path of `expand` may follow; a longer one is answered 400.',

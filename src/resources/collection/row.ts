@@ -1,5 +1,5 @@
 /** Builds the stored row of a resource and the event of its change (§2.1, §6). */
-import { searchText } from '../../model/collection.ts';
+import { searchTextOf } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
 import { referencesOf } from '../document/references.ts';
@@ -26,7 +26,7 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
     createdAt: parts.createdAt,
     updatedAt: parts.updatedAt,
     deletedAt: parts.deletedAt,
-    search: isWritten ? fields.search : searchText(collection.searchFields, fields),
+    search: isWritten ? fields.search : searchTextOf(collection, fields),
     references: isWritten ? fields.references : referencesOf(collection, fields),
   };
 }

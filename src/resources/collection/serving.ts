@@ -233,6 +233,7 @@ function listableOf(
     fields: collection.fields,
     searched: collection.searchFields.length > 0,
     relations: relations.get(table),
+    searchIndex: collection.searchIndex,
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
     ...(collection.hidden.size === 0 && collection.hooks?.afterRead === undefined

@@ -11,7 +11,7 @@ import type { ContentShape } from '../../kernel/content/form-shape.ts';
 import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
 import type { PatchContent } from '../../kernel/content/parsed.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
-import { type Collection, searchText } from '../../model/collection.ts';
+import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
@@ -65,7 +65,7 @@ export type Outcome =
 
 /** The parts of a collection and the limits that a job needs. */
 export type Workshop = {
-  readonly collection: Proposable & Pick<Collection, 'searchFields' | 'references'>;
+  readonly collection: Proposable & Pick<Collection, 'searchFields' | 'searchIndex' | 'references'>;
   readonly validator: Validator;
   readonly shape: ContentShape;
   readonly contentLimits: ContentLimits;
@@ -87,7 +87,7 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
   const { collection } = workshop;
   const { fields, unchanged } = proposed;
   const text = JSON.stringify(fields);
-  const search = searchText(collection.searchFields, fields);
+  const search = searchTextOf(collection, fields);
   return { ok: true, fields: { text, search, references: referencesOf(collection, fields) }, unchanged };
 }
 

@@ -7,6 +7,7 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
+import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/store.ts';
 import type { Expansion, Relations } from '../relations/relations.ts';
 
@@ -20,6 +21,8 @@ export type Target = {
   readonly aggregated?: Fields | undefined;
   /** What its documents refer to, and what refers to them; absent: `expand` and `counts` do not exist. */
   readonly relations?: Relations | undefined;
+  /** The index of words that `q` uses. */
+  readonly searchIndex?: SearchIndex | undefined;
 };
 
 export type QueryLimits = {

@@ -48,7 +48,7 @@ function filterText(filter: Filter): string {
     case 'like':
       return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
     case 'search':
-      return `search(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
+      return `search${filter.mark ?? ''}(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
     default:
       return `${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
   }

@@ -7,6 +7,7 @@ import type { Observe } from '../../observe/observation.ts';
 import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Layout } from './table-layout.ts';
+import { pendingIndex, reconcileWords } from './word-index.ts';
 
 /** The number of each table in the counters, by the table's name. */
 export type TableNumbers = ReadonlyMap<string, number>;
@@ -28,7 +29,7 @@ export function reconcile(
     for (const row of indexes.all(name)) {
       if (row.sql !== null) found.set(String(row.name), String(row.sql));
     }
-    for (const index of layout.indexes) {
+    for (const index of allIndexes(layout)) {
       const sql = found.get(index.name);
       found.delete(index.name);
       if (sql === index.sql) continue;
@@ -42,11 +43,20 @@ export function reconcile(
       });
     }
   }
+  for (const { table, words } of layouts) reconcileWords(database, table, words, observe);
   for (const name of found.keys()) {
     change(database, `DROP INDEX ${quoteName(name)}`, `index ${name}`);
     observe({ kind: 'store-migrated', what: `index ${name} dropped`, durationMs: 0 });
   }
   return countersOf(database);
+}
+
+function allIndexes({
+  table,
+  indexes,
+  words,
+}: Layout): readonly { readonly name: string; readonly sql: string }[] {
+  return words === undefined ? indexes : [...indexes, pendingIndex(table, words)];
 }
 
 /** Thrown if stored rows violate the declaration, such as a field that became unique. */

@@ -214,8 +214,7 @@ function storeOver(running: Running): SqliteStore {
       return makePlan({ snapshot, readers, layout, tableNumber, shapes }, query);
     },
     async count(table, filter, party) {
-      const { layout, tableNumber } = tableOf(table);
-      return countRows(readers, layout, tableNumber, filter, party);
+      return countRows({ readers, ...tableOf(table) }, filter, party);
     },
     async aggregate(query, party) {
       return aggregateRows({ readers, ...tableOf(query.table) }, query, party);

@@ -5,6 +5,7 @@ import { fieldKey } from '../field-value.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
 import { valueSql } from './compile/value.ts';
+import { type WordIndex, wordIndexOf } from './word-index.ts';
 
 export type Index = {
   readonly name: string;
@@ -24,6 +25,7 @@ export type Layout = {
   readonly primaryKey: string;
   /** Names of unique fields by the name of their index. */
   readonly uniqueFields: ReadonlyMap<string, string>;
+  readonly words: WordIndex | undefined;
 };
 
 /** Includes the events table, even if it is not declared. */
@@ -34,6 +36,7 @@ export function layoutsOf(tables: readonly Table[]): readonly Layout[] {
 
 function layoutOf(table: Table, all: readonly Table[]): Layout {
   const indexes = declaredIndexes(table, all);
+  const words = wordIndexOf(table);
   return {
     table,
     name: quoteName(table.name),
@@ -43,6 +46,7 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
     uniqueFields: new Map(
       indexes.filter(({ unique }) => unique).map(({ label, fields }) => [label, fields[0]?.name ?? '']),
     ),
+    words,
   };
 }
 

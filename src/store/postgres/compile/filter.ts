@@ -10,11 +10,13 @@ import { type Shape, type ShapedFilter, shapeFilter, type ValueEncoding } from '
 import type { Bindable } from '../connection/connection.ts';
 import type { Parameters, ParameterType } from './parameters.ts';
 import { memberSql, valueSql } from './value.ts';
+import { isMarkedSql, tsqueryOf, wordsSql } from './words.ts';
 
 const encoding: ValueEncoding<Bindable> = {
   list: (values) => values,
   pattern: (pattern) => [octetsByLike(pattern), likeExpression(pattern), likePattern(pattern)],
   term: (term) => [octetsByLike(term), termExpression(term), term],
+  words: tsqueryOf,
   element: (value) => JSON.stringify([typeof value === 'string' ? value.toWellFormed() : value]),
 };
 
@@ -61,6 +63,10 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       return likeSql(shape.field, shape.at, parameters);
     case 'search': {
       const parts = shape.terms.map((at) => searchSql(at, parameters));
+      if (shape.words !== undefined) {
+        const { mark, at } = shape.words;
+        parts.push(isMarkedSql(mark), `${wordsSql(mark)} @@ ${parameters.addValue(at, 'tsquery')}`);
+      }
       return `(${parts.join(' AND ')})`;
     }
     default: {

@@ -9,6 +9,7 @@ import { fieldKey, isNeverNull } from '../../field-value.ts';
 import { quoteName } from '../../quote-name.ts';
 import { eventsTable, type Table } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
+import { pendingSql, wordsSql } from '../compile/words.ts';
 import { physicalName } from './physical-name.ts';
 
 /** The number of each table in the counters, by the table's name. */
@@ -32,11 +33,15 @@ export type Layout = {
   readonly name: string;
   readonly createSql: string;
   readonly indexes: readonly Index[];
+  readonly search: SearchLayout | undefined;
   /** Name of the index behind the primary key. */
   readonly primaryKey: string;
   /** Names of unique fields by the name of their index. */
   readonly uniqueFields: ReadonlyMap<string, string>;
 };
+
+/** The index of words, and the one that lists the rows that have no text for it yet. */
+export type SearchLayout = { readonly words: Index; readonly pending: Index };
 
 /** Includes the events table, even if it is not declared. @throws TypeError for a declaration that cannot be stored */
 export function layoutsOf(tables: readonly Table[], schema: string): readonly Layout[] {
@@ -57,6 +62,7 @@ function layoutOf(table: Table, all: readonly Table[], schema: string): Layout {
     name,
     createSql: createSql(table, name, primaryKey),
     indexes,
+    search: searchOf(table, name),
     primaryKey,
     uniqueFields: new Map(
       indexes.filter(({ unique }) => unique).map((index) => [index.name, index.fields[0] ?? '']),
@@ -96,5 +102,19 @@ function indexOf(tableName: string, { label, fields, over, unique }: DeclaredInd
     fields: fields.map((field) => field.name),
     unique,
     definition: `ON ${tableName} (${keys.join(', ')}) WHERE deleted_at IS NULL`,
+  };
+}
+
+/** `fastupdate` is off: a search would read the whole list of entries that are not in the index yet. */
+function searchOf({ name, words }: Table, tableName: string): SearchLayout | undefined {
+  if (words === undefined) return undefined;
+  const { mark } = words;
+  const index = (kind: string, definition: string): Index => ({
+    name: physicalName(`${name}.${kind}`),
+    ...{ keys: [], fields: words.fields, unique: false, definition: `ON ${tableName} ${definition}` },
+  });
+  return {
+    words: index('search', `USING gin (${wordsSql(mark)}) WITH (fastupdate = off) WHERE deleted_at IS NULL`),
+    pending: index('unsearched', `(id) WHERE ${pendingSql(mark)}`),
   };
 }

@@ -75,7 +75,7 @@ function tableSteps(found: Found, layout: Layout, { schema }: PlanOptions): read
       `INSERT INTO ${quoteName(schema)}.comity_counters (n, name, rev) ` +
       `SELECT max(n) + 1, ${quoteText(name)}, 0 FROM ${quoteName(schema)}.comity_counters`;
     // No other process uses the table yet, so its indexes are created with it.
-    const indexes = layout.indexes.flatMap((index) => [
+    const indexes = indexesOf(layout).flatMap((index) => [
       noteIndexSql(schema, name, index, index.name),
       createIndexSql(index, index.name, false),
     ]);
@@ -90,14 +90,25 @@ function tableSteps(found: Found, layout: Layout, { schema }: PlanOptions): read
 
 function indexSteps(found: Found, layout: Layout, { schema }: PlanOptions): readonly Step[] {
   if (!found.tables.has(layout.table.name)) return [];
-  return layout.indexes.flatMap((index) => {
+  return indexesOf(layout).flatMap((index) => {
     const existing = found.indexes.get(index.name);
     const isDeclared = found.noted.get(index.name)?.definition === index.definition;
     if (existing?.valid === true && isDeclared) return leftoverSteps(found, schema, index);
-    if (existing?.valid === true) return replacingSteps(found, layout, schema, index);
+    const before = index === layout.search?.words ? [fillStep(layout)] : [];
+    if (existing?.valid === true) return [...before, ...replacingSteps(found, layout, schema, index)];
     const build = buildStep(layout, schema, index, index.name);
-    return [...leftoverSteps(found, schema, index), ...invalidSteps(found, schema, index.name), build];
+    return [
+      ...leftoverSteps(found, schema, index),
+      ...invalidSteps(found, schema, index.name),
+      ...before,
+      build,
+    ];
   });
+}
+
+/** The index of words comes last: it is built once all rows have their text, and so shows that they have. */
+function indexesOf({ indexes, search }: Layout): readonly Index[] {
+  return search === undefined ? indexes : [...indexes, search.pending, search.words];
 }
 
 /** Temporary names of a replacement: of the new index until it is built, and of the old one until it is dropped. */
@@ -154,6 +165,10 @@ function buildStep(layout: Layout, schema: string, index: Index, name: string): 
   };
 }
 
+function fillStep(layout: Layout): Step {
+  return { what: `search texts of ${layout.table.name}`, sql: [], transactional: false, fills: layout };
+}
+
 /** Removes the catalogue entry last, so that a killed process leaves a step to do. */
 function removalStep(schema: string, name: string): Step {
   return {
@@ -171,7 +186,7 @@ function obsoleteIndexSteps(
   { schema, keepsUndeclared }: PlanOptions,
 ): readonly Step[] {
   if (keepsUndeclared === true) return [];
-  const kept = new Set(layout.indexes.flatMap((index) => [index.name, nextName(index), lastName(index)]));
+  const kept = new Set(indexesOf(layout).flatMap((index) => [index.name, nextName(index), lastName(index)]));
   return [...found.noted]
     .filter(([name, { table }]) => table === layout.table.name && !kept.has(name))
     .map(([name]) => removalStep(schema, name));

@@ -4,15 +4,17 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison } from '../../../model/filter.ts';
+import { wordsOfTerm } from '../../../model/search/parse-search.ts';
 import { kindOf, type SqlValue } from '../../field-value.ts';
 import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
-import { pathLiteral, valueSql } from './value.ts';
+import { pathLiteral, quoteText, valueSql } from './value.ts';
 
 /** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
 export const encoding: ValueEncoding<SqlValue> = {
   list: (values) => JSON.stringify(values),
   pattern: (pattern) => [nativeOctetsMax(pattern), pattern, globOf(pattern)],
   term: (term) => [nativeOctetsMax(term), term],
+  words: matchOf,
   element: (value) => (typeof value === 'boolean' ? Number(value) : value),
 };
 
@@ -62,12 +64,27 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
         parameters.push({ value: at + 1 });
         return 'CASE WHEN octet_length(search)>? THEN comity_holds(search,?) ELSE instr(search,?)>0 END';
       });
+      if (shape.words !== undefined) parts.unshift(isMarked('search', shape.words.mark));
       return join(parts, ' AND ');
     }
     default:
       parameters.push({ value: shape.at });
       return `${valueSql(shape.field)} ${operators[shape.op]} ?`;
   }
+}
+
+/** True for texts made by the declaration of the mark. */
+export function isMarked(column: string, mark: string): string {
+  return `substr(${column},1,${mark.length})=${quoteText(mark)}`;
+}
+
+/** A query of FTS5: words are quoted, and contain no quotation marks. */
+function matchOf(terms: readonly string[]): string {
+  const parts = terms.map((term) => {
+    const { words, isPrefix } = wordsOfTerm(term);
+    return `"${words.join(' ')}"${isPrefix ? ' *' : ''}`;
+  });
+  return parts.join(' AND ');
 }
 
 /** Compiles the filter with its values, for a statement that is not cached. */

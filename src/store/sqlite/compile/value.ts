@@ -29,7 +29,7 @@ export function valueSql(field: Field): string {
   }
 }
 
-/** Quotes JSON paths of expression indexes, which must be literals. Values from clients are always bound as parameters. */
-function quoteText(text: string): string {
+/** Quotes what must be a literal: paths and marks in indexes. Values from clients are always bound as parameters. */
+export function quoteText(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }

@@ -19,7 +19,7 @@ import { createDocuments } from './openapi/document.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
-import { createEventViews } from './resources/events/seen-event.ts';
+import { createLogViews } from './resources/events/seen-event.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
@@ -53,9 +53,7 @@ export type ResourcesOptions = {
 export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
   const collections = [...configuration.collections.values()];
-  const eventViews = createEventViews(collections, (error) =>
-    options.observe({ kind: 'hook-failed', error }),
-  );
+  const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const resources: readonly Resource[] = [
     ...createRoutes({
@@ -88,11 +86,11 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...options.mails.builtIn(serving),
         ...holdResources({ ...options, ...configuration, limits: settings }),
       ],
-      postedEvents: webhooks.postedEvents,
+      postedEvents: (serving) => webhooks.postedEvents(serving, accounts.auditExpunction),
     }),
     ...realtimeResources({
       ...{ ...settings, ...options, base: configuration.base, limits: settings },
-      ...{ collections, views: eventViews, crossSite: accounts.isCrossSite },
+      ...{ collections, views: logViews, crossSite: accounts.isCrossSite },
     }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },

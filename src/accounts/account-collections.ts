@@ -79,7 +79,14 @@ export const auditCollection: Collection = resolveBuiltIn('audit', {
   description: 'The audit trail: changes of accounts and keys, and who made them.',
   schema: Type.Object({
     type: Type.String(),
-    actor: Type.Optional(Type.String()),
+    actor: Type.Optional(
+      Type.Object({
+        kind: Type.String(),
+        id: Type.String(),
+        keyId: Type.Optional(Type.String()),
+      }),
+    ),
+    requestId: Type.Optional(Type.String()),
     subject: Type.Optional(Type.String()),
     address: Type.Optional(Type.String()),
     detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
@@ -90,5 +97,6 @@ export const auditCollection: Collection = resolveBuiltIn('audit', {
     update: 'administrator',
     delete: 'administrator',
   },
-  indexes: ['type', 'actor', 'subject'],
+  indexes: ['type', 'actor.id', 'subject'],
+  search: ['type', 'actor', 'subject', 'address'],
 });

@@ -31,6 +31,7 @@ import {
 import { builtInCollections } from './built-in-collections.ts';
 import { createChangePassword, passwordResource } from './change-password.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
+import { type AuditExpunction, factOfAsk } from './fact-of-ask.ts';
 import { followAdminKey } from './follow-admin-key.ts';
 import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
@@ -109,6 +110,8 @@ export type Accounts = {
   readonly resources: readonly Resource[];
   /** What access tokens are signed with. */
   readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
+  /** The entry of the audit trail about the removal of a subject's events. */
+  readonly auditExpunction: AuditExpunction;
   /** How owners of endpoints are told of them. */
   readonly endpointMail: EndpointMail;
   /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
@@ -188,6 +191,7 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     isCrossSite,
     resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateAny })),
     keys: signingKeys,
+    auditExpunction: auditExpunctionOf(parts),
     endpointMail: endpointMailOf(parts, mail.port),
     builtIn: (endpoints) => builtInOf(parts, endpoints),
     adminKey: adminKey.made,
@@ -250,6 +254,11 @@ function mailOf(parts: Parts) {
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
   const factorMail = createFactorMail({ ...configuration.mail, title: configuration.title, port });
   return { accountMail, factorMail, port, close: () => accountMail.close() };
+}
+
+function auditExpunctionOf({ audit, addressOf }: Parts): AuditExpunction {
+  return (ask, subject, of) =>
+    audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } }));
 }
 
 function endpointMailOf(

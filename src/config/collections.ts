@@ -112,6 +112,7 @@ function resolve(
     cacheControl:
       declaration.cacheControl ??
       defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
+    ...(declaration.actors === undefined ? {} : { actors: declaration.actors }),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
     ...(declaration.computed === undefined

@@ -41,6 +41,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'textField',
   'search',
   'cacheControl',
+  'actors',
   'deprecation',
   'examples',
   'hooks',
@@ -102,6 +103,7 @@ export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectFieldRules(inspection);
   inspectIndexing(inspection);
   inspectHooks(inspection);
+  inspectActors(inspection);
 }
 
 /** Sound entries of `computed`, by name. */
@@ -245,6 +247,15 @@ function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly s
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
   if (additional !== undefined && additional !== false) return [];
   return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
+}
+
+const actorsShown: ReadonlySet<string> = new Set(['administrators', 'readers']);
+
+function inspectActors({ declaration, refuse }: Inspection): void {
+  const actors: unknown = declaration.actors;
+  if (actors === undefined || (typeof actors === 'string' && actorsShown.has(actors))) return;
+  const meant = typeof actors === 'string' ? suggestion(actors, actorsShown) : '';
+  refuse(`actors must be 'administrators' or 'readers'${meant}`);
 }
 
 const hookNames: ReadonlySet<string> = new Set(['beforeWrite', 'afterRead']);

@@ -176,6 +176,7 @@ export class Walk {
       principal,
       party: this.#context.rates.partyOf(this.#request, principal),
       known: this.#known,
+      used: this.#known ?? this.#before.used,
       now,
       companions: this.#companions,
       isChained: this.#turn?.isChained === true,

@@ -93,6 +93,8 @@ export type CollectionParts<
   readonly search?: readonly SearchName<T, K>[] | SearchDeclaration<SearchName<T, K>>;
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
+  /** Who sees which principal caused an event, besides administrators and that principal: nobody, or all who may read it. Default nobody. */
+  readonly actors?: 'administrators' | 'readers';
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */
   readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : N)[];
@@ -192,6 +194,8 @@ export type Collection = {
   /** Set if the declaration names the fields: an index of their words then serves `q`. */
   readonly searchIndex?: SearchIndex;
   readonly cacheControl: string;
+  /** Absent: administrators. */
+  readonly actors?: 'administrators' | 'readers';
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
   readonly hooks?: Hooks<never, never>;

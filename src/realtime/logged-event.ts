@@ -4,6 +4,7 @@
  * it: by code point.
  */
 import { valueAt } from '../http/syntax/json-members.ts';
+import { type Cause, type CauseShown, causeOf, withCauseShown } from '../model/actor.ts';
 import type { Field } from '../model/field.ts';
 import { compareText, type Matchable } from '../model/matches.ts';
 import type { LogPosition, TailEntry } from '../store/store.ts';
@@ -14,7 +15,8 @@ export class LoggedEvent implements Matchable {
   readonly position: LogPosition;
   readonly search = null;
   readonly #values = new Map<string, unknown>();
-  #frame: Buffer | undefined;
+  readonly #shown = new Map<CauseShown, Shown>();
+  #cause: Cause | undefined | null = null;
 
   constructor(entry: TailEntry) {
     this.entry = entry;
@@ -42,12 +44,30 @@ export class LoggedEvent implements Matchable {
     return this.#values.get(key);
   }
 
-  /** The frame of the whole event, as UTF-8. */
-  get frame(): Buffer {
-    this.#frame ??= Buffer.from(eventFrame(this.entry.doc));
-    return this.#frame;
+  /** Parsed once for all readers. */
+  get cause(): Cause | undefined {
+    if (this.#cause === null) this.#cause = causeOf(this.entry.doc);
+    return this.#cause;
+  }
+
+  /** The event with so much of its cause, made once for all readers to whom it shows that. */
+  shown(much: CauseShown): Shown {
+    let shown = this.#shown.get(much);
+    if (shown === undefined) {
+      const { cause } = this;
+      const doc = cause === undefined ? this.entry.doc : withCauseShown(this.entry.doc, cause, much);
+      shown = { doc, frame: Buffer.from(eventFrame(doc)) };
+      this.#shown.set(much, shown);
+    }
+    return shown;
   }
 }
+
+type Shown = {
+  readonly doc: string;
+  /** As UTF-8. */
+  readonly frame: Buffer;
+};
 
 /** Before every event. */
 export const beginning: LogPosition = { rev: 0, id: '' };

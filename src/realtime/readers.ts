@@ -8,7 +8,7 @@ import type { Collection } from '../model/collection.ts';
 import { allOf, always, anyOf, type Filter, never } from '../model/filter.ts';
 import { matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
-import type { EventView } from '../resources/events/seen-event.ts';
+import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
 import { visibleEvents } from '../resources/events/visibility.ts';
 import type { TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
@@ -23,12 +23,12 @@ export class Readers {
   readonly visible: Filter;
   /** Number of sockets that hold it; at 0 it is removed. */
   sockets = 0;
-  readonly #view: EventView | undefined;
+  readonly #view: LogView;
   readonly #rules = new Map<string, Filter>();
   #last: LoggedEvent | undefined;
   #lastFrame: Buffer | undefined;
 
-  constructor(audience: string, visible: Filter, view: EventView | undefined) {
+  constructor(audience: string, visible: Filter, view: LogView) {
     this.audience = audience;
     this.visible = visible;
     this.#view = view;
@@ -44,7 +44,7 @@ export class Readers {
 
   /** Returns the frame of an event that the store found visible. */
   textOf({ type, doc, owner }: TailEntry): string {
-    return eventFrame(this.#view === undefined ? doc : this.#view(type, doc, owner));
+    return eventFrame(seenEvent(this.#view, type, doc, owner));
   }
 
   #sees(event: LoggedEvent): boolean {
@@ -53,10 +53,11 @@ export class Readers {
   }
 
   #seen(event: LoggedEvent): Buffer {
-    if (this.#view === undefined) return event.frame;
-    const { type, doc, owner } = event.entry;
-    const seen = this.#view(type, doc, owner);
-    return seen === doc ? event.frame : Buffer.from(eventFrame(seen));
+    const { hides, shows } = this.#view;
+    const { type, owner } = event.entry;
+    const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause));
+    const seen = hides === undefined ? doc : hides(type, doc, owner);
+    return seen === doc ? frame : Buffer.from(eventFrame(seen));
   }
 
   #ruleOf(collection: string): Filter {
@@ -72,8 +73,7 @@ export class Readers {
 
 export type ReadersOptions = {
   readonly collections: readonly Collection[];
-  /** The view of events for a principal; undefined: whole events. */
-  readonly views: (principal: Principal) => EventView | undefined;
+  readonly views: (principal: Principal) => LogView;
 };
 
 export type ReadersByAudience = {

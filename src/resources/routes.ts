@@ -5,7 +5,7 @@
 
 import { operationResources } from '../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
-import type { Principal } from '../model/principal.ts';
+import { isAdministrator, type Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
@@ -17,9 +17,9 @@ import {
   serveCollection,
 } from './collection/serving.ts';
 import { eventResources } from './events/event-log-routes.ts';
-import { createEventViews, showEvents } from './events/seen-event.ts';
+import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
-import { eventFields, visibleEvents } from './events/visibility.ts';
+import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
@@ -46,15 +46,20 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     served.flatMap((each) => ('query' in each ? [[each.query.collection.name, each.query] as const] : [])),
   );
   const posted = options.postedEvents?.(serving);
-  const eventViews = createEventViews(collections.values());
+  const logViews = createLogViews(collections.values());
   const events = {
     table: eventsTable,
     fields: eventFields,
     searched: false,
     visibility: (principal: Principal) => visibleEvents(collections.values(), principal),
     view: (principal: Principal) => {
-      const view = eventViews(principal);
-      return { mark: '', fields: eventFields, show: view === undefined ? view : showEvents(store, view) };
+      const view = logViews(principal);
+      const isAdmin = isAdministrator(principal);
+      return {
+        mark: isAdmin ? 'a' : '',
+        fields: isAdmin ? allEventFields : eventFields,
+        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view),
+      };
     },
   };
   return [
@@ -65,8 +70,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       store,
       path: `${base}/events`,
       collections: [...collections.values()],
-      views: eventViews,
-      streamViews: createEventViews(collections.values(), (error) =>
+      views: logViews,
+      streamViews: createLogViews(collections.values(), (error) =>
         options.observe?.({ kind: 'hook-failed', error }),
       ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },

@@ -77,7 +77,7 @@ export type NextRow = {
 /** The table of the event log, which every store has. */
 export const eventsTable = 'events';
 
-/** An outbox entry (§6), stored in the table `events`, which also has the columns `type` and `collection`. */
+/** An outbox entry (§6), stored in the table `events`, which also has the columns `type`, `collection`, `document` and `former`. */
 export type EventEntry = {
   readonly id: string;
   readonly type: string;
@@ -87,6 +87,10 @@ export type EventEntry = {
   /** The envelope of §2.6 as served. */
   readonly doc: string;
   readonly createdAt: number;
+  /** The id of the resource, by which its events are found; absent: the event is about none. */
+  readonly document?: string;
+  /** The representation before an update, kept with the event; absent: the event is about no update. */
+  readonly former?: string | undefined;
   /** For subscribers, and not stored: the representation before the change. */
   readonly before?: string | undefined;
   /** For subscribers, and not stored: how many of their units led to the event, one after the other. Absent: none. */
@@ -201,6 +205,10 @@ export type TailEntry = {
   readonly collection: string;
   readonly owner: string | null;
   readonly doc: string;
+  /** The id of the resource; null for an event about none, and for one from before version 2 of the log. */
+  readonly document: string | null;
+  /** The representation before an update; null for every other event. */
+  readonly former: string | null;
 };
 
 /** A position in the event log; entries after it have a greater (rev, id). */

@@ -11,7 +11,7 @@ import type { Resource } from '../../src/kernel/resource.ts';
 import { eventDocument } from '../../src/model/event.ts';
 import { anonymous, authenticated, type Known, type Principal } from '../../src/model/principal.ts';
 import { type RealtimeOptions, realtimeResources } from '../../src/realtime/realtime-routes.ts';
-import { createEventViews } from '../../src/resources/events/seen-event.ts';
+import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import type { EventEntry, Store } from '../../src/store/store.ts';
 import { askOf } from '../resources/ask.ts';
 import { configuration } from '../wire/resources/house-of-rules.ts';
@@ -30,7 +30,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     store,
     base: '/api/v1',
     collections,
-    views: createEventViews(collections),
+    views: createLogViews(collections),
     clock: Date.now,
     random: randomBytes,
     cors: corsPolicy('', 0),

@@ -10,7 +10,7 @@ import { anonymous, type Principal } from '../../src/model/principal.ts';
 import { LoggedEvent } from '../../src/realtime/logged-event.ts';
 import { createReaders } from '../../src/realtime/readers.ts';
 import { covers, ofTypes } from '../../src/realtime/subscriptions.ts';
-import { createEventViews } from '../../src/resources/events/seen-event.ts';
+import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import { visibleEvents } from '../../src/resources/events/visibility.ts';
 import type { LogPosition } from '../../src/store/store.ts';
 import { engines } from '../harness/stores.ts';
@@ -63,7 +63,7 @@ for (const [engine, open] of engines) {
     const beginning: LogPosition = { rev: 0, id: '' };
     await emit(store, ...everyEvent());
     const all = (await store.tail(beginning, always, 1000)).map((entry) => new LoggedEvent(entry));
-    const readers = createReaders({ collections, views: createEventViews(collections) });
+    const readers = createReaders({ collections, views: createLogViews(collections) });
     const everybody: readonly Principal[] = [anonymous, ...people.values()];
     const counts = new Set<number>();
     for (const principal of everybody) {

@@ -4,7 +4,7 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { problems } from '../../http/problem-registry.ts';
-import type { Ask, Result } from '../../kernel/resource.ts';
+import { type Ask, caused, type Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
@@ -168,7 +168,9 @@ export async function commitTransaction(
   transaction: Transaction,
   { made, rev }: Extract<Result, { readonly made: unknown }>,
 ): Promise<Result> {
-  const { changes, events } = transaction.unit();
+  const unit = transaction.unit();
+  const { changes } = unit;
+  const events = caused(unit.events, ask);
   const companions = ask.companions.map((companion) => companion(made));
   if (changes.length === 0 && events.length === 0 && companions.length === 0) return { made, rev };
   const busy = ask.hasTurn === true ? undefined : changes.find((change) => served.store.lines.isBusy(change));

@@ -4,7 +4,7 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
-import type { Ask, Made, Result } from '../../kernel/resource.ts';
+import { type Ask, caused, type Made, type Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
   type Change,
@@ -41,7 +41,7 @@ export async function commitUnit(
   const { changes } = accompanied;
   const commit = await served.store.commit({
     changes: companions.length === 0 ? changes : [...changes, ...companions],
-    events: served.announced ? unit.events : [],
+    events: served.announced ? caused(unit.events, ask) : [],
   });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome !== 'superseded') return { refused: await problemOfCommit(served, ask, unit, commit) };

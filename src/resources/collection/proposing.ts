@@ -156,7 +156,13 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
   const result = { created: true, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, row, result);
   const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-  return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
+  return commitUnit(
+    served,
+    ask,
+    { changes, events: [eventOf(served, 'created', { id, ...row }, at)] },
+    made,
+    [],
+  );
 }
 
 /** Makes a write, in one unit with what the hooks of the collection write. */
@@ -234,7 +240,7 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const result = { created: false, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  const events = [eventOf(served, 'updated', next, at, row.doc)];
+  const events = [eventOf(served, 'updated', { id, ...next }, at, row.doc)];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
@@ -310,7 +316,8 @@ function put(
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
-  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at, replaced?.doc)];
+  const kind = made.created ? 'created' : 'updated';
+  const events = [eventOf(served, kind, { id, ...next }, at, replaced?.doc)];
   const changes = [{ table: served.collection.name, id, expect, next }];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }

@@ -35,7 +35,7 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
 export function eventOf(
   served: Served,
   kind: ChangeKind,
-  row: { readonly doc: string; readonly owner: string | null },
+  { id: of, ...row }: { readonly id: string; readonly doc: string; readonly owner: string | null },
   at: number,
   before?: string,
 ): EventEntry {
@@ -46,6 +46,8 @@ export function eventOf(
     type,
     collection: served.collection.name,
     owner: row.owner,
+    document: of,
+    former: kind === 'updated' ? before : undefined,
     doc: eventDocument(id, type, at, row.doc),
     createdAt: at,
     before,

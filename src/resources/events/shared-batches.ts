@@ -11,7 +11,7 @@ import type { Filter } from '../../model/filter.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { EventView } from './seen-event.ts';
+import { type LogView, seenEvent } from './seen-event.ts';
 
 export type Batch = {
   /** As sent in the stream; empty if there are no events. */
@@ -27,8 +27,7 @@ export type BatchReader = {
   /** Equal for streams with the same filter and view: the audience and the text of the query. */
   readonly key: string;
   readonly filter: Filter;
-  /** Undefined: the principal sees events as stored. */
-  readonly view: EventView | undefined;
+  readonly view: LogView;
   /** The party for which the log is read. */
   readonly party: string;
 };
@@ -111,12 +110,12 @@ function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
 /**
  * Writes `id`, `event` and `data` of each event (HTML, "Server-sent events"). Documents are JSON without line breaks.
  */
-function encode(entries: readonly TailEntry[], view: EventView | undefined): Uint8Array {
+function encode(entries: readonly TailEntry[], view: LogView): Uint8Array {
   if (entries.length === 0) return nothing;
   const parts: Buffer[] = [];
   let text = '';
   for (const { id, type, doc: whole, owner } of entries) {
-    const doc = view === undefined ? whole : view(type, whole, owner);
+    const doc = seenEvent(view, type, whole, owner);
     text += `id: ${id}\nevent: ${type}\ndata: `;
     if (doc.length > joinedCharactersMax) {
       // Joining it would copy it once more.

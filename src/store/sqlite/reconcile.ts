@@ -4,8 +4,10 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
+import { tracedColumns } from '../backup-file/layout.ts';
 import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
+import { eventsTable } from '../store.ts';
 import type { Layout } from './table-layout.ts';
 import { pendingIndex, reconcileWords } from './word-index.ts';
 
@@ -26,6 +28,7 @@ export function reconcile(
     const { name } = layout.table;
     if (!numbers.has(name)) createTable(database, layout, observe);
     else if (layout.table.searched) addSearchColumn(database, layout, observe);
+    else if (name === eventsTable) addTracedColumns(database, layout, observe);
     for (const row of indexes.all(name)) {
       if (row.sql !== null) found.set(String(row.name), String(row.sql));
     }
@@ -89,6 +92,16 @@ function addSearchColumn(database: DatabaseSync, layout: Layout, observe: Observ
   if (columns.some((column) => column.name === 'search')) return;
   database.exec(`ALTER TABLE ${layout.name} ADD COLUMN search TEXT`);
   observe({ kind: 'store-migrated', what: `search text of ${layout.table.name}`, durationMs: 0 });
+}
+
+/** Events from before these columns have none of their values, and so no place in a history. */
+function addTracedColumns(database: DatabaseSync, { name, table }: Layout, observe: Observe): void {
+  const columns = database.prepare('SELECT name FROM pragma_table_info(?)').all(table.name);
+  for (const [column, type] of tracedColumns) {
+    if (columns.some((existing) => existing.name === column)) continue;
+    database.exec(`ALTER TABLE ${name} ADD COLUMN ${column} ${type}`);
+    observe({ kind: 'store-migrated', what: `column ${column} of ${table.name}`, durationMs: 0 });
+  }
 }
 
 function change(database: DatabaseSync, sql: string, what: string): void {

@@ -3,7 +3,7 @@ import { createTableSql } from '../backup-file/layout.ts';
 import { type DeclaredIndex, declaredIndexes, withEvents } from '../declared-indexes.ts';
 import { fieldKey } from '../field-value.ts';
 import { quoteName } from '../quote-name.ts';
-import type { Table } from '../store.ts';
+import { eventsTable, type Table } from '../store.ts';
 import { valueSql } from './compile/value.ts';
 import { type WordIndex, wordIndexOf } from './word-index.ts';
 
@@ -40,7 +40,7 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
   return {
     table,
     name: quoteName(table.name),
-    createSql: createTableSql(table),
+    createSql: createTableSql({ ...table, traced: table.name === eventsTable }),
     indexes: indexes.map((index) => indexOf(table, index)),
     primaryKey: `sqlite_autoindex_${table.name}_1`,
     uniqueFields: new Map(

@@ -47,7 +47,7 @@ export function readTail(
     filter.op === 'always' ? '' : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters)}`;
   const timed = near ? '' : `${tickSql} AND `;
   parameters.push(limit);
-  const sql = `SELECT id, rev, type, collection, owner, doc FROM ${log}
+  const sql = `SELECT id, rev, type, collection, owner, doc, document, former FROM ${log}
     WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id LIMIT ?`;
   const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
@@ -78,5 +78,7 @@ function entryOf(cells: readonly SQLOutputValue[]): TailEntry {
     collection: cells[3] as string,
     owner: cells[4] as string | null,
     doc: cells[docColumn] as string,
+    document: cells[6] as string | null,
+    former: cells[7] as string | null,
   };
 }

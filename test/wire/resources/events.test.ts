@@ -62,7 +62,7 @@ test('each write emits one event in the envelope, with the resource as it was th
     ],
   );
   for (const event of found) {
-    assert.deepEqual(Object.keys(event), ['id', 'object', 'type', 'created', 'data']);
+    assert.deepEqual(Object.keys(event), ['id', 'object', 'type', 'created', 'actor', 'requestId', 'data']);
     assert.match(event.id, /^evt_/);
     assert.equal(event.object, 'event');
     assert.ok(Number.isInteger(event.created));

@@ -145,7 +145,7 @@ function withoutNul(filter: Filter): Filter {
 /** Uses the regular expression if the document is long; the field is no longer than its document. */
 function likeSql(field: Field, at: number, parameters: Parameters): string {
   const value = valueSql(field);
-  const long = `octet_length(doc) > ${parameters.addValue(at, 'bigint')}`;
+  const long = `octet_length(${field.within ?? 'doc'}) > ${parameters.addValue(at, 'bigint')}`;
   const expression = parameters.addValue(at + 1, 'text');
   return `(CASE WHEN ${long} THEN ${value} ~ ${expression} ELSE ${value} LIKE ${parameters.addValue(at + 2, 'text')} END)`;
 }

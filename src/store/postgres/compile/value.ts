@@ -37,5 +37,5 @@ export function memberSql(field: Field): string {
 function selected(field: Field, condition: string): string {
   let path = 'strict $';
   for (const label of field.path) path += `.${JSON.stringify(label)}`;
-  return `jsonb_path_query_first(doc::jsonb, ${quoteText(path + condition)}, '{}', true)`;
+  return `jsonb_path_query_first(${field.within ?? 'doc'}::jsonb, ${quoteText(path + condition)}, '{}', true)`;
 }

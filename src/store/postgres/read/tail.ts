@@ -50,7 +50,7 @@ export async function readTail(
   if (op === 'never') return [];
   if (op === 'always') return (await sources.read.send(entriesCall(sources, asked, true))).map(entryOf);
   const rows = await sources.read.send(nearCall(sources, asked));
-  const head = Number(rows[0]?.[6] ?? 0);
+  const head = Number(rows[0]?.[8] ?? 0);
   if (head - asked.after.rev > revisionsOnReadLaneMax) {
     return (await sources.scan.read(entriesCall(sources, asked, false), party)).map(entryOf);
   }
@@ -65,7 +65,7 @@ type TailQuery = {
   readonly bytesMax?: number | undefined;
 };
 
-const entryColumns = 'id, rev, type, collection, owner, doc';
+const entryColumns = 'id, rev, type, collection, owner, doc, document, former';
 
 function headSql(layout: Layout, schema: string): string {
   return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
@@ -115,5 +115,7 @@ function entryOf(cells: readonly Cell[]): TailEntry {
     collection: cells[3] as string,
     owner: cells[4] as string | null,
     doc: cells[5] as string,
+    document: cells[6] as string | null,
+    former: cells[7] as string | null,
   };
 }

@@ -81,11 +81,14 @@ function columnsOf(table: Table, primaryKey: string): readonly string[] {
     'deleted_at bigint',
   ];
   if (table.name === eventsTable)
-    columns.push('type text COLLATE "C" NOT NULL', 'collection text COLLATE "C" NOT NULL');
+    columns.push('type text COLLATE "C" NOT NULL', 'collection text COLLATE "C" NOT NULL', ...tracedColumns);
   columns.push('doc text NOT NULL');
   if (table.searched) columns.push(searchColumn);
   return columns;
 }
+
+/** Of events; null in those of earlier versions. */
+export const tracedColumns: readonly string[] = ['document text COLLATE "C"', 'former text'];
 
 /** Null in rows written before their table was searched. */
 export const searchColumn = 'search text COLLATE "C"';

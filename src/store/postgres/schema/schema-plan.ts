@@ -6,11 +6,12 @@
  * statement.
  */
 import { quoteName } from '../../quote-name.ts';
+import { eventsTable } from '../../store.ts';
 import { quoteText } from '../quote-text.ts';
 import type { Found } from './inspect.ts';
 import { migrations } from './migrations.ts';
 import { physicalName } from './physical-name.ts';
-import { type Index, type Layout, searchColumn } from './schema-layout.ts';
+import { type Index, type Layout, searchColumn, tracedColumns } from './schema-layout.ts';
 import { createIndexSql, dropIndexSql, forgetIndexSql, noteIndexSql, type Step } from './step.ts';
 
 export type PlanOptions = {
@@ -81,6 +82,12 @@ function tableSteps(found: Found, layout: Layout, { schema }: PlanOptions): read
     ]);
     const sql = [layout.createSql, ...(found.numbers.has(name) ? [] : [counter]), ...indexes];
     return [{ what: `table ${name}`, sql, transactional: true }];
+  }
+  if (name === eventsTable && !existing.columns.has('former')) {
+    const added = tracedColumns.map((column) => `ADD COLUMN IF NOT EXISTS ${column}`).join(', ');
+    return [
+      { what: 'columns of history', sql: [`ALTER TABLE ${layout.name} ${added}`], transactional: true },
+    ];
   }
   if (!layout.table.searched || existing.columns.has('search')) return [];
   // Search finds rows written before this column existed after their next write.

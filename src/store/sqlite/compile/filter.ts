@@ -7,7 +7,7 @@ import type { Comparison } from '../../../model/filter.ts';
 import { wordsOfTerm } from '../../../model/search/parse-search.ts';
 import { kindOf, type SqlValue } from '../../field-value.ts';
 import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
-import { pathLiteral, quoteText, valueSql } from './value.ts';
+import { pathLiteral, quoteText, textColumn, valueSql } from './value.ts';
 
 /** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
 export const encoding: ValueEncoding<SqlValue> = {
@@ -112,15 +112,15 @@ function nativeOctetsMax(pattern: string): number {
 /** Bounds the field's length by its document's; SQLite knows the length of a column without reading it. */
 function likeSql(field: Field, at: number, parameters: Slots): string {
   const value = valueSql(field);
-  const column = field.column === undefined ? 'doc' : value;
+  const column = field.column === undefined ? textColumn(field) : value;
   for (const part of [0, 1, 2]) parameters.push({ value: at + part });
   return `CASE WHEN octet_length(${column})>? THEN comity_like(${value},?) ELSE ${value} GLOB ? END`;
 }
 
 /** Checks the type first: json_each also walks objects and scalars. */
 function hasSql(field: Field, element: Element): string {
-  const path = pathLiteral(field);
-  return `(json_type(doc,${path})='array' AND EXISTS (SELECT 1 FROM json_each(doc,${path}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
+  const at = `${textColumn(field)},${pathLiteral(field)}`;
+  return `(json_type(${at})='array' AND EXISTS (SELECT 1 FROM json_each(${at}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
 }
 
 function elementSql(element: Element): string {

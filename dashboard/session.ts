@@ -23,9 +23,9 @@ export async function findCaller(): Promise<void> {
 }
 
 /** @returns the problem, if the credentials are refused */
-export async function logIn(email: string, password: string): Promise<Problem | undefined> {
+export async function logIn(email: string, password: string, code: string): Promise<Problem | undefined> {
   const reply = await send('POST', `${base.value}/auth/login`, {
-    json: { email, password, cookie: true },
+    json: { email, password, cookie: true, ...(code === '' ? {} : { code }) },
     anonymous: false,
   });
   const problem = problemOf(reply);

@@ -6,6 +6,9 @@ import { description } from '../description.ts';
 import type { Problem } from '../send.ts';
 import { logIn, useKey } from '../session.ts';
 
+/** After these, a login needs a code. */
+const codeProblems = new Set(['second_factor_required', 'second_factor_invalid']);
+
 export function LoginPage(): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const withForm =
@@ -18,7 +21,7 @@ export function LoginPage(): JSX.Element {
     <main class="login" id="main">
       <h1>{description.value?.title ?? 'Comity'}</h1>
       <ProblemNote problem={problem} />
-      <form onSubmit={withForm((text) => logIn(text('email'), text('password')))}>
+      <form onSubmit={withForm((text) => logIn(text('email'), text('password'), text('code')))}>
         <h2>With your account</h2>
         <label>
           Email
@@ -28,6 +31,12 @@ export function LoginPage(): JSX.Element {
           Password
           <input name="password" type="password" autocomplete="current-password" required />
         </label>
+        {problem !== undefined && codeProblems.has(problem.code ?? '') && (
+          <label>
+            Code of your second factor, or a recovery code
+            <input name="code" autocomplete="one-time-code" required />
+          </label>
+        )}
         <button type="submit" class="primary">
           Log in
         </button>

@@ -63,6 +63,9 @@ import { createFactorRule, type FactorRule } from './second-factor/factor-rule.t
 import type { AdmitEnrolling } from './second-factor/factor-schemas.ts';
 import { createFinishLogin } from './second-factor/finish-login.ts';
 import { finishLoginResource } from './second-factor/finish-login-route.ts';
+import { passkeyLoginResources } from './second-factor/passkeys/passkey-login-routes.ts';
+import { passkeyResources } from './second-factor/passkeys/passkey-routes.ts';
+import { createRelyingParty } from './second-factor/passkeys/relying-party.ts';
 import { resetFactorResource } from './second-factor/reset-factor.ts';
 import { meResource, refreshResource } from './session-routes.ts';
 import { createSessions } from './sessions/create-sessions.ts';
@@ -284,8 +287,10 @@ function resourcesOf(
   const { base } = configuration;
   const { accounts } = configuration;
   const issuer = titleOf(configuration);
+  const relyingParty = createRelyingParty({ ...settings, title: issuer, origin: parts.origin });
   const own = {
     ...{ ...settings, ...parts, base, accounts, limits: settings, mail, factorMail, issuer },
+    relyingParty,
     admitEnrolling,
   };
   const finishLogin = createFinishLogin(own);
@@ -300,6 +305,8 @@ function resourcesOf(
     refreshResource(own),
     ...[logoutResource(own), meResource(own)].map(admitEnrolling),
     ...factorResources(own),
+    ...passkeyResources(own),
+    ...passkeyLoginResources(own),
     resetFactorResource(own),
     passwordResource({ ...own, changePassword: createChangePassword(own) }),
     ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),

@@ -25,6 +25,15 @@ export type ChallengeContents = {
     /** Whether the account had a factor when the request was proven. */
     readonly hadFactor: boolean;
   };
+  /** A passkey that is being added; `challenge`, here and below, is what the authenticator signs. */
+  readonly passkey: { readonly user: string; readonly challenge: string; readonly hadFactor: boolean };
+  /** A login by passkey; `login`: the first step by password, null without one. */
+  readonly passkeyLogin: {
+    readonly challenge: string;
+    readonly login: { readonly id: string; readonly user: string; readonly password: string } | null;
+  };
+  /** A proof by passkey for a change of the factor. */
+  readonly passkeyProof: { readonly user: string; readonly challenge: string };
 };
 
 export type ChallengePurpose = keyof ChallengeContents;

@@ -18,6 +18,8 @@ import type { ChallengeTokens } from './challenge-tokens.ts';
 import { limitedAttempt, type Wrong, wrongFactor } from './factor-limit.ts';
 import type { FactorMail, FactorNews } from './factor-mail.ts';
 import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
+import type { RelyingParty } from './passkeys/relying-party.ts';
+import { type Assertion, usePasskey } from './passkeys/use-passkey.ts';
 import { useCode } from './use-code.ts';
 
 export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
@@ -28,6 +30,7 @@ export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
   readonly challenges: ChallengeTokens;
   readonly factorMail: FactorMail;
   readonly totpWindowStepsMax: number;
+  readonly relyingParty: () => RelyingParty;
 };
 
 /** The person whose factor changes, and the session that asks. */
@@ -38,7 +41,11 @@ export type FactorOwner = {
   readonly address: string;
 };
 
-export type Proof = { readonly password?: string; readonly code?: string };
+export type Proof = {
+  readonly password?: string;
+  readonly code?: string;
+  readonly passkey?: { readonly challenge: string; readonly response: Assertion };
+};
 
 export type Refused = {
   readonly ok: false;
@@ -57,7 +64,11 @@ export type FactorState = {
 
 export type FactorPlan<T> = {
   readonly next: SecondFactor;
-  readonly facts: readonly { readonly type: AuditType; readonly method?: string }[];
+  readonly facts: readonly {
+    readonly type: AuditType;
+    readonly method?: string;
+    readonly passkey?: string;
+  }[];
   readonly news?: FactorNews;
   readonly changes?: readonly Change[];
   readonly result: T;
@@ -79,7 +90,8 @@ export async function changeFactor<T>(
   if (proof === null) return commitPlan(options, owner, { kind: 'earlier' }, plan);
   const stored = await readFactor(store, userId);
   if (stored === undefined) return byPassword(options, owner, proof, plan);
-  const { code } = proof;
+  const { code, passkey } = proof;
+  if (passkey !== undefined) return commitPlan(options, owner, { kind: 'passkey', ...passkey }, plan);
   if (code === undefined) return { ok: false, problem: 'second_factor_required' };
   return limitedAttempt<ChangedFactor<T>>(
     options.limit,
@@ -98,6 +110,7 @@ export function limitedFact(subject: string, address: string) {
 type Proven =
   | { readonly kind: 'earlier' }
   | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'passkey'; readonly challenge: string; readonly response: Assertion }
   | { readonly kind: 'password'; readonly hash: string | null };
 
 async function byPassword<T>(
@@ -138,7 +151,7 @@ function commitPlan<T>(
     const before = await readFactor(store, userId);
     const password = await readPassword(store, userId);
     if (found === undefined || found.user.disabled) return { refused: wrongPassword };
-    const judged = judgeProof(options, owner, proven, { before, password, at });
+    const judged = await judgeProof(options, owner, proven, { before, password, at });
     if ('ok' in judged) {
       if (judged === wrongFactor) noteWrongCode(options, owner);
       return { refused: judged };
@@ -146,7 +159,8 @@ function commitPlan<T>(
     const state = { user: found.user, factor: judged.factor, hadFactor: before !== undefined, at };
     const planned = await plan(state);
     if ('ok' in planned) return { refused: planned };
-    const changes = changesOfPlan(options, owner, state, { before, password, planned });
+    const usedUp = judged.changes ?? [];
+    const changes = [...usedUp, ...changesOfPlan(options, owner, state, { before, password, planned })];
     const result = { ok: true, result: planned.result } as const;
     return changes.length === 0 ? { refused: result } : { changes, result };
   };
@@ -167,13 +181,16 @@ type Found = {
   readonly at: number;
 };
 
-/** The factor after the use of the proof; a proof by password is void once there is a factor, or another password. */
-function judgeProof(
-  { totpWindowStepsMax: windowSteps }: FactorOptions,
+/** The factor after the use of the proof, and the changes that use it up. */
+type Judged = { readonly factor: SecondFactor; readonly changes?: readonly Change[] } | Refused | Wrong;
+
+/** A proof by password is void once there is a factor, or another password. */
+async function judgeProof(
+  options: FactorOptions,
   { userId }: FactorOwner,
   proven: Proven,
   { before, password, at }: Found,
-): { readonly factor: SecondFactor } | Refused | Wrong {
+): Promise<Judged> {
   switch (proven.kind) {
     case 'earlier':
       return { factor: before?.factor ?? noFactor };
@@ -181,11 +198,29 @@ function judgeProof(
       if (before !== undefined) return { ok: false, problem: 'second_factor_required' };
       return (password?.hash ?? null) === proven.hash ? { factor: noFactor } : wrongPassword;
     case 'code': {
-      const used =
-        before === undefined ? undefined : useCode(userId, before.factor, proven.code, { at, windowSteps });
+      const how = { at, windowSteps: options.totpWindowStepsMax };
+      const used = before === undefined ? undefined : useCode(userId, before.factor, proven.code, how);
       return used === undefined ? wrongFactor : { factor: used.next };
     }
+    case 'passkey':
+      return judgePasskey(options, userId, proven, before?.factor ?? noFactor, at);
   }
+}
+
+async function judgePasskey(
+  { challenges, relyingParty }: FactorOptions,
+  userId: string,
+  proven: Extract<Proven, { kind: 'passkey' }>,
+  factor: SecondFactor,
+  at: number,
+): Promise<Judged> {
+  const opened = challenges.open('passkeyProof', proven.challenge);
+  if (opened === undefined || opened.user !== userId || (await challenges.isUsed(opened)))
+    return { ok: false, problem: 'challenge_invalid' };
+  const how = { challenge: opened.challenge, userVerified: false, at };
+  const used = await usePasskey(relyingParty(), factor, proven.response, how);
+  if (used === undefined) return { ok: false, problem: 'passkey_invalid' };
+  return { factor: used.next, changes: [challenges.use(opened)] };
 }
 
 function changesOfPlan<T>(
@@ -204,10 +239,10 @@ function changesOfPlan<T>(
   return [
     ...rewritten,
     ...(planned.changes ?? []),
-    ...planned.facts.map(({ type, method }) =>
+    ...planned.facts.map(({ type, ...detail }) =>
       audit.entry({
         ...{ type, actor: userId, subject: userId, address },
-        ...(method === undefined ? {} : { detail: { method } }),
+        ...(Object.keys(detail).length === 0 ? {} : { detail }),
       }),
     ),
     ...(planned.news === undefined ? [] : factorMail(user, planned.news, at)),

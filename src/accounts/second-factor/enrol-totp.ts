@@ -21,6 +21,8 @@ export type EnrolOptions = FactorOptions & {
   readonly sessions: Pick<Sessions, 'endOfUser'>;
   /** Name of the service in authenticator applications. */
   readonly issuer: string;
+  readonly newId: () => string;
+  readonly passkeysPerAccountMax: number;
 };
 
 export type Enrolment = {
@@ -92,7 +94,7 @@ export async function confirmTotp(
  * The first factor of an account comes with recovery codes, and ends all other sessions, which were opened without it.
  * @param next the factor with the new part
  */
-async function addFactor(
+export async function addFactor(
   { random, sessions }: EnrolOptions,
   { userId, session }: FactorOwner,
   { hadFactor }: FactorState,

@@ -12,6 +12,8 @@ export type FactorNews = keyof typeof sentences;
 const sentences = {
   'totp-added': 'An authenticator application was added to your account.',
   'totp-removed': 'The authenticator application was removed from your account.',
+  'passkey-added': 'A passkey was added to your account.',
+  'passkey-removed': 'A passkey was removed from your account.',
   'codes-created': 'New recovery codes were created for your account. The earlier ones no longer work.',
   'code-used': 'A recovery code of your account was used.',
   reset: 'An administrator removed the second factor of your account and ended its sessions.',

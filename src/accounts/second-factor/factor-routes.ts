@@ -5,16 +5,15 @@ import { named } from '../../kernel/documentation.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import { type AccountRouteOptions, accountsTag, anyCredential } from '../account-schemas.ts';
 import { beginTotp, confirmTotp, type EnrolOptions, removeTotp, renewRecoveryCodes } from './enrol-totp.ts';
+import { exampleChallenge, exampleFactorCode } from './factor-examples.ts';
 import { noFactor, readFactor } from './factor-row.ts';
 import { needsFactor, type SecondFactorMode } from './factor-rule.ts';
 import {
   type AdmitEnrolling,
   doneOf,
-  exampleChallenge,
-  exampleFactorCode,
-  factorCodeSchema,
   ownerOfAsk,
   peopleOnly,
+  proofCodes,
   proofDescription,
   proofExample,
   proofMembers,
@@ -29,11 +28,6 @@ export type FactorRoutesOptions = AccountRouteOptions &
 
 const people = { tag: accountsTag, permission: anyCredential } as const;
 const schemes = ['bearer', 'basic', 'cookieAuth'] as const;
-const proofCodes = [
-  ...(['forbidden', 'invalid_credentials', 'rate_limited'] as const),
-  ...(['second_factor_required', 'second_factor_invalid'] as const),
-] as const;
-
 export function factorResources(options: FactorRoutesOptions): readonly Resource[] {
   return [
     statusResource(options),
@@ -58,14 +52,16 @@ const status = {
           { type: 'null' },
         ],
       },
+      passkeys: { type: 'integer', description: 'How many passkeys the account has.' },
       recoveryCodesLeft: { type: 'integer' },
     },
-    required: ['required', 'enrolled', 'totp', 'recoveryCodesLeft'],
+    required: ['required', 'enrolled', 'totp', 'passkeys', 'recoveryCodesLeft'],
   }),
   example: {
     required: false,
     enrolled: true,
     totp: { addedAt: '2026-11-26T10:00:00.000Z' },
+    passkeys: 0,
     recoveryCodesLeft: 10,
   },
 };
@@ -89,12 +85,13 @@ function statusResource({ base, limits, addressOf, ...options }: FactorRoutesOpt
         const found = owner === undefined ? undefined : await findUser.byId(owner.userId);
         if (found === undefined) return peopleOnly;
         const stored = await readFactor(store, found.user.id);
-        const { totp, recoveryCodes } = stored?.factor ?? noFactor;
+        const { totp, passkeys, recoveryCodes } = stored?.factor ?? noFactor;
         return {
           content: {
             required: needsFactor(secondFactor, found.user),
             enrolled: stored !== undefined,
             totp: totp === null ? null : { addedAt: totp.addedAt },
+            passkeys: passkeys.length,
             recoveryCodesLeft: recoveryCodes.length,
           },
         };
@@ -173,10 +170,10 @@ function confirmResource(options: FactorRoutesOptions): Resource {
   );
 }
 
-const codeProof = {
-  schema: Type.Object({ code: factorCodeSchema }),
-  example: { code: exampleFactorCode },
-};
+const { password: _password, ...factorMembers } = proofMembers;
+
+/** The proof of an account that has a factor. */
+const factorProof = { schema: Type.Object(factorMembers), example: { code: exampleFactorCode } };
 
 function removalResource(options: FactorRoutesOptions): Resource {
   return actionResource(
@@ -187,7 +184,7 @@ function removalResource(options: FactorRoutesOptions): Resource {
       id: 'removeTotp',
       summary: 'Remove the authenticator application',
       description: 'Also removes the recovery codes if no other factor is left.',
-      input: { name: 'TotpRemoval', ...codeProof },
+      input: { name: 'TotpRemoval', ...factorProof },
       schemes,
       codes: [...proofCodes, 'not_found'],
       handler: async (ask, proof) => {
@@ -208,7 +205,7 @@ function recoveryCodesResource(options: FactorRoutesOptions): Resource {
       id: 'renewRecoveryCodes',
       summary: 'Replace the recovery codes',
       description: 'The earlier codes no longer work.',
-      input: { name: 'RecoveryCodesRequest', ...codeProof },
+      input: { name: 'RecoveryCodesRequest', ...factorProof },
       output: shownCodesOutput,
       schemes,
       codes: [...proofCodes, 'not_found'],

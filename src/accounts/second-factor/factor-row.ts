@@ -19,15 +19,33 @@ export type Totp = {
   readonly addedAt: string;
 };
 
+export type Passkey = {
+  readonly id: string;
+  /** Chosen by the owner. */
+  readonly name: string;
+  /** The credential id of the authenticator, in base64url. */
+  readonly credential: string;
+  /** A COSE key (RFC 9052 §7) in base64url. */
+  readonly publicKey: string;
+  /** The sign counter of the last use; 0 for an authenticator without one. */
+  readonly counter: number;
+  readonly transports: readonly string[];
+  readonly backedUp: boolean;
+  /** ISO 8601, like `lastUsedAt`. */
+  readonly createdAt: string;
+  readonly lastUsedAt: string | null;
+};
+
 export type SecondFactor = {
   readonly totp: Totp | null;
+  readonly passkeys: readonly Passkey[];
   /** Digests of the codes that are left (recovery-codes.ts). */
   readonly recoveryCodes: readonly string[];
 };
 
 export type StoredFactor = { readonly factor: SecondFactor; readonly row: Row };
 
-export const noFactor: SecondFactor = { totp: null, recoveryCodes: [] };
+export const noFactor: SecondFactor = { totp: null, passkeys: [], recoveryCodes: [] };
 
 export function readFactor(
   store: Pick<Store, 'read'>,
@@ -52,6 +70,6 @@ export function factorChange(
 }
 
 /** Recovery codes alone are not a factor. */
-export function isFactor({ totp }: SecondFactor): boolean {
-  return totp !== null;
+export function isFactor({ totp, passkeys }: SecondFactor): boolean {
+  return totp !== null || passkeys.length > 0;
 }

@@ -7,25 +7,34 @@ import type { Scheme } from '../../model/principal.ts';
 import { type AccountRouteOptions, examplePassword, passwordSchema } from '../account-schemas.ts';
 import { refusedBy } from '../refused-by.ts';
 import type { ChangedFactor, FactorOwner } from './change-factor.ts';
+import { assertionSchema } from './passkeys/passkey-schemas.ts';
 
 export const factorCodeSchema = Type.String({
   description:
     'A code of the authenticator application, which works once, or a recovery code, which works once.',
 });
 
-export const exampleFactorCode = '492039';
-export const exampleChallenge = 'jH2c0Zr1mYw8n5QbR7sVtT4uXk9pLaGdEfIoCvBxNyM6';
-
 /** What proves that the owner of the account asks, besides the session. */
 export const proofMembers = {
   password: Type.Optional(passwordSchema),
   code: Type.Optional(factorCodeSchema),
+  passkey: Type.Optional(
+    Type.Object(
+      { challenge: Type.String(), response: assertionSchema },
+      { description: 'A passkey, with the challenge of `/auth/second-factor/passkey-options`.' },
+    ),
+  ),
 };
 
 export const proofExample = { password: examplePassword };
 
 export const proofDescription =
-  'Needs a `code` if the account has a second factor, otherwise its `password`, if it has one.';
+  'Needs a `code` or a `passkey` if the account has a second factor, otherwise its `password`, if it has one.';
+
+export const proofCodes = [
+  ...(['forbidden', 'invalid_credentials', 'rate_limited', 'challenge_invalid'] as const),
+  ...(['second_factor_required', 'second_factor_invalid', 'passkey_invalid'] as const),
+] as const;
 
 export const recoveryCodesSchema = {
   type: 'array',

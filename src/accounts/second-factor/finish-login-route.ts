@@ -6,7 +6,8 @@ import { type AccountRouteOptions, accountsTag, cookieSchema, tokensOutput } fro
 import type { CrossSiteCheck } from '../cross-site.ts';
 import { type Refusal, refusedBy } from '../refused-by.ts';
 import type { Opened } from '../sessions/sessions.ts';
-import { exampleChallenge, exampleFactorCode, factorCodeSchema } from './factor-schemas.ts';
+import { exampleChallenge, exampleFactorCode } from './factor-examples.ts';
+import { factorCodeSchema } from './factor-schemas.ts';
 import type { FinishLogin } from './finish-login.ts';
 
 export type FinishLoginRouteOptions = AccountRouteOptions & {

@@ -11,7 +11,7 @@ export type NextStep = {
   readonly methods: readonly FactorMethod[];
 };
 
-export type FactorMethod = 'totp' | 'recovery_code';
+export type FactorMethod = 'totp' | 'passkey' | 'recovery_code';
 
 /** @param passwordHash the hash that the account has after this step */
 export function nextStep(
@@ -24,9 +24,10 @@ export function nextStep(
   return { challenge, expiresIn: challenges.seconds, methods: methodsOf(factor) };
 }
 
-function methodsOf({ totp, recoveryCodes }: SecondFactor): readonly FactorMethod[] {
+function methodsOf({ totp, passkeys, recoveryCodes }: SecondFactor): readonly FactorMethod[] {
   return [
     ...(totp === null ? [] : (['totp'] as const)),
+    ...(passkeys.length === 0 ? [] : (['passkey'] as const)),
     ...(recoveryCodes.length === 0 ? [] : (['recovery_code'] as const)),
   ];
 }

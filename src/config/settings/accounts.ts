@@ -91,6 +91,20 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 5 * minuteS, least: 30, most: hourS },
     'Time between a correct password and the code of the second factor, and time to confirm a new one.',
   ),
+  passkeysPerAccountMax: integer(
+    { unit: 'passkeys', default: 20, least: 1, most: 100 },
+    'Passkeys that one account may have; a further one is answered 409.',
+  ),
+  passkeyRelyingPartyId: text(
+    undefined,
+    { charactersMax: 253 },
+    'Domain that passkeys belong to, such as `shop.example`: the host of the pages that use them, or one above it. Without it, the host of the first of `passkeyOrigins`. Passkeys are bound to it for ever.',
+  ),
+  passkeyOrigins: text(
+    '',
+    { charactersMax: 4000 },
+    'Origins of the pages that may use passkeys, separated by commas. Without it, `publicUrl`, and without that `localhost` with the port that Comity listens on.',
+  ),
   totpWindowStepsMax: integer(
     { unit: 'steps', default: 1, least: 0, most: 10 },
     'Steps of 30 seconds by which the clock of an authenticator application may be early or late.',

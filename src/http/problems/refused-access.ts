@@ -45,6 +45,13 @@ export const refusedAccessProblems = {
     retry: 'with-credentials',
     meaning: 'The code is wrong, used, or too old or too new by `COMITY_TOTP_WINDOW_STEPS_MAX`.',
   },
+  passkey_invalid: {
+    status: 401,
+    message: 'invalid passkey',
+    retry: 'with-credentials',
+    meaning:
+      'The response of the authenticator is not for this challenge, page or account, its signature is wrong, its sign counter did not grow, it did not verify its user, or it has a certificate.',
+  },
   second_factor_enrolment_required: {
     status: 403,
     message: 'the account must add a second factor',

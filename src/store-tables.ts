@@ -134,7 +134,9 @@ export function storeTables({
   accounts,
 }: Pick<Configuration, 'collections'> & Partial<Pick<Configuration, 'accounts'>>): readonly Table[] {
   const users = accounts?.users ?? usersCollection;
-  return [...[...collections.values(), users].map(tableOf), ...ownTables];
+  const declared = [...collections.values(), ...(accounts === undefined ? [] : [users])];
+  const shown = declared.map((collection): Table => ({ ...tableOf(collection), view: true }));
+  return [...shown, ...(accounts === undefined ? [tableOf(users)] : []), ...ownTables];
 }
 
 function ownTable(name: string, indexes: Table['indexes'] = []): Table {

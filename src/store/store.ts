@@ -42,6 +42,8 @@ export type Table = {
   readonly searched: boolean;
   /** Set if an index holds the words of the search text (src/model/search). */
   readonly words?: SearchIndex;
+  /** True if SQL tools get a view of its undeleted rows, with a column for each member (view-columns.ts). */
+  readonly view?: true;
 };
 
 export type Reference = { readonly field: Field; readonly table: string };

@@ -9,6 +9,7 @@ import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable } from '../store.ts';
 import type { Layout } from './table-layout.ts';
+import { reconcileViews } from './views.ts';
 import { pendingIndex, reconcileWords } from './word-index.ts';
 
 /** The number of each table in the counters, by the table's name. */
@@ -47,6 +48,10 @@ export function reconcile(
     }
   }
   for (const { table, words } of layouts) reconcileWords(database, table, words, observe);
+  reconcileViews(
+    database,
+    layouts.map(({ table }) => table),
+  );
   for (const name of found.keys()) {
     change(database, `DROP INDEX ${quoteName(name)}`, `index ${name}`);
     observe({ kind: 'store-migrated', what: `index ${name} dropped`, durationMs: 0 });

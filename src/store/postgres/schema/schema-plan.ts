@@ -13,6 +13,7 @@ import { migrations } from './migrations.ts';
 import { physicalName } from './physical-name.ts';
 import { type Index, type Layout, searchColumn, tracedColumns } from './schema-layout.ts';
 import { createIndexSql, dropIndexSql, forgetIndexSql, noteIndexSql, type Step } from './step.ts';
+import { viewSteps } from './views.ts';
 
 export type PlanOptions = {
   readonly schema: string;
@@ -33,6 +34,7 @@ export function planSteps(found: Found, options: PlanOptions): readonly Step[] {
     ...layouts.flatMap((layout) => tableSteps(found, layout, options)),
     ...layouts.flatMap((layout) => indexSteps(found, layout, options)),
     ...layouts.flatMap((layout) => obsoleteIndexSteps(found, layout, options)),
+    ...layouts.flatMap((layout) => viewSteps(found, layout, options.schema)),
   ];
 }
 

@@ -14,9 +14,10 @@ type Group = {
 const groups: readonly Group[] = [
   {
     reason:
-      'Live as long as one query: its groups and results (`aggregateColumnsMax`), and one sum, which has a number for each power of ten of a double.',
+      'Live as long as one request: groups and results (`aggregateColumnsMax`), one sum, which has a number for each power of ten of a double, and the items of a bulk request (`bulkItemsMax`).',
     at: [
       ['src/resources/collection/group-page.ts', 'columns'],
+      ['src/resources/collection/bulk.ts', 'places'],
       ['src/resources/query/aggregation.ts', '#named'],
       ['src/store/decimal-sum.ts', '#byExponent'],
     ],

@@ -19,6 +19,7 @@ import { declareSenders } from './senders/declare-senders.ts';
 import type { ServerArguments } from './server-client.ts';
 import { administratorKeyHelp, type Given, withServer } from './server-options.ts';
 import type { Output, Terminal } from './terminal.ts';
+import { declareTransfer } from './transfer/declare-transfer.ts';
 import { declareUsers } from './users/declare-users.ts';
 
 const exitCodeHelp = `
@@ -80,6 +81,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareRelease(program, terminal, finish);
   declareMigrate(program, terminal, finish);
   declareSecrets(program, terminal, finish);
+  declareTransfer(program, terminal, finish);
   declareUsers(program, terminal, finish);
   declareKeys(program, terminal, finish);
   declareEndpoints(program, terminal, finish);

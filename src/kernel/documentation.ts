@@ -32,7 +32,7 @@ export type PathDocumentation = {
 
 /** A path of a collection; the collection's declaration describes it. */
 export type CollectionDocumentation = {
-  readonly part: 'collection' | 'member' | 'bulk-delete';
+  readonly part: 'collection' | 'member' | 'bulk' | 'bulk-delete';
   readonly collection: Collection;
   readonly limits: CollectionLimits;
 } & CollectionVariant;
@@ -57,6 +57,8 @@ export type CollectionOperation =
   | 'replace'
   | 'patch'
   | 'remove'
+  | 'bulk'
+  | 'export'
   | 'bulk-delete';
 
 /** The names of a collection and its members, for schemas and operation ids, and for sentences. */
@@ -138,6 +140,7 @@ export type CollectionLimits = ListLimits & {
   readonly bulkDeleteIdsMax: number;
   readonly expandDepthMax: number;
   readonly expandPathsMax: number;
+  readonly bulkItemsMax: number;
 };
 
 export type ListLimits = { readonly listLimitDefault: number; readonly listLimitMax: number };

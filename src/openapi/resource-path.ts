@@ -90,6 +90,7 @@ const operationNames: Readonly<
 > = {
   collection: { GET: 'list', POST: 'create', QUERY: 'query' },
   member: { GET: 'read', PUT: 'replace', PATCH: 'patch', DELETE: 'remove' },
+  bulk: { GET: 'export', POST: 'bulk' },
   'bulk-delete': { POST: 'bulk-delete' },
 };
 
@@ -98,6 +99,7 @@ function pathNames(
   { singular, plural, one, many }: CollectionNames,
 ): Pick<PathDescription, 'name' | 'noun' | 'parameters'> {
   if (part === 'collection') return { name: plural, noun: `the ${many}` };
+  if (part === 'bulk') return { name: `${plural}Bulk`, noun: `bulk creation and export of ${many}` };
   if (part === 'bulk-delete') return { name: `${plural}BulkDelete`, noun: `bulk deletion of ${many}` };
   const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
   return { name: singular, noun: one, parameters: [id] };

@@ -74,6 +74,10 @@ test('names the operations of a collection as a client library would', () => {
     'patchProduct',
     'deleteProduct',
     'optionsProduct',
+    'exportProducts',
+    'headProductsBulk',
+    'bulkCreateProducts',
+    'optionsProductsBulk',
     'bulkDeleteProducts',
     'optionsProductsBulkDelete',
   ]);

@@ -91,6 +91,14 @@ export const requestsSettings = section('Requests', {
     { unit: 'ids', default: 1000, least: 1, most: 100_000 },
     'Entries of `ids` in a bulk deletion; then 422.',
   ),
+  bulkItemsMax: integer(
+    { unit: 'items', default: 1000, least: 1, most: 10_000 },
+    'Entries of `items` in a bulk request; then 422.',
+  ),
+  bulkBytesMax: integer(
+    { unit: 'bytes', default: 8 * MiB, least: KiB, most: 256 * MiB },
+    'Length of the content of a bulk request; then 413. With a content coding, `decodedBytesMax` bounds it as well.',
+  ),
   idempotencySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
     'Time for which the answer to a request with an Idempotency-Key is kept for replay.',

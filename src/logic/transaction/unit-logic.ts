@@ -133,10 +133,20 @@ async function runInTurn(
   const fields: FieldsOrWritten[] = [];
   for (const write of writes) {
     const outcome = await runHooks(served, ask, write, unit);
-    if ('refused' in outcome) return outcome;
+    if ('refused' in outcome) return { refused: placed(outcome.refused, served.placeOf?.(write.id) ?? '') };
     fields.push(outcome.fields);
   }
   return { fields };
+}
+
+/** A refusal of one of several writes, with the place of its resource in the content. */
+function placed(refused: Problem, place: string): Problem {
+  if (place === '') return refused;
+  const { errors = [{ pointer: '', message: refused.message ?? 'was refused' }] } = refused;
+  return {
+    ...refused,
+    errors: errors.map(({ pointer, message }) => ({ pointer: place + pointer, message })),
+  };
 }
 
 /**

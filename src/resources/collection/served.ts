@@ -53,6 +53,8 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly owner?: string | null;
   /** The functions of an application that run within its writes; absent: there are none. */
   readonly logic?: WriteLogic | undefined;
+  /** The place of a changed resource in the content of the request, for its faults; absent: the content is the resource. */
+  readonly placeOf?: (id: string) => string;
   /** Further checks of a change by a built-in resource, and changes that must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };

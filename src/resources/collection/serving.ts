@@ -48,6 +48,8 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
   readonly bulkDeleteIdsMax: number;
+  readonly bulkItemsMax: number;
+  readonly bulkBytesMax: number;
   readonly documentCharactersMax: number;
   readonly resultCacheBytesMax: number;
   readonly planCacheBytesMax: number;
@@ -132,11 +134,16 @@ export function serveCollection(
   const list = listOptionsOf(serving, served, variant);
   const query = queryOptionsOf(serving, served, variant);
   const { operations, create, listPermission } = variant;
-  const limits = { ...serving.queryLimits, bulkDeleteIdsMax: serving.bulkDeleteIdsMax };
+  const { bulkDeleteIdsMax, bulkItemsMax, bulkBytesMax } = serving;
+  const limits = { ...serving.queryLimits, bulkDeleteIdsMax, bulkItemsMax };
   const resources = collectionResources(served, list, query, {
     documentation: { ...variant.documentation, collection, limits },
     ...(operations === undefined ? {} : { operations }),
     ...(create === undefined ? {} : { create: create(served) }),
+    // A built-in collection has creations of its own.
+    ...(served.longContent && create === undefined && operations === undefined
+      ? { bulk: { bulkItemsMax, bulkBytesMax } }
+      : {}),
     ...(listPermission === undefined ? {} : { bulkDeletePermission: listPermission }),
   });
   return { served, resources, query };

@@ -13,6 +13,7 @@ import type { PatchContent } from '../../kernel/content/parsed.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
+import { type BulkContent, type BulkReading, readBulk } from '../document/bulk-content.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -53,13 +54,19 @@ export type Job =
       readonly writer: Writer;
       /** A value if the content was short and the stored representation is long. */
       readonly content: Content | { readonly value: unknown };
-    };
+    }
+  /** Reads and checks the items of a bulk request. */
+  | ({
+      readonly kind: 'bulk';
+      readonly content: Content;
+    } & BulkReading);
 
 export type Outcome =
   | {
       readonly ok: true;
       readonly fields?: { readonly [Member in keyof WrittenFields]: WrittenFields[Member] };
       readonly unchanged?: boolean;
+      readonly bulk?: BulkContent;
     }
   | { readonly ok: false; readonly problem: Problem };
 
@@ -76,6 +83,10 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
   if (job.kind === 'check') {
     const parsed = await readContent(workshop, job.change, job.content);
     return parsed.ok ? { ok: true } : parsed;
+  }
+  if (job.kind === 'bulk') {
+    const parsed = await readContent(workshop, 'create', job.content);
+    return parsed.ok ? readBulk(workshop, parsed.value, job) : parsed;
   }
   const parsed =
     'value' in job.content

@@ -264,6 +264,13 @@ export const importTable: readonly FolderRow[] = [
     node: [],
     packages: ['typebox'],
   },
+  // Migrations of documents: a policy over the store, which uses how resources become rows.
+  {
+    folder: 'src/migrations',
+    may: [...stored, 'src/kernel', 'src/resources'],
+    node: ['node:crypto', 'node:path', 'node:timers/promises', 'node:url', 'node:worker_threads'],
+    packages: [],
+  },
   // Mail of functions and of accounts, kept with the unit that causes it: a policy of the engine of due work.
   {
     folder: 'src/mail',

@@ -13,6 +13,12 @@ export {
 export { ConfigurationError } from './config/inspection.ts';
 export type { JobDeclaration, JobRun } from './config/jobs.ts';
 export type { MailDeclaration } from './config/mail-templates.ts';
+export type {
+  CollectionRemoval,
+  DocumentMigration,
+  MigrationDeclaration,
+  OldDocument,
+} from './config/migrations.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';

@@ -26,6 +26,7 @@ import {
   renewedAtField,
 } from './kernel/operations/stored-request.ts';
 import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
+import { migrationsTable } from './migrations/migration-rows.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { type Field, ownerField } from './model/field.ts';
@@ -114,7 +115,7 @@ const ownTables: readonly Table[] = [
   ...[mailsCollection, receivedCollection].map(tableOf),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ...[jobStatesTable, messageLinesTable, holdTable].map((name) => ownTable(name)),
+  ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();
@@ -129,14 +130,16 @@ export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ),
 ]);
 
-export function storeTables({
-  collections,
-  accounts,
-}: Pick<Configuration, 'collections'> & Partial<Pick<Configuration, 'accounts'>>): readonly Table[] {
+/** @param late labels of indexes that stored rows do not fit yet */
+export function storeTables(
+  { collections, accounts }: Pick<Configuration, 'collections'> & Partial<Pick<Configuration, 'accounts'>>,
+  late: ReadonlySet<string> = noRow,
+): readonly Table[] {
   const users = accounts?.users ?? usersCollection;
   const declared = [...collections.values(), ...(accounts === undefined ? [] : [users])];
   const shown = declared.map((collection): Table => ({ ...tableOf(collection), view: true }));
-  return [...shown, ...(accounts === undefined ? [tableOf(users)] : []), ...ownTables];
+  const tables = [...shown, ...(accounts === undefined ? [tableOf(users)] : [])];
+  return [...(late.size === 0 ? tables : tables.map((table) => ({ ...table, late }))), ...ownTables];
 }
 
 function ownTable(name: string, indexes: Table['indexes'] = []): Table {

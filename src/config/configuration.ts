@@ -16,6 +16,7 @@ import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 
 import type { DeclaredJob } from './jobs.ts';
 import { inspectMail, type MailOptions } from './mail-templates.ts';
+import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -41,6 +42,8 @@ export type Configuration = {
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
   readonly jobs: ReadonlyMap<string, DeclaredJob>;
+  /** In the order in which they run. */
+  readonly migrations: readonly DeclaredMigration[];
   readonly tunnel: TunnelAccess;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
@@ -57,6 +60,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'issuers',
   'jobs',
   'mail',
+  'migrations',
   'senders',
   'settings',
   'subscribers',
@@ -118,6 +122,7 @@ export function resolveConfiguration(
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
   if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
   const jobs = inspectJobs(written.jobs, mistakes);
+  const migrations = inspectMigrations(written.migrations, collections, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0)
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
@@ -136,6 +141,7 @@ export function resolveConfiguration(
     senders,
     subscribers,
     jobs,
+    migrations,
     tunnel,
     settings: settings as SettingOverrides,
   };

@@ -16,6 +16,7 @@ import type { AccountsDeclaration } from './accounts.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
 import type { JobDeclaration } from './jobs.ts';
 import type { MailDeclaration } from './mail-templates.ts';
+import type { MigrationDeclaration } from './migrations.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { SubscriberDeclaration } from './subscribers.ts';
@@ -65,6 +66,8 @@ export type ConfigurationDeclaration<
   readonly subscribers?: { readonly [Name in keyof E]: SubscriberDeclaration<R, E[Name], C> };
   /** Functions that run at scheduled times, by name. */
   readonly jobs?: Readonly<Record<string, JobDeclaration<R>>>;
+  /** What brings stored documents to the present declaration, in the order in which it was written: new ones go to the end. */
+  readonly migrations?: readonly MigrationDeclaration<C>[];
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
   readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment takes precedence. */

@@ -89,7 +89,7 @@ export function declaredIndexes(table: Table, all: readonly Table[]): readonly D
     const label = labelOf(table, 'unique', [field]);
     add({ label, fields: [field], over: [field], unique: true });
   }
-  return [...indexes.values()];
+  return [...indexes.values()].filter(({ label }) => table.late?.has(label) !== true);
 }
 
 function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {

@@ -44,6 +44,8 @@ export type Table = {
   readonly words?: SearchIndex;
   /** True if SQL tools get a view of its undeleted rows, with a column for each member (view-columns.ts). */
   readonly view?: true;
+  /** Labels of indexes that stored rows do not fit yet: they are made after a migration of documents. */
+  readonly late?: ReadonlySet<string>;
 };
 
 export type Reference = { readonly field: Field; readonly table: string };
@@ -314,6 +316,8 @@ export type Store = {
    * row then has a provisional revision, and nothing may be answered from it before it is committed.
    */
   readNewest(table: string, id: string): MaybePromise<Newest>;
+  /** True if the table exists and has an undeleted row, also a table that is no longer declared. */
+  holdsDocuments(table: string): MaybePromise<boolean>;
   plan(query: ListQuery): Plan;
   /** @param party as for a page */
   count(table: string, filter: Filter, party?: string): MaybePromise<number>;

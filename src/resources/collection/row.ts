@@ -16,7 +16,7 @@ export type RowParts = {
   readonly deletedAt: number | null;
 };
 
-export function nextRow(served: Served, parts: RowParts): NextRow {
+export function nextRow(served: Pick<Served, 'collection' | 'validator'>, parts: RowParts): NextRow {
   const { collection } = served;
   const fields = withComputed(served, parts.fields);
   const isWritten = fields instanceof WrittenFields;
@@ -33,7 +33,7 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
 
 /** @param before the representation before the change, for subscribers */
 export function eventOf(
-  served: Served,
+  served: Pick<Served, 'collection' | 'newId'>,
   kind: ChangeKind,
   { id: of, ...row }: { readonly id: string; readonly doc: string; readonly owner: string | null },
   at: number,

@@ -78,20 +78,47 @@ const retriesMax = 5;
  * @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (an invalid URL or declaration)
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
+  const store = await open(options, false);
+  if (store === undefined) throw new Error('the schema has no tables');
+  return store;
+}
+
+/**
+ * Opens a schema that may lack something, to read from the tables that it has.
+ * @returns undefined if it has no store
+ * @throws SchemaTooNew, UnfitServer, DatabaseFailed, TypeError (an invalid URL or declaration)
+ */
+export function openLookingStore(options: PostgresOptions): Promise<PostgresStore | undefined> {
+  return open(options, true);
+}
+
+/** Tables that the schema has, and their references to each other. */
+function presentTables(tables: readonly Table[], numbers: TableNumbers): readonly Table[] {
+  return tables
+    .filter(({ name }) => numbers.has(name))
+    .map((table) => ({
+      ...table,
+      references: table.references.filter(({ table: target }) => numbers.has(target)),
+    }));
+}
+
+async function open(options: PostgresOptions, looksOnly: boolean): Promise<PostgresStore | undefined> {
   const started = performance.now();
   const observe = options.observe ?? ignore;
   const schema = options.schema ?? 'comity';
   const connectTimeoutMs = options.databaseConnectTimeoutMs ?? 5000;
   const address = addressOf(options.url);
   const { tables, program } = options;
-  const layouts = layoutsOf(tables, schema);
   const { numbers } = await openSchema(address, {
     schema,
     tables,
     observe,
     connectTimeoutMs,
     ...(program === undefined ? {} : { program }),
+    looksOnly,
   });
+  if (looksOnly && numbers.size === 0) return undefined;
+  const layouts = layoutsOf(looksOnly ? presentTables(tables, numbers) : tables, schema);
   const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
   await running.changes.ready;
   observe({
@@ -227,6 +254,11 @@ function storeOver(running: Running): PostgresStore {
     readMany: rows.readMany,
     readNewest: (table, id) =>
       lines.newest(table, id) ?? whenKnown(rows.read(table, id), (row) => ({ row, isProvisional: false })),
+    async holdsDocuments(table) {
+      if (!numbers.has(table)) return false;
+      const sql = `SELECT 1 FROM ${quoteName(schema)}.${quoteName(table)} WHERE deleted_at IS NULL LIMIT 1`;
+      return (await read.send({ sql, values: [] })).length > 0;
+    },
     plan(query) {
       const layout = layoutOf(layouts, query.table);
       const tableNumber = numbers.get(query.table) ?? 0;

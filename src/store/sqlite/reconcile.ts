@@ -39,7 +39,7 @@ export function reconcile(
       if (sql === index.sql) continue;
       const started = performance.now();
       const drop = sql === undefined ? '' : `DROP INDEX ${quoteName(index.name)};`;
-      change(database, `${drop} ${index.sql}`, `index ${index.name}`);
+      change(database, `${drop} ${index.sql}`, index.name);
       observe({
         kind: 'store-migrated',
         what: `index ${index.name}`,
@@ -53,7 +53,7 @@ export function reconcile(
     layouts.map(({ table }) => table),
   );
   for (const name of found.keys()) {
-    change(database, `DROP INDEX ${quoteName(name)}`, `index ${name}`);
+    change(database, `DROP INDEX ${quoteName(name)}`, name);
     observe({ kind: 'store-migrated', what: `index ${name} dropped`, durationMs: 0 });
   }
   return countersOf(database);
@@ -71,6 +71,13 @@ function allIndexes({
 export class UnfitRows extends Error {
   override readonly name = 'UnfitRows';
   readonly code = 'store_unfit_rows';
+  /** Label of the index that they violate. */
+  readonly index: string;
+
+  constructor(message: string, { index, cause }: { readonly index: string; readonly cause: unknown }) {
+    super(message, { cause });
+    this.index = index;
+  }
 }
 
 function createTable(database: DatabaseSync, layout: Layout, observe: Observe): void {
@@ -109,18 +116,18 @@ function addTracedColumns(database: DatabaseSync, { name, table }: Layout, obser
   }
 }
 
-function change(database: DatabaseSync, sql: string, what: string): void {
+function change(database: DatabaseSync, sql: string, index: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     database.exec(`${sql}; COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UnfitRows(`cannot make ${what}: ${reason}`, { cause: error });
+    throw new UnfitRows(`cannot make index ${index}: ${reason}`, { index, cause: error });
   }
 }
 
-function countersOf(database: DatabaseSync): TableNumbers {
+export function countersOf(database: DatabaseSync): TableNumbers {
   const rows = database.prepare('SELECT n, name FROM comity_counters WHERE n > 0').all();
   return new Map(rows.map((row) => [String(row.name), Number(row.n)]));
 }

@@ -12,6 +12,7 @@ import { ChangeListeners } from '../change-listeners.ts';
 import { rowOf } from '../kept-row.ts';
 import { Lines } from '../lines.ts';
 import type { ProvisionalRevisions } from '../provisional-revisions.ts';
+import { quoteName } from '../quote-name.ts';
 import { eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
 import type { Cells } from './cells.ts';
 import { tickSql } from './compile/select.ts';
@@ -209,6 +210,11 @@ function storeOver(running: Running): SqliteStore {
     read,
     readMany: (table, ids, bytesMax) => readEach((id) => read(table, id), ids, bytesMax),
     readNewest: (table, id) => lines.newest(table, id) ?? { row: read(table, id), isProvisional: false },
+    holdsDocuments(table) {
+      if (!running.membership.data.numbers.has(table)) return false;
+      const sql = `SELECT 1 FROM ${quoteName(table)} WHERE deleted_at IS NULL LIMIT 1`;
+      return snapshot.run(() => snapshot.prepare(sql).get() !== undefined);
+    },
     plan(query) {
       const { layout, tableNumber } = tableOf(query.table);
       return makePlan({ snapshot, readers, layout, tableNumber, shapes }, query);

@@ -69,6 +69,7 @@ async function unfitRows(session: Session, { what, builds }: Step, error: unknow
   const example = builds === undefined ? undefined : await exampleOf(session, builds).catch(ignore);
   const reason = example ?? messageOf(error instanceof DatabaseFailed ? error.cause : error);
   return new UnfitRows(`cannot make ${what}: ${reason}; the database is unchanged by this step`, {
+    index: builds?.index.label,
     cause: error,
   });
 }

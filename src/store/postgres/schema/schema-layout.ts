@@ -18,6 +18,7 @@ export type TableNumbers = ReadonlyMap<string, number>;
 export type Index = {
   /** At most 63 bytes, not quoted. */
   readonly name: string;
+  readonly label: string;
   /** Field keys in order; a unique index has one, every other ends with `id`. */
   readonly keys: readonly string[];
   /** Clients' names of the declared fields, in order. */
@@ -101,6 +102,7 @@ function indexOf(tableName: string, { label, fields, over, unique }: DeclaredInd
   const keys = over.map((field) => `${valueSql(field)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`);
   return {
     name: physicalName(label),
+    label,
     keys: over.map(fieldKey),
     fields: fields.map((field) => field.name),
     unique,
@@ -114,6 +116,7 @@ function searchOf({ name, words }: Table, tableName: string): SearchLayout | und
   const { mark } = words;
   const index = (kind: string, definition: string): Index => ({
     name: physicalName(`${name}.${kind}`),
+    label: `${name}.${kind}`,
     ...{ keys: [], fields: words.fields, unique: false, definition: `ON ${tableName} ${definition}` },
   });
   return {

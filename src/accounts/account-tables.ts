@@ -27,14 +27,14 @@ export type User = UserFields & {
 };
 
 /** Members of an account that the application does not declare. */
-const ownMembers: Readonly<Record<keyof User, true>> = {
+export const ownAccountMembers: Readonly<Record<keyof User, true>> = {
   ...{ id: true, email: true, name: true, emailVerified: true, roles: true, scopes: true },
   ...{ tenant: true, disabled: true, createdAt: true, updatedAt: true },
 };
 
 /** The fields that the application declares, as the account has them. */
 export function fieldsOfUser(user: User): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(user).filter(([name]) => !Object.hasOwn(ownMembers, name)));
+  return Object.fromEntries(Object.entries(user).filter(([name]) => !Object.hasOwn(ownAccountMembers, name)));
 }
 
 /**

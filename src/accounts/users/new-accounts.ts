@@ -176,6 +176,8 @@ async function commitWithHook<T>(
   const write = { action: 'create', id: account.id, before: undefined, fields: account.fields } as const;
   const written = await logic.write(served, ask, [write], async (within, _own, [after]) => {
     const fields = membersOf(after ?? account.fields);
+    const { missing } = served.validator.check(fields);
+    if (missing.length > 0) return { refused: { code: 'field_missing', errors: missing } };
     const { changes, result } = await make({ id: account.id, fields });
     const committed = await commitPlainly(within.store, account, async () => ({ changes, result }));
     if (!('result' in committed)) return committed;

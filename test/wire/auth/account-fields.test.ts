@@ -309,7 +309,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal((await send('DELETE', `/users/${ada.userId}`, by)).status, 204);
       const audit = await send(
         'GET',
-        `/audit?subject=${ada.userId}&actor=${manager.userId}`,
+        `/audit?subject=${ada.userId}&actor.id=${manager.userId}`,
         asAdministrator,
       );
       const types = (audit.json().items as { type: string }[]).map(({ type }) => type);

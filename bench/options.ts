@@ -21,6 +21,7 @@ export const rowNames = [
   'webhook-peer',
   'received',
   'functions',
+  'bulk',
   'http2',
   'fan-out',
   'tunnel',
@@ -32,6 +33,7 @@ export type PairName = Exclude<
   | 'busy-row'
   | 'busy-own-rows'
   | 'functions'
+  | 'bulk'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -51,6 +53,7 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'busy-row',
     'busy-own-rows',
     'functions',
+    'bulk',
     'authenticated',
     'logins',
     'scan',

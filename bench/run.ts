@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { measureBulk } from './bulk/measure.ts';
 import { measureRounds } from './cell.ts';
 import { compareCommits } from './compare.ts';
 import { measureConnections } from './connections/measure.ts';
@@ -67,12 +68,13 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     const functions = options.only.includes('functions')
       ? await measureApart(run, 'functions', measureFunctions)
       : undefined;
+    const bulk = options.only.includes('bulk') ? await measureApart(run, 'bulk', measureBulk) : undefined;
     const connections: Record<string, unknown> = {};
     for (const name of options.only.filter(isConnectionRow)) {
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, functions, connections };
+    return { requests, webhooks, received, functions, bulk, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -92,7 +94,7 @@ async function compareWith(run: Run, ref: string): Promise<unknown> {
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received' | 'functions' | ConnectionRowName,
+  name: 'webhooks' | 'received' | 'functions' | 'bulk' | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
@@ -106,7 +108,10 @@ function isAnyRequest({ only, noise }: BenchOptions): boolean {
   return (
     noise ||
     only.some(
-      (name) => !isWebhookRow(name) && !isConnectionRow(name) && name !== 'received' && name !== 'functions',
+      (name) =>
+        !isWebhookRow(name) &&
+        !isConnectionRow(name) &&
+        ![...(['received', 'functions', 'bulk'] as const)].some((apart) => apart === name),
     )
   );
 }

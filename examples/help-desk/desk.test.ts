@@ -56,6 +56,29 @@ describe('the help desk', () => {
     await desk.until(async () => (await desk.resources.tickets.get(id))?.status === 'open');
   });
 
+  test('counts open questions by priority, of those that the caller may see', async () => {
+    const countsFor = async (by: Caller) => {
+      const answer = await by.fetch('/api/v1/tickets', {
+        method: 'QUERY',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({
+          filter: { status: 'open', title: { like: 'Counted%' } },
+          groupBy: ['priority'],
+          aggregate: { count: true, min: { nextDue: 'dueAt' } },
+        }),
+      });
+      return ((await answer.json()) as { items: { priority: string; count: number }[] }).items;
+    };
+    await ask('Counted: the heating is off', 'urgent');
+    for (const title of ['Counted: a chair', 'Counted: a desk']) await ask(title);
+    const counts = (await countsFor(agent)).map(({ priority, count }) => [priority, count]);
+    assert.deepEqual(counts, [
+      ['normal', 2],
+      ['urgent', 1],
+    ]);
+    assert.deepEqual(await countsFor(stranger), []);
+  });
+
   test('merges two questions, and refuses in the words of the desk', async () => {
     const [one, other] = [await ask('Keys lost'), await ask('The keys are lost')];
     await say(customer, one.id, 'Both of them.');

@@ -10,6 +10,11 @@ import { logoutResource } from '../../src/accounts/logout.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
 import { registerResource } from '../../src/accounts/register.ts';
 import { passwordResetResources } from '../../src/accounts/reset-password.ts';
+import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
+import { finishLoginResource } from '../../src/accounts/second-factor/finish-login-route.ts';
+import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login-routes.ts';
+import { passkeyResources } from '../../src/accounts/second-factor/passkeys/passkey-routes.ts';
+import { resetFactorResource } from '../../src/accounts/second-factor/reset-factor.ts';
 import { meResource, refreshResource } from '../../src/accounts/session-routes.ts';
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
@@ -127,13 +132,19 @@ function accountResources(
     accounts: plainAccounts,
     newAccounts: plainNewAccounts,
     providers,
+    admitEnrolling: (resource: Resource) => resource,
   });
   return [
     registerResource(own),
     loginResource(own),
+    finishLoginResource(own),
     refreshResource(own),
     logoutResource(own),
     meResource(own),
+    ...factorResources(own),
+    ...passkeyResources(own),
+    ...passkeyLoginResources(own),
+    resetFactorResource(own),
     passwordResource(own),
     ...verificationResources(own),
     ...passwordResetResources(own),

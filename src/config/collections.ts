@@ -14,6 +14,7 @@ import type {
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
 import { createSearchIndex } from '../model/search/search-index.ts';
+import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
@@ -77,6 +78,7 @@ function resolve(
   const schema = schemaWithComputed(declaration);
   const fields = fieldsOf(schema);
   const { tenantField } = declaration;
+  const stamp = resolveStamps(declaration.stamp);
   const setting = { fields, tenantField };
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
   const hidden = resolveFieldRules(declaration.hidden, setting);
@@ -122,6 +124,7 @@ function resolve(
             Object.entries(declaration.computed).map(([field, { compute }]) => [field, compute]),
           ),
         }),
+    ...(stamp === undefined ? {} : { stamp }),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
 }

@@ -10,6 +10,7 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
+import { inspectStamps } from './inspect-stamps.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -42,6 +43,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'search',
   'cacheControl',
   'actors',
+  'stamp',
   'deprecation',
   'examples',
   'hooks',
@@ -104,6 +106,7 @@ export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectIndexing(inspection);
   inspectHooks(inspection);
   inspectActors(inspection);
+  inspectStamps(inspection);
 }
 
 /** Sound entries of `computed`, by name. */

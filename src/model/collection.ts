@@ -11,6 +11,7 @@ import type { Hooks } from './logic/hooks.ts';
 import type { NewFields } from './logic/new-fields.ts';
 import { indexedText, type SearchIndex } from './search/search-index.ts';
 import type { SearchLanguage } from './search/stems.ts';
+import type { Stamp, StampDeclaration } from './stamp.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -102,6 +103,8 @@ export type CollectionParts<
   readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
   /** Functions within its writes and reads. */
   readonly hooks?: Hooks<T, R, FurtherMembers<{ [Name in keyof K]: ComputedField<T, K[Name]> }, Soft>>;
+  /** Fields that the server sets from the request that writes, and no client writes: `{ authorId: 'principal' }`. */
+  readonly stamp?: ByField<TextMember<T>, StampDeclaration>;
   /** Requests on the collection or on its members, by their names in URLs. */
   readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', T>>>;
 };
@@ -199,6 +202,7 @@ export type Collection = {
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
   readonly hooks?: Hooks<never, never>;
+  readonly stamp?: ReadonlyMap<string, Stamp> | undefined;
 };
 
 /** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */

@@ -6,6 +6,7 @@
  */
 import { plainSchema } from '../config/schema-references.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
+import type { Stamp } from '../model/stamp.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
@@ -179,9 +180,20 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
 
-type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed'>;
+type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed' | 'stamp'>;
 
 const computedNote = 'Computed from the other members: a change is answered 400.';
+
+const stampNotes = {
+  principal: 'Id of the principal',
+  tenant: 'Tenant of the principal',
+  time: 'Time',
+} as const;
+
+function stampNote({ value, on }: Stamp): string {
+  const write = on === 'create' ? 'the creation' : 'the last write';
+  return `${stampNotes[value]} of ${write}, set by the server: a change is answered 400.`;
+}
 
 const readOnlyNote = 'Read-only for most callers: a change is answered 400.';
 const hiddenNote = 'Absent for callers who are not permitted to see it.';
@@ -190,19 +202,22 @@ const tenantNote =
 
 /** @param properties of the declared schema, by name */
 function withConduct(properties: Item, collection: Conduct): Item {
-  const { readOnly, hidden, tenantField, computed } = collection;
-  if (readOnly.size + hidden.size + (computed?.size ?? 0) === 0 && tenantField === undefined)
-    return properties;
+  const { readOnly, hidden, tenantField, computed, stamp } = collection;
+  const noted = readOnly.size + hidden.size + (computed?.size ?? 0) + (stamp?.size ?? 0);
+  if (noted === 0 && tenantField === undefined) return properties;
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
+      const stamped = stamp?.get(name);
       const notes = [
         ...(computed?.has(name) === true ? [computedNote] : []),
+        ...(stamped === undefined ? [] : [stampNote(stamped)]),
         ...(readOnly.has(name) ? [readOnlyNote] : []),
         ...(hidden.has(name) ? [hiddenNote] : []),
         ...(name === tenantField ? [tenantNote] : []),
       ];
-      const noted = notes.length === 0 ? schema : annotated(schema, notes);
-      return [name, computed?.has(name) === true ? { ...(noted as Item), readOnly: true } : noted];
+      const shown = notes.length === 0 ? schema : annotated(schema, notes);
+      const isServers = computed?.has(name) === true || stamped !== undefined;
+      return [name, isServers ? { ...(shown as Item), readOnly: true } : shown];
     }),
   );
 }

@@ -3,10 +3,10 @@
  * every socket that may see the whole event. Positions in the log are ordered by revision, then by id as stores compare
  * it: by code point.
  */
-import { valueAt } from '../http/syntax/json-members.ts';
 import { type Cause, type CauseShown, causeOf, withCauseShown } from '../model/actor.ts';
 import type { Field } from '../model/field.ts';
 import { compareText, type Matchable } from '../model/matches.ts';
+import { leftText, valueOfEvent } from '../resources/events/leaving.ts';
 import type { LogPosition, TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 
@@ -16,6 +16,7 @@ export class LoggedEvent implements Matchable {
   readonly search = null;
   readonly #values = new Map<string, unknown>();
   readonly #shown = new Map<CauseShown, Shown>();
+  #left: Buffer | undefined;
   #cause: Cause | undefined | null = null;
 
   constructor(entry: TailEntry) {
@@ -24,24 +25,20 @@ export class LoggedEvent implements Matchable {
   }
 
   value(field: Field): unknown {
-    switch (field.column) {
-      case 'id':
-      case 'type':
-      case 'collection':
-      case 'owner':
-        return this.entry[field.column];
-      case 'rev':
-        return this.entry.rev;
-      default:
-        return this.#valueAt(field.path);
-    }
+    return field.column === undefined ? this.#valueAt(field) : valueOfEvent(this.entry, field);
   }
 
   /** Caches members, since the rules of many readers use the same few. */
-  #valueAt(path: readonly string[]): unknown {
-    const key = path.join('\0');
-    if (!this.#values.has(key)) this.#values.set(key, valueAt(this.entry.doc, path));
+  #valueAt(field: Field): unknown {
+    const key = `${field.within ?? ''}\0${field.path.join('\0')}`;
+    if (!this.#values.has(key)) this.#values.set(key, valueOfEvent(this.entry, field));
     return this.#values.get(key);
+  }
+
+  /** The frame for those whom the document has left. */
+  get left(): Buffer {
+    this.#left ??= Buffer.from(leftText(this.entry));
+    return this.#left;
   }
 
   /** Parsed once for all readers. */

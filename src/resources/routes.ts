@@ -20,6 +20,7 @@ import { eventResources } from './events/event-log-routes.ts';
 import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
+import { createWithholds } from './events/withheld-text.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
@@ -47,6 +48,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   );
   const posted = options.postedEvents?.(serving);
   const logViews = createLogViews(collections.values());
+  const withholds = createWithholds(store, collections.values());
   const events = {
     table: eventsTable,
     fields: eventFields,
@@ -58,7 +60,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       return {
         mark: isAdmin ? 'a' : '',
         fields: isAdmin ? allEventFields : eventFields,
-        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view),
+        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view, withholds(principal)),
       };
     },
   };
@@ -71,6 +73,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       path: `${base}/events`,
       collections: [...collections.values()],
       views: logViews,
+      withholds,
       streamViews: createLogViews(collections.values(), (error) =>
         options.observe?.({ kind: 'hook-failed', error }),
       ),

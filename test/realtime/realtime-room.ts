@@ -73,6 +73,8 @@ let made = 0;
 export type EventParts = Partial<Pick<EventEntry, 'type' | 'collection' | 'owner'>> & {
   readonly object?: Readonly<Record<string, unknown>>;
   readonly tenant?: string;
+  /** The resource before an update. */
+  readonly former?: Readonly<Record<string, unknown>>;
 };
 
 /** Ids go down within a unit of several: their order in the log is not that of making. */
@@ -81,7 +83,11 @@ export function entryOf(parts: EventParts = {}): EventEntry {
   const { type = 'staff.created', collection = 'staff', owner = null, object = {}, tenant } = parts;
   const id = `evt_${String(1_000_000 - made)}`;
   const doc = eventDocument(id, type, Date.now(), JSON.stringify(object), tenant);
-  return { id, type, collection, owner, doc, createdAt: Date.now() };
+  const { former } = parts;
+  const entry = { id, type, collection, owner, doc, createdAt: Date.now() };
+  return former === undefined
+    ? entry
+    : { ...entry, document: 'o', former: JSON.stringify({ id: 'o', ...former }) };
 }
 
 /** Resolves when live sockets of the embedded store have been told. @returns ids of the events, in log order */

@@ -74,7 +74,12 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
         throw new FunctionFailed(`no collection is named ${JSON.stringify(name)}`);
       // Functions get documents as they are stored, from every call alike.
       const whole = wholeView(collection);
-      const served = known.get(name) ?? { ...servedOf(serving, collection), view: () => whole };
+      const served = known.get(name) ?? {
+        ...servedOf(serving, collection),
+        // Functions may give what no client may.
+        collection: collection.stamp === undefined ? collection : { ...collection, stamp: undefined },
+        view: () => whole,
+      };
       known.set(name, served);
       return served;
     },
@@ -86,6 +91,7 @@ class LogicTransaction implements Transaction {
   readonly caller: Principal;
   readonly #shared: Shared;
   readonly #owner: string | null;
+  readonly #stampedBy: Principal | null;
   readonly #overlay: Overlay;
   readonly call: Scope['call'];
   #reads = 0;
@@ -94,6 +100,7 @@ class LogicTransaction implements Transaction {
     this.#shared = shared;
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : ownerOf(caller);
+    this.#stampedBy = caller ?? null;
     this.#overlay = createOverlay(shared.serving.store);
     const own = this.scope();
     this.call = (call) => own.call(call);
@@ -216,7 +223,7 @@ class LogicTransaction implements Transaction {
         return this.#overlay.store.commit(unit);
       },
     };
-    const within: Served = { ...served, store, logic };
+    const within: Served = { ...served, store, logic, caller: this.#stampedBy };
     return writeResource(within, { principal: this.#shared.principal, owner: this.#owner }, call);
   }
 

@@ -19,6 +19,7 @@ import { commitUnit, leaveAsItIs } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
+import { withStamps } from './stamp.ts';
 import {
   chains,
   closedTo,
@@ -145,7 +146,7 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
   const at = served.clock();
   const row = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: undefined, at }),
     owner: makersOwner(served, ask.principal),
     createdAt: at,
     updatedAt: at,
@@ -230,7 +231,7 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: row.doc, at }),
     owner: row.owner,
     createdAt: row.createdAt,
     updatedAt: at,
@@ -305,7 +306,7 @@ function put(
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
   const next = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: replaced?.doc, at }),
     owner: replaced === undefined ? makersOwner(served, ask.principal) : replaced.owner,
     createdAt: replaced?.createdAt ?? at,
     updatedAt: at,

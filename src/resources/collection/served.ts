@@ -51,6 +51,10 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly announced: boolean;
   /** The owner of new resources; absent: the principal that creates them. */
   readonly owner?: string | null;
+  /** Its stamped fields; undefined: there are none. */
+  readonly stamps: Collection['stamp'];
+  /** Set within functions, whose writes it stamps in place of the principal that they act as; null: the function has no caller. */
+  readonly caller?: Principal | null;
   /** The functions of an application that run within its writes; absent: there are none. */
   readonly logic?: WriteLogic | undefined;
   /** The place of a changed resource in the content of the request, for its faults; absent: the content is the resource. */

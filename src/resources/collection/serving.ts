@@ -175,6 +175,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     newId: serving.newId,
     clock: serving.clock,
     announced: variant.announced ?? true,
+    stamps: collection.stamp,
     logic: collection.hooks?.beforeWrite === undefined ? undefined : serving.logic,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,

@@ -38,7 +38,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export type Proposable = Pick<
   Collection,
-  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed'
+  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed' | 'stamp'
 >;
 
 export type Proposed =

@@ -9,8 +9,10 @@ import { eventType } from '../../model/event.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { type ShowDocs, withOwners } from '../collection/show-docs.ts';
 import { createViews, type View, withoutHidden } from '../collection/view.ts';
+import { type Withholds, withoutText } from './withheld-text.ts';
 
 /** Returns the event for a principal; undefined if the principal sees events as stored. */
 export type EventView = (type: string, doc: string, owner: string | null) => string;
@@ -120,8 +122,18 @@ export function seenEvent(
   return cause === undefined ? seen : withCauseShown(seen, cause, shows(type, cause));
 }
 
-/** Shows a page of events. The owner of an event's resource is only in the row, so the rows are read as well if members are hidden. */
-export function showEvents(store: Store, view: LogView): ShowDocs {
+/** Shows a page of events, without what its reader may no longer read. */
+export function showEvents(store: Store, view: LogView, withholds: Withholds | undefined): ShowDocs {
+  const show = showViewed(store, view);
+  if (withholds === undefined) return show;
+  return (docs) =>
+    whenKnown(withholds(docs.map((doc) => ({ type: typeOf(doc), doc }))), (withheld) =>
+      show(docs.map((doc, index) => (withheld[index] === true ? withoutText(doc) : doc))),
+    );
+}
+
+/** The owner of an event's resource is only in the row, so the rows are read as well if members are hidden. */
+function showViewed(store: Store, view: LogView): ShowDocs {
   const show = (doc: string, owner: string | null): string => seenEvent(view, typeOf(doc), doc, owner);
   if (view.hides === undefined) return (docs) => docs.map((doc) => show(doc, null));
   return (docs): MaybePromise<readonly string[]> =>

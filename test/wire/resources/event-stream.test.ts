@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { eventDocument } from '../../../src/model/event.ts';
-import { always } from '../../../src/model/filter.ts';
+import { always, never } from '../../../src/model/filter.ts';
 import { anonymous, type Known } from '../../../src/model/principal.ts';
 import { createLogViews } from '../../../src/resources/events/seen-event.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
@@ -76,7 +76,8 @@ function batchesOf(of: Pick<Store, 'tail' | 'onAppend'>): SharedBatches {
 }
 
 const wholeEvents = createLogViews([])(anonymous);
-const reader = { key: '', filter: always, view: wholeEvents, party: '' };
+const reach = { visible: always, formerly: never, both: always };
+const reader = { key: '', filter: always, view: wholeEvents, reach, party: '' };
 
 function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
   return { reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits };

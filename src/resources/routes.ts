@@ -17,6 +17,7 @@ import {
   serveCollection,
 } from './collection/serving.ts';
 import { eventResources } from './events/event-log-routes.ts';
+import { historyResource } from './events/history.ts';
 import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
@@ -39,8 +40,9 @@ export type RoutesOptions = ServingOptions & {
 export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const { store, base, collections } = options;
   const serving = createServing(options);
+  const declared = [...collections.values()].map((collection) => serveCollection(serving, collection));
   const served = [
-    ...[...collections.values()].map((collection) => serveCollection(serving, collection)),
+    ...declared,
     ...(options.builtIn?.(serving) ?? []),
   ];
   const queries = new Map<string, QueryOptions>(
@@ -66,6 +68,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   };
   return [
     ...served.flatMap((each) => ('query' in each ? each.resources : [each])),
+    ...declared.map(({ served: of }) => historyResource({ serving, served: of, views: logViews })),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({

@@ -342,6 +342,8 @@ export type Store = {
     limit: number,
     options?: { readonly bytesMax?: number | undefined; readonly party?: string | undefined },
   ): MaybePromise<readonly TailEntry[]>;
+  /** The representation before an update that the event is about; null for every other event, and for one that is gone. */
+  former(eventId: string): MaybePromise<string | null>;
   /** The position of the newest event, for a tail that starts now. */
   head(): MaybePromise<LogPosition>;
   /** Calls the listener soon after events become visible, from this process or another. Returns a function that removes it. */

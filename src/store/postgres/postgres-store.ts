@@ -21,7 +21,7 @@ import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions } from './read/point-reads.ts';
 import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
-import { readHead, readTail } from './read/tail.ts';
+import { readFormer, readHead, readTail } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
 import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
@@ -276,6 +276,7 @@ function storeOver(running: Running): PostgresStore {
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
+    former: (id) => readFormer(log, id),
     head: () => readHead(log),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),

@@ -29,7 +29,7 @@ import { startBackup } from './sqlite-backup.ts';
 import { messageOf, unavailable } from './sqlite-failure.ts';
 import { aggregateRows, countRows, createCompiledShapes, makePlan } from './sqlite-query.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
-import { readHead, readTail } from './tail.ts';
+import { readFormer, readHead, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
 import { WriterQueue } from './writer/queue.ts';
 
@@ -234,6 +234,7 @@ function storeOver(running: Running): SqliteStore {
       const query = { after, filter, limit, bytesMax, party };
       return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, query);
     },
+    former: (id) => readFormer(snapshot, id),
     head: () => readHead(snapshot),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(tableOf(table).layout.table.name, listener),

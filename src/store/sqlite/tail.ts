@@ -25,6 +25,13 @@ export function readHead(snapshot: Snapshot): LogPosition {
   });
 }
 
+export function readFormer(snapshot: Snapshot, id: string): string | null {
+  return snapshot.run(() => {
+    const row = snapshot.prepare(`SELECT former FROM "${eventsTable}" WHERE id = ?`).get(id);
+    return (row as unknown as readonly [string | null] | undefined)?.[0] ?? null;
+  });
+}
+
 export function readTail(
   snapshot: Snapshot,
   readers: ReaderPool,

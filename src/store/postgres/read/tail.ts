@@ -34,6 +34,12 @@ export async function readHead({ read, layout, schema }: TailSources): Promise<L
 }
 
 /** @throws StoreUnavailable */
+export async function readFormer({ read, layout }: TailSources, id: string): Promise<string | null> {
+  const [row] = await read.send({ sql: `SELECT former FROM ${layout.name} WHERE id = $1`, values: [id] });
+  return (row?.[0] ?? null) as string | null;
+}
+
+/** @throws StoreUnavailable */
 export async function readTail(
   sources: TailSources,
   {

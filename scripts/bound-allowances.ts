@@ -45,6 +45,8 @@ const groups: readonly Group[] = [
       ['src/resources/relations/relations.ts', 'references', 'counts', 'tables'],
       ['src/openapi/related-schemas.ts', 'reached'],
       ['src/resources/events/seen-event.ts', 'byType', 'open'],
+      ['src/resources/events/withheld-text.ts', 'byType', 'judged'],
+      ['src/resources/events/history.ts', 'hiddenNow'],
       ['src/realtime/readers.ts', '#rules'],
       ['src/kernel/router.ts', 'members', 'literals'],
       ['src/webhooks/sending/event-types/event-type-routes.ts', 'texts'],

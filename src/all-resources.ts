@@ -20,8 +20,8 @@ import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLogViews } from './resources/events/seen-event.ts';
-import { programResources } from './resources/program/program-routes.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
+import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
@@ -91,7 +91,12 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     }),
     ...realtimeResources({
       ...{ ...settings, ...options, base: configuration.base, limits: settings },
-      ...{ collections, views: logViews, withholds: createWithholds(options.store, collections), crossSite: accounts.isCrossSite },
+      ...{
+        collections,
+        views: logViews,
+        withholds: createWithholds(options.store, collections),
+        crossSite: accounts.isCrossSite,
+      },
     }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },

@@ -30,7 +30,6 @@ export {
   type PrincipalDeclaration,
   type ResourcesAs,
 } from './create-comity.ts';
-export type { Actor, ActorKind } from './model/actor.ts';
 export type { Access, Action, Rule } from './model/access.ts';
 export type { Condition } from './model/access-condition.ts';
 export {
@@ -41,6 +40,7 @@ export {
   type RulePrincipal,
   type ScalarExpression,
 } from './model/access-function.ts';
+export type { Actor, ActorKind } from './model/actor.ts';
 export {
   type BodyFormat,
   type CollectionDeclaration,
@@ -81,5 +81,5 @@ export type {
   Refuse,
 } from './model/logic/logic.ts';
 export { Type } from './model/logic/new-fields.ts';
-export type { StampDeclaration, StampValue } from './model/stamp.ts';
 export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';
+export type { StampDeclaration, StampValue } from './model/stamp.ts';

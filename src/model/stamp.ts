@@ -1,4 +1,4 @@
-/** Stamped fields of a collection (§2.10): members that the server sets from the request that writes, and no client writes. */
+/** Stamped fields of a collection (§2.9): members that the server sets from the request that writes, and no client writes. */
 
 /** The principal's id, its tenant, or the time of the write in ISO 8601. */
 export type StampValue = 'principal' | 'tenant' | 'time';

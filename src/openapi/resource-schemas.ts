@@ -6,8 +6,8 @@
  */
 import { plainSchema } from '../config/schema-references.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
-import type { Stamp } from '../model/stamp.ts';
 import type { Collection } from '../model/collection.ts';
+import type { Stamp } from '../model/stamp.ts';
 import type { Components } from './components.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
 

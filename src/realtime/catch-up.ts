@@ -117,9 +117,8 @@ export class CatchUp {
       if (this.#mode !== 'reading') return;
       this.#whenRead(
         () =>
-          whenKnown(
-            store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }),
-            (batch) => whenKnown(readers.withheld(batch), (withheld) => ({ batch, withheld })),
+          whenKnown(store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }), (batch) =>
+            whenKnown(readers.withheld(batch), (withheld) => ({ batch, withheld })),
           ),
         ({ batch, withheld }) => {
           this.#take(batch, withheld, { announced, isFirstStretch });

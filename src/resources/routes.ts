@@ -41,10 +41,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const { store, base, collections } = options;
   const serving = createServing(options);
   const declared = [...collections.values()].map((collection) => serveCollection(serving, collection));
-  const served = [
-    ...declared,
-    ...(options.builtIn?.(serving) ?? []),
-  ];
+  const served = [...declared, ...(options.builtIn?.(serving) ?? [])];
   const queries = new Map<string, QueryOptions>(
     served.flatMap((each) => ('query' in each ? [[each.query.collection.name, each.query] as const] : [])),
   );

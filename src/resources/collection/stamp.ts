@@ -1,5 +1,5 @@
 /**
- * Stamped fields (§2.10; model/stamp.ts): set by each write that they are for, after the hooks of the collection and before what is
+ * Stamped fields (§2.9; model/stamp.ts): set by each write that they are for, after the hooks of the collection and before what is
  * computed, so that rules for creation, computed fields and indexes see them. No content sets them; what a function of the application
  * gives for one stays.
  */
@@ -33,7 +33,7 @@ export function withStamps(
     const kept = stored === undefined || !Object.hasOwn(stored, name) ? undefined : stored[name];
     if (isFunction && Object.hasOwn(given, name) && given[name] !== kept) continue;
     const isDue = stored === undefined || stamp.on === 'update';
-    const value = isDue ? valueOf(stamp, principal, at) : kept;
+    const value = isDue ? stampValue(stamp, principal, at) : kept;
     if (value === undefined) delete whole[name];
     else whole[name] = value;
   }
@@ -42,7 +42,7 @@ export function withStamps(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function valueOf({ value }: Stamp, principal: Principal | null, at: number): string | undefined {
+function stampValue({ value }: Stamp, principal: Principal | null, at: number): string | undefined {
   if (value === 'time') return formatTimestamp(at);
   if (principal === null || principal.kind === 'anonymous') return undefined;
   return value === 'principal' ? principal.id : (principal.tenant ?? undefined);

@@ -65,7 +65,10 @@ export function closingsFor(collection: Closable, principal: Principal): Closing
     member: (name: string) => requireField(collection, name),
   };
   return {
-    readOnly: [...closings(collection.readOnly, 'update'), ...serverClosings([...(computed?.keys() ?? []), ...(stamp?.keys() ?? [])])],
+    readOnly: [
+      ...closings(collection.readOnly, 'update'),
+      ...serverClosings([...(computed?.keys() ?? []), ...(stamp?.keys() ?? [])]),
+    ],
     hidden: closings(collection.hidden, 'read'),
   };
 }

@@ -17,12 +17,12 @@ import {
 } from '../collection/list-answer.ts';
 
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
-import { type LogView, seenEvent, typeOf } from './seen-event.ts';
 import { reachOf } from './leaving.ts';
+import { type LogView, seenEvent, typeOf } from './seen-event.ts';
 import { createSharedBatches } from './shared-batches.ts';
 import { openEventStream, type StreamLimits, WriteTurns } from './stream.ts';
-import { type WithholdsFrom, withoutText } from './withheld-text.ts';
 import { allEventFields, eventFields, visibleEvents } from './visibility.ts';
+import { type WithholdsFrom, withoutText } from './withheld-text.ts';
 
 type EventStanding = Standing & { readonly doc: string; readonly tag: string };
 

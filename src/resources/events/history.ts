@@ -1,5 +1,5 @@
 /**
- * GET {member}/history (§4.17): the versions of a document as far as the log has them, newest first: who made each, when, and which members
+ * GET {member}/history (§4.15): the versions of a document as far as the log has them, newest first: who made each, when, and which members
  * it changed. It obeys the rules of now: whoever may not read the document has no history of it, versions that the caller may not read
  * are left out, and members that are hidden from it, in the version or in the document as it is now, do not occur.
  *
@@ -21,10 +21,10 @@ import { eventsTable, type Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { type ListProposal, proposeList, representList } from '../collection/list-answer.ts';
 import type { Listing } from '../collection/listing.ts';
-import type { ShowDocs } from '../collection/show-docs.ts';
-import type { Serving } from '../collection/serving.ts';
-import { type MemberStanding, memberStanding } from '../collection/standing.ts';
 import type { Served } from '../collection/served.ts';
+import type { Serving } from '../collection/serving.ts';
+import type { ShowDocs } from '../collection/show-docs.ts';
+import { type MemberStanding, memberStanding } from '../collection/standing.ts';
 import { hiddenMembers, type View, withoutHidden } from '../collection/view.ts';
 import { eventsTag } from './event-schema.ts';
 import type { LogView } from './seen-event.ts';
@@ -90,7 +90,13 @@ function historyOperation(options: HistoryOptions): Operation<MemberStanding, ne
       const filter = eventsOf(collection.name, standing.id);
       const listing = listingOf(options, standing);
       const path = `${served.path}/${encodeURIComponent(standing.id)}/history`;
-      const list = { path, listing: withinHistory(listing, filter), limits, cacheControl, permission: granted };
+      const list = {
+        path,
+        listing: withinHistory(listing, filter),
+        limits,
+        cacheControl,
+        permission: granted,
+      };
       return { ...proposeList(list, ask.query ?? '', ask.principal), listing };
     },
     validators: async (ask, _standing, proposal) => ({

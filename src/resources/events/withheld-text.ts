@@ -1,5 +1,5 @@
 /**
- * Text of the log that its reader may no longer read (§4.16): an event shows its resource only if the reader may read the resource as it is
+ * Text of the log that its reader may no longer read (§6.10): an event shows its resource only if the reader may read the resource as it is
  * now; a deleted one as it was last. Of others the id alone is shown, so that pages and counts stay what they are.
  *
  * It costs a point read for each resource of a page, and only where the rule of the collection depends on the resource.

@@ -1,8 +1,15 @@
-/** GET {member}/history (§4.17) on both stores: what it lists, to whom, and what it never shows. */
+/** GET {member}/history (§4.15) on both stores: what it lists, to whom, and what it never shows. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { asAdministrator, base, bearer, type Client, openClient, register } from '../../harness/account-client.ts';
+import {
+  asAdministrator,
+  base,
+  bearer,
+  type Client,
+  openClient,
+  register,
+} from '../../harness/account-client.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
@@ -42,7 +49,10 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     });
 
     async function write(method: string, path: string, json?: unknown, headers = asAdministrator as Headers) {
-      const answer = await client.ask(method, `${base}/${path}`, { headers, ...(json === undefined ? {} : { json }) });
+      const answer = await client.ask(method, `${base}/${path}`, {
+        headers,
+        ...(json === undefined ? {} : { json }),
+      });
       assert.ok(answer.status < 300, `${answer.status} ${answer.body}`);
       return method === 'DELETE' ? {} : answer.json();
     }
@@ -57,7 +67,10 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const { id } = await write('POST', 'counters', { count: 1 }, asAda);
       const patched = await write('PATCH', `counters/${id}`, { count: 2 });
       await write('DELETE', `counters/${id}`, undefined);
-      assert.equal((await client.ask('GET', `${base}/counters/${id}/history`, { headers: asAda })).status, 404);
+      assert.equal(
+        (await client.ask('GET', `${base}/counters/${id}/history`, { headers: asAda })).status,
+        404,
+      );
       const [deleted, updated, created, ...others] = await history(`counters/${id}/history`);
       assert.deepEqual(others, []);
       assert.deepEqual([deleted?.change, deleted?.changes], ['deleted', {}]);
@@ -70,7 +83,12 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     });
 
     test('leaves out what is hidden, in the version or now, and versions that the caller may not read', async () => {
-      const made = await write('POST', 'tickets', { title: 'draft text', secret: 's1', note: 'n1', status: 'told' });
+      const made = await write('POST', 'tickets', {
+        title: 'draft text',
+        secret: 's1',
+        note: 'n1',
+        status: 'told',
+      });
       const path = `tickets/${made.id}`;
       await write('PATCH', path, { title: 'published', open: true, secret: 's2', note: 'n2' });
       await write('PATCH', path, { note: 'n3', status: null, secret: 's3' });
@@ -95,7 +113,10 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       await write('PATCH', path, { open: false });
       assert.equal((await client.ask('GET', `${base}/${path}/history`, { headers: asAda })).status, 404);
       assert.equal((await client.ask('GET', `${base}/${path}/history`)).status, 404);
-      assert.equal((await client.ask('GET', `${base}/tickets/none/history`, { headers: asAdministrator })).status, 404);
+      assert.equal(
+        (await client.ask('GET', `${base}/tickets/none/history`, { headers: asAdministrator })).status,
+        404,
+      );
     });
 
     test('is paged like every list, over 1,000 changes of one row; an altered cursor is 400, and so is one of another document', async () => {
@@ -103,7 +124,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const other = await write('POST', 'counters', { count: 0 });
       let next = 1;
       const worker = async () => {
-        for (let count = next++; count <= 1000; count = next++) await write('PATCH', `counters/${id}`, { count });
+        for (let count = next++; count <= 1000; count = next++)
+          await write('PATCH', `counters/${id}`, { count });
       };
       await Promise.all(Array.from({ length: 16 }, worker));
       const ids = new Set<string>();
@@ -116,7 +138,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         assert.equal(answer.status, 200, answer.body);
         for (const version of answer.json().items as Version[]) {
           ids.add(version.id);
-          if (last !== undefined) assert.equal(version.changes.count?.after, last, 'each begins where the other ended');
+          if (last !== undefined)
+            assert.equal(version.changes.count?.after, last, 'each begins where the other ended');
           last = version.changes.count?.before;
           values += 1;
         }

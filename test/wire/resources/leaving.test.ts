@@ -1,5 +1,5 @@
 /**
- * What leaves a reader's sight (§4.16): streams and WebSockets say that a document left, to those alone who could read it; the log shows no
+ * What leaves a reader's sight (§6.10): streams and WebSockets say that a document left, to those alone who could read it; the log shows no
  * text that its reader may no longer read, in lists, single events, resumed streams and sockets that catch up.
  */
 import assert from 'node:assert/strict';
@@ -91,7 +91,9 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     /** Subscribes over a WebSocket to everything; `after` catches up. */
     async function listen(headers: Headers, from?: string): Promise<string[]> {
       const frames: string[] = [];
-      const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', { headers });
+      const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', {
+        headers,
+      });
       closing.push(() => socket.terminate());
       socket.on('message', (data) => frames.push(String(data)));
       await new Promise((resolve, reject) => {
@@ -113,7 +115,11 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     };
 
     test('a document that an update hides is left to those who could read it, and silence to those who could not', async () => {
-      const [anonymous, owner, administrator] = [await follow({}), await follow(asAda), await follow(asAdministrator)];
+      const [anonymous, owner, administrator] = [
+        await follow({}),
+        await follow(asAda),
+        await follow(asAdministrator),
+      ];
       const sockets = [await listen({}), await listen(asAda), await listen(asAdministrator)];
       const id = await write('POST', 'articles', { text: 'out', open: true, keeper: adaId });
       const secret = await write('POST', 'articles', { text: 'never', open: false, keeper: 'nobody' });
@@ -122,7 +128,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       await write('PATCH', `articles/${id}`, { keeper: 'nobody' });
       await write('PATCH', `articles/${id}`, { text: 'nobody reads' });
       const last = await write('POST', 'articles', { text: 'last', open: true, keeper: 'nobody' });
-      const seen = (heard: Heard[]) => heard.map(({ event, data }) => [event, event === 'left' ? data : JSON.parse(data).data.object.text]);
+      const seen = (heard: Heard[]) =>
+        heard.map(({ event, data }) => [event, event === 'left' ? data : JSON.parse(data).data.object.text]);
       for (const heard of [anonymous, owner, administrator])
         await until(() => heard.some(({ data }) => data.includes(last)), 'the last event is heard');
       const left = JSON.stringify({ left: { id, collection: 'articles' } });
@@ -138,10 +145,15 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         ['articles.created', 'last'],
       ]);
       assert.equal(administrator.length, 7);
-      assert.equal(administrator.some(({ event }) => event === 'left'), false);
+      assert.equal(
+        administrator.some(({ event }) => event === 'left'),
+        false,
+      );
       for (const frames of sockets) await until(() => frames.some((frame) => frame.includes(last)), 'heard');
       const shown = (frames: string[]) =>
-        frames.slice(1).map((frame) => (frame.startsWith('{"left"') ? frame : JSON.parse(frame).event.data.object.text));
+        frames
+          .slice(1)
+          .map((frame) => (frame.startsWith('{"left"') ? frame : JSON.parse(frame).event.data.object.text));
       assert.deepEqual(sockets.map(shown), [
         ['out', left, 'last'],
         ['out', 'kept', left, 'last'],
@@ -200,9 +212,13 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const shown = await write('POST', 'articles', { text: 'four', open: true, keeper: adaId });
       await write('DELETE', `articles/${shown}`);
       assert.deepEqual(await texts({}, shown), ['four', 'four']);
-      await write('PATCH', `articles/${await write('POST', 'articles', { text: 'x', open: false, keeper: 'z' })}`, {
-        open: true,
-      });
+      await write(
+        'PATCH',
+        `articles/${await write('POST', 'articles', { text: 'x', open: false, keeper: 'z' })}`,
+        {
+          open: true,
+        },
+      );
     });
   });
 }

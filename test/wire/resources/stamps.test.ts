@@ -1,4 +1,4 @@
-/** Stamped fields (§2.10): set by every kind of write, and written by no client in any format. */
+/** Stamped fields (§2.9): set by every kind of write, and written by no client in any format. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -58,11 +58,20 @@ test('stamps the creation, and each later write, by POST, PUT, PATCH and the tex
   const created = await done('PUT', `${path}/chosen`, { headers: asBob, json: { text: 'five' } });
   assert.deepEqual(stampsOf(created), [bob.userId, bob.userId]);
   const text = { ...asAda, 'Content-Type': 'text/plain' };
-  assert.deepEqual(stampsOf(await done('POST', path, { headers: text, body: 'plain' })), [ada.userId, ada.userId]);
+  assert.deepEqual(stampsOf(await done('POST', path, { headers: text, body: 'plain' })), [
+    ada.userId,
+    ada.userId,
+  ]);
   const form = { ...asAda, 'Content-Type': 'application/x-www-form-urlencoded' };
-  assert.deepEqual(stampsOf(await done('POST', path, { headers: form, body: 'text=f' })), [ada.userId, ada.userId]);
+  assert.deepEqual(stampsOf(await done('POST', path, { headers: form, body: 'text=f' })), [
+    ada.userId,
+    ada.userId,
+  ]);
   const found = await client.ask('GET', `${path}?authorId=${bob.userId}`);
-  assert.deepEqual((found.json().items as Remark[]).map(({ id }) => id), ['chosen']);
+  assert.deepEqual(
+    (found.json().items as Remark[]).map(({ id }) => id),
+    ['chosen'],
+  );
   const same = await done('PATCH', `${path}/chosen`, { headers: asAda, json: { text: 'five' } });
   assert.deepEqual(stampsOf(same), [bob.userId, bob.userId], 'a patch that changes nothing is no write');
   const long = await done('POST', path, { headers: asAda, json: { text: 'x'.repeat(400_000) } });
@@ -135,7 +144,9 @@ test('stamps what functions write with the caller of the request; what they give
 
 test('the OpenAPI document shows stamped fields as read-only', async () => {
   const document = (await client.ask('GET', '/openapi.json')).json() as {
-    components: { schemas: Record<string, { properties?: Record<string, { readOnly?: boolean; description?: string }> }> };
+    components: {
+      schemas: Record<string, { properties?: Record<string, { readOnly?: boolean; description?: string }> }>;
+    };
   };
   const shown = Object.values(document.components.schemas).flatMap(({ properties = {} }) =>
     properties.authorId === undefined ? [] : [properties.authorId],

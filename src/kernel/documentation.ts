@@ -28,6 +28,8 @@ export type PathDocumentation = {
   readonly noun: string;
   readonly tag: Tag;
   readonly parameters?: readonly Item[];
+  /** The collection to which the path belongs, and with which it is deprecated. */
+  readonly belongsTo?: Collection;
 };
 
 /** A path of a collection; the collection's declaration describes it. */

@@ -45,13 +45,21 @@ export function resourcePath(resource: Resource, naming: Naming): PathDescriptio
 
 function ownPath(
   resource: Resource,
-  { name, noun, parameters, tag }: PathDocumentation,
+  { name, noun, parameters, tag, belongsTo }: PathDocumentation,
   naming: Naming,
 ): PathDescription {
+  const shared: Shared =
+    belongsTo === undefined
+      ? { tag: tag.name }
+      : {
+          tag: tag.name,
+          deprecated: belongsTo.deprecation !== undefined,
+          constantFields: deprecationFields(belongsTo),
+        };
   const operations = [...resource.operations].flatMap(([method, operation]) => {
     const { documentation } = operation;
     if (documentation === undefined) return [];
-    return [describe(resource, method, operation, documentation, { tag: tag.name }, naming)];
+    return [describe(resource, method, operation, documentation, shared, naming)];
   });
   const own = parameters === undefined ? {} : { parameters };
   return { path: resource.pattern, name, noun, ...own, operations };

@@ -85,7 +85,8 @@ export function collectionResources(
 }
 
 /** Deprecation (RFC 9745) and Sunset (RFC 8594), as declared. */
-function deprecationFields({ deprecation }: Collection): readonly string[] {
+/** Fields of every response of a deprecated collection. */
+export function deprecationFields({ deprecation }: Collection): readonly string[] {
   if (deprecation === undefined) return [];
   const fields = ['Deprecation', formatDeprecation(Date.parse(deprecation.since))];
   if (deprecation.sunset !== undefined) {

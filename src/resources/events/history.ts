@@ -19,6 +19,7 @@ import { equalJson } from '../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { eventsTable, type Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import { deprecationFields } from '../collection/collection-routes.ts';
 import { type ListProposal, proposeList, representList } from '../collection/list-answer.ts';
 import type { Listing } from '../collection/listing.ts';
 import type { Served } from '../collection/served.ts';
@@ -26,7 +27,6 @@ import type { Serving } from '../collection/serving.ts';
 import type { ShowDocs } from '../collection/show-docs.ts';
 import { type MemberStanding, memberStanding } from '../collection/standing.ts';
 import { hiddenMembers, type View, withoutHidden } from '../collection/view.ts';
-import { eventsTag } from './event-schema.ts';
 import type { LogView } from './seen-event.ts';
 import { visibleEvents } from './visibility.ts';
 
@@ -52,13 +52,14 @@ export function historyResource(options: HistoryOptions): Resource {
   return {
     pattern: `${served.path}/{id}/history`,
     documentation: {
-      name: 'History',
+      name: `${pascalCase(served.collection.name)}History`,
+      belongsTo: served.collection,
       noun: `the history of a document of ${served.collection.name}`,
-      tag: eventsTag,
+      tag: served.collection,
       parameters: [pathParameter('id', 'Id of the document.')],
     },
     operations: new Map([['GET', historyOperation(options) as Operation]]),
-    constantFields: [],
+    constantFields: deprecationFields(served.collection),
     offers: ['application/json'],
   };
 }
@@ -305,11 +306,15 @@ const versionExample = {
   changes: { name: { before: 'Kitchen', after: 'Cookery' } },
 };
 
+function pascalCase(name: string): string {
+  return name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+}
+
 function documentationOf(collection: Collection, limits: Serving['queryLimits']) {
   const { name } = collection;
   const page = pageSchema('History', 'A page of the history of a document.', versionSchema);
   return {
-    id: `historyOf${name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase())}`,
+    id: `list${pascalCase(name)}History`,
     summary: `List the versions of a document of ${name}`,
     description:
       'Newest first, while the events are kept. Versions that the caller may not read are left out.',

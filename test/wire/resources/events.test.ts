@@ -260,9 +260,10 @@ test('anonymous callers see what is public: no note, no draft, in the list, by i
   await reader.until((at) => at.events.some(({ data }) => data.includes(id)));
   reader.close();
   assert.deepEqual(
-    reader.events.map(({ event, data }) => [event, (JSON.parse(data) as Event).data.object.title]),
+    reader.events.map(({ event, data }) => [event, (JSON.parse(data) as Partial<Event>).data?.object.title]),
     [
       ['articles.updated', 'now public'],
+      ['left', undefined],
       ['categories.created', undefined],
     ],
   );

@@ -1,5 +1,7 @@
 /** The index of words in SQLite: built beside requests, continued after an end at any moment, and without deleted text. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,6 +9,7 @@ import { test } from 'node:test';
 import { createSearchIndex, indexedText, type SearchIndex } from '../../src/model/search/search-index.ts';
 import { type Store, StoreUnavailable, type Table } from '../../src/store/store.ts';
 import { byId, commitAll, idsOn, notes, put, remove } from '../contract/fixture.ts';
+import { roundsOf } from '../harness/rounds.ts';
 import { until } from '../harness/until.ts';
 import { folderFor } from './folder.ts';
 
@@ -96,6 +99,35 @@ test('a building that ends after any number of rows continues at the next start'
   }
   const last = await folder.open({ tables: [searched(byName)] });
   assert.equal((await searchOnceBuilt(last, byName, ' lamps ')).length, rows);
+});
+
+const kills = roundsOf(2, 10);
+const child = new URL('./word-index-child.ts', import.meta.url).pathname;
+
+test(`a building survives ${kills} kills at random moments, and finds every row in the end`, async (context) => {
+  const folder = folderFor(context);
+  const first = await folder.open({ tables: [searched(undefined)] });
+  await fill(first, searched(undefined));
+  await first.close();
+  for (let kill = 0; kill < kills; kill += 1) {
+    const tables = JSON.stringify([searched(byName)]);
+    const running = spawn(process.execPath, [child, folder.path, tables], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(running, 'exit');
+    await once(running.stdout, 'data');
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+    running.kill('SIGKILL');
+    await ended;
+  }
+  const last = await folder.open({ tables: [searched(byName)] });
+  assert.equal((await searchOnceBuilt(last, byName, ' lamps ')).length, rows);
+  await last.close();
+  const database = new DatabaseSync(join(folder.path, 'comity.db'));
+  database.exec(
+    `INSERT INTO "comity_search:notes:words"("comity_search:notes:words") VALUES ('integrity-check')`,
+  );
+  database.close();
 });
 
 test('rows that have their text get an index where there is none, as in a copy from PostgreSQL', async (context) => {

@@ -25,6 +25,7 @@ import { readFormer, readHead, readTail } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
 import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
+import { type SearchSweep, startSearchSweep } from './search-sweep.ts';
 import { createTallies } from './tallies.ts';
 
 export type PostgresOptions = {
@@ -63,6 +64,8 @@ export type PostgresOptions = {
   readonly changesWaitingMax?: number;
   /** How long a change may wait for its turn. Default 30 s. */
   readonly changeWaitMs?: number;
+  /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
+  readonly searchSweepMs?: number;
   readonly observe?: Observe;
 };
 
@@ -158,6 +161,7 @@ type Running = {
   /** Id in the list of processes. */
   readonly process: string;
   readonly peers: Peers;
+  readonly sweep: SearchSweep;
   readonly lines: Lines;
 };
 
@@ -211,6 +215,8 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     revisions: lines.revisions,
   });
+  const everyMs = options.searchSweepMs ?? 10_000;
+  const sweep = startSearchSweep({ address, schema, connectTimeoutMs, layouts, read, everyMs, observe });
   const place = { url: options.url, schema, connectTimeoutMs };
   const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
   return {
@@ -222,6 +228,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     ...{ changes, listeners, backups },
     process,
     peers,
+    sweep,
     lines,
   };
 }
@@ -302,8 +309,9 @@ async function ping({ read, commits }: Running): Promise<void> {
 
 /** In this order, so that accepted units are committed and notified. */
 async function closeAll(running: Running): Promise<void> {
-  const { backups, peers, committer, commits, changes, scan, read } = running;
+  const { backups, peers, sweep, committer, commits, changes, scan, read } = running;
   await backups.close();
+  await sweep.stop();
   await peers.stop();
   await committer.close();
   await Promise.all([commits.close(), changes.close(), scan.close(), read.close()]);

@@ -7,6 +7,7 @@ import { migrateSchema, previewMigration } from '../../../src/store/postgres/sch
 import { SchemaOutdated } from '../../../src/store/postgres/schema/schema-failure.ts';
 import type { Store, Table } from '../../../src/store/store.ts';
 import { byId, categories, commitAll, idsOn, put } from '../../contract/fixture.ts';
+import { until } from '../../harness/until.ts';
 import { makeSchema, migrateOptions, testDatabase } from './database.ts';
 
 const database = await testDatabase();
@@ -110,4 +111,17 @@ test('texts are made beside a process that writes, which waits for no more than 
   );
   assert.equal(kept[0].changed, Math.min(writes, rows));
   await old.close();
+});
+
+test('rows that a process of the earlier declaration writes after the migration are found soon', async () => {
+  await filled('rolling');
+  const old = await openPostgresStore({ url, schema: 'rolling', tables: [before] });
+  await migrateSchema(address, migrateOptions('rolling', { tables: [after] }));
+  const store = await openPostgresStore({ url, schema: 'rolling', tables: [after], searchSweepMs: 50 });
+  const version = await store.version('categories');
+  await commitAll(old, put(before, 'late', { name: 'Quartz' }, undefined, { search: 'quartz\n' }));
+  await until(async () => (await search(store, ' =quartz ')).includes('late'));
+  await until(async () => (await store.version('categories')) !== version);
+  await old.close();
+  await store.close();
 });

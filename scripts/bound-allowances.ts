@@ -44,6 +44,8 @@ const groups: readonly Group[] = [
       ['src/resources/relations/related.ts', 'views'],
       ['src/resources/relations/relations.ts', 'references', 'counts', 'tables'],
       ['src/openapi/related-schemas.ts', 'reached'],
+      ['src/resources/collection/reach.ts', 'hiding', 'found'],
+      ['src/resources/collection/serving.ts', 'known'],
       ['src/resources/events/seen-event.ts', 'byType', 'open'],
       ['src/resources/events/withheld-text.ts', 'byType', 'judged'],
       ['src/resources/events/history.ts', 'hiddenNow'],

@@ -21,7 +21,8 @@ export type Shape =
   /** The values of the pattern start at `at`; the engine decides their number. */
   | { readonly op: 'like'; readonly field: Field; readonly at: number }
   /** The index of each term's first value. `words`: an index of words finds them by the query at `at`, in texts that begin with the mark. */
-  | { readonly op: 'search'; readonly terms: readonly number[]; readonly words?: WordsShape };
+  | { readonly op: 'search'; readonly terms: readonly number[]; readonly words?: WordsShape }
+  | { readonly op: 'related'; readonly field: Field; readonly table: string; readonly part: Shape };
 
 export type WordsShape = { readonly mark: string; readonly at: number };
 
@@ -98,6 +99,12 @@ function shapeOf<Value>(filter: Filter, encoding: ValueEncoding<Value>, values: 
         words: { mark: filter.mark, at: take(encoding.words(filter.terms)) },
       };
     }
+    case 'related': {
+      const { field, table } = filter;
+      if (kindOf(field) !== 'text') return never;
+      const part = shapeOf(filter.filter, encoding, values);
+      return part.op === 'never' ? never : { op: 'related', field, table, part };
+    }
     default:
       return shapeOfComparison(filter.op, filter.field, filter.value, take);
   }
@@ -157,6 +164,8 @@ function keyOf(shape: Shape): string {
       return `not(${keyOf(shape.part)})`;
     case 'search':
       return `search${shape.terms.length}${shape.words?.mark ?? ''}`;
+    case 'related':
+      return `related ${keyOfField(shape.field)} ${JSON.stringify(shape.table)}(${keyOf(shape.part)})`;
     case 'has':
       return `has ${shape.element} ${keyOfField(shape.field)}`;
     case 'absent':
@@ -198,4 +207,12 @@ export function searchIn(shape: Shape): WordsShape | undefined {
 export function conjuncts(shape: Shape): readonly Shape[] {
   if (shape.op === 'always') return [];
   return shape.op === 'and' ? shape.parts.flatMap(conjuncts) : [shape];
+}
+
+const levelPrefix = 'comity_level_';
+
+/** The name that a statement gives the table of a `related` within the level: no table may have it. */
+export function levelWithin(outer: string): string {
+  const depth = outer.startsWith(levelPrefix) ? Number(outer.slice(levelPrefix.length)) : 0;
+  return `${levelPrefix}${depth + 1}`;
 }

@@ -153,7 +153,7 @@ export type Page = {
   readonly last: readonly Scalar[] | null;
   /** True if rows remain beyond the page in the direction of reading. */
   readonly more: boolean;
-  /** The table's `version` in the snapshot of the page. */
+  /** The table's `version` in the snapshot of the page; the latest of several, if the filter looks at other tables. */
   readonly version: string;
 };
 

@@ -14,6 +14,7 @@ import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
+import { randomRelatedTests, relatedTests } from './related.ts';
 import { searchTests } from './search.ts';
 import { upkeepTests } from './upkeep.ts';
 
@@ -23,6 +24,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('chains', engine, chainTests);
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
+    topic('related', engine, relatedTests);
     topic('pages', engine, pageTests);
     topic('many rows', engine, manyRowsTests);
     topic('search', engine, searchTests);
@@ -37,6 +39,7 @@ export function contractSuite(name: string, engine: Engine): void {
 export function contractAtRandom(name: string, engine: Engine): void {
   describe(`store contract at random: ${name}`, () => {
     topic('filters', engine, (bench) => randomFilterTests(bench, { passed: 400, negated: 100 }));
+    topic('related', engine, (bench) => randomRelatedTests(bench, 200));
     topic('pages', engine, (bench) => randomPageTests(bench, 250));
   });
 }

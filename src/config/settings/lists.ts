@@ -26,6 +26,14 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'nodes', default: 256, least: 1, most: 10_000 },
     'Comparisons and connectives in a filter.',
   ),
+  filterReferenceDepthMax: integer(
+    { unit: 'references', default: 3, least: 0, most: 8 },
+    'References that the path of one field in a filter may lead through: `ticketId.customerId.organisationId` leads through two. 0 allows only the fields of the collection itself.',
+  ),
+  filterReferencesMax: integer(
+    { unit: 'references', default: 8, least: 0, most: 64 },
+    'References that the paths of all fields in a filter may lead through together.',
+  ),
   inValuesMax: integer(
     { unit: 'values', default: 1000, least: 1, most: 10_000 },
     'Values that one `in` may list.',

@@ -12,7 +12,8 @@ import type { MaybePromise, Position } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
 import type { Asked, QueryLimits } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem } from './fault-problem.ts';
-import type { Listing, ListPage, Prepared } from './listing.ts';
+import type { ListPage } from './list-page.ts';
+import type { Listing, Prepared } from './listing.ts';
 
 export type ListTarget = {
   /** Path at which GET repeats the list. */
@@ -140,7 +141,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       );
     },
     validators: async (ask, _standing, proposal) => ({
-      tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal)),
+      tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal, proposal?.list?.prepared)),
       modifiedAt: null,
       cacheControl,
       fields: varyByPreference,

@@ -30,7 +30,8 @@ import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.t
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { GroupsExceeded } from './group-page.ts';
 import { representList, varyByPreference } from './list-answer.ts';
-import type { Listing, ListPage, Prepared } from './listing.ts';
+import type { ListPage } from './list-page.ts';
+import type { Listing, Prepared } from './listing.ts';
 
 export type QueryProposal = Proposal & {
   readonly query:
@@ -90,7 +91,8 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
       return whenKnown(proposed, (proposal) => keepQuery(options, ask, proposal));
     },
     validators: async (ask, _standing, proposal) => {
-      const listTag = proposal?.query?.page?.tag ?? (await listing.tag(ask.principal));
+      const listTag =
+        proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared));
       return {
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,

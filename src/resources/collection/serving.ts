@@ -14,7 +14,7 @@ import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
-import type { Principal } from '../../model/principal.ts';
+import { anonymous, type Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
@@ -29,6 +29,7 @@ import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list-answer.ts';
 import { createListCaches, createListing, type Listing } from './listing.ts';
 import type { QueryOptions, QueryTextLimits } from './query.ts';
+import { createReaches, type Reaches } from './reach.ts';
 import type { Served, WriteLogic } from './served.ts';
 import { showDocs } from './show-docs.ts';
 import { subjectOf } from './standing.ts';
@@ -77,6 +78,8 @@ export type Serving = Omit<ServingOptions, 'logic'> & {
   readonly listingOf: (listable: Listing['listable']) => Listing;
   readonly relations: ReadonlyMap<string, Relations>;
   readonly readRelated: ReadRelated;
+  readonly viewOf: (collection: Collection) => (principal: Principal) => View;
+  readonly reaches: Reaches;
 };
 
 export function createServing(options: ServingOptions): Serving {
@@ -88,11 +91,14 @@ export function createServing(options: ServingOptions): Serving {
     ...{ store, relations, line: pageLine },
     limits: options,
   });
+  const viewOf = viewsByCollection();
   const serving: Serving = {
     ...options,
     logic: undefined,
     storedQueries: createStoredQueries(options),
     queriesPath: `${options.base}/queries`,
+    viewOf,
+    reaches: createReaches({ collections: referableOf(options), viewOf }),
     listingOf: (listable) =>
       createListing({
         ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
@@ -101,6 +107,16 @@ export function createServing(options: ServingOptions): Serving {
     ...{ relations, readRelated },
   };
   return { ...serving, logic: options.logic?.(serving) };
+}
+
+/** One cache of views for each collection, whichever asks for it. */
+function viewsByCollection(): Serving['viewOf'] {
+  const known = new Map<Collection, (principal: Principal) => View>();
+  return (collection) => {
+    const views = known.get(collection) ?? createViews(collection);
+    known.set(collection, views);
+    return views;
+  };
 }
 
 /** How a built-in collection differs from a declared one. */
@@ -153,14 +169,14 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
   const shape = contentShape(collection);
   const { contentLimits, store } = serving;
   const collections = referableOf(serving);
-  const view = createViews(collection);
+  const view = serving.viewOf(collection);
   return {
     collection,
     store,
     path: `${serving.base}/${collection.name}`,
     validator: compileValidator(collection, serving.validationErrorsMax),
     threads: serving.longContent?.of(collection),
-    listing: serving.listingOf(listableOf(serving, collection, view)),
+    listing: serving.listingOf(listableOf(serving, collection)),
     relations: serving.relations.get(collection.name),
     readRelated: serving.readRelated,
     expansionLimits: serving.queryLimits,
@@ -231,11 +247,13 @@ function readPermission(collection: Collection): (principal: Principal) => Permi
 }
 
 function listableOf(
-  { store, relations }: Pick<Serving, 'store' | 'relations'>,
+  { store, relations, viewOf, reaches }: Serving,
   collection: Collection,
-  view: (principal: Principal) => View,
 ): Listing['listable'] {
   const table = collection.name;
+  const view = viewOf(collection);
+  const refers = collection.references.length > 0;
+  const isPlain = collection.hidden.size === 0 && collection.hooks?.afterRead === undefined;
   return {
     table,
     fields: collection.fields,
@@ -244,14 +262,21 @@ function listableOf(
     searchIndex: collection.searchIndex,
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
-    ...(collection.hidden.size === 0 && collection.hooks?.afterRead === undefined
+    // No path depends on the caller: the paths of anybody are those of all.
+    ...(refers ? { through: reaches.through(collection, anonymous), related: { seen: reaches.seen } } : {}),
+    ...(isPlain && !reaches.isHiding(collection)
       ? {}
       : {
           view: (principal) => {
             const seen = view(principal);
-            const { mark, fields } = seen;
-            const aggregated = aggregatedFields(seen, principal);
-            return { mark, fields, aggregated, show: showDocs(store, table, seen) };
+            const { fields } = seen;
+            return {
+              mark: `${seen.mark}${reaches.mark(collection, principal)}`,
+              fields,
+              through: reaches.through(collection, principal),
+              aggregated: aggregatedFields(seen, principal),
+              show: showDocs(store, table, seen),
+            };
           },
         }),
   };

@@ -10,7 +10,7 @@ import { permission } from '../../model/access.ts';
 import { anonymous, type Principal } from '../../model/principal.ts';
 import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
 import { representList, varyByPreference } from '../collection/list-answer.ts';
-import type { ListPage } from '../collection/listing.ts';
+import type { ListPage } from '../collection/list-page.ts';
 import {
   proposeQuery,
   type QueryOptions,
@@ -113,7 +113,7 @@ function repeatOperation(
     validators: async (ask, { found }, proposal) => {
       const { listing, collection } = present(found).options;
       return {
-        tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal)),
+        tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared)),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
         fields: varyByPreference,

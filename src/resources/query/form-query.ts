@@ -5,11 +5,12 @@
  * `api_key` carries a credential and is skipped.
  */
 
-import type { Field, Fields } from '../../model/field.ts';
+import type { Field } from '../../model/field.ts';
 import { allOf, type Filter, type Sort } from '../../model/filter.ts';
 import {
   compare,
   findOperator,
+  isLike,
   isNull,
   membership,
   type Operator,
@@ -19,7 +20,8 @@ import {
 import { compileExpansion, type ExpansionNames, namesIn } from './expansion.ts';
 import { describeValue, readCount, readText, type Value, valueType } from './field-value.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
-import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
+import { cap, FaultList, listed, quote, show } from './query-faults.ts';
+import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
 import { selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
@@ -56,7 +58,7 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
       ? undefined
       : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
   const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
-  const filters = conditions.length === 0 ? [] : compileConditions(conditions, fields, limits, faults);
+  const filters = conditions.length === 0 ? [] : compileConditions(conditions, { target, limits, faults });
   if (singles.q !== undefined) {
     filters.push(compileSearch(singles.q, target, { limits, faults, place: { parameter: 'q' } }));
   }
@@ -163,19 +165,15 @@ type Condition = {
  *
  * Stops at the first condition beyond `filterNodesMax`.
  */
-function compileConditions(
-  pairs: readonly Pair[],
-  fields: Fields,
-  limits: QueryLimits,
-  faults: FaultList,
-): Filter[] {
+function compileConditions(pairs: readonly Pair[], finding: Finding): Filter[] {
+  const { limits, faults } = finding;
   const conditions = new Map<string, Condition | undefined>();
   let nodes = 0;
   for (const [name, text] of pairs) {
     let condition = conditions.get(name);
     if (condition === undefined) {
       if (conditions.has(name)) continue;
-      condition = readName(name, fields, faults);
+      condition = readName(name, finding);
       conditions.set(name, condition);
     }
     if (condition === undefined) continue;
@@ -188,18 +186,19 @@ function compileConditions(
     }
     addValues(condition, text, limits, faults);
   }
-  return faults.isEmpty ? build(conditions) : [];
+  if (!faults.isEmpty) return [];
+  const filters = build(conditions);
+  if (finding.target.through !== undefined) checkRelated(allOf(filters), finding);
+  return filters;
 }
 
-function readName(name: string, fields: Fields, faults: FaultList): Condition | undefined {
+function readName(name: string, finding: Finding): Condition | undefined {
+  const { faults } = finding;
   const bracket = name.endsWith(']') ? name.indexOf('[') : -1;
   const fieldName = bracket === -1 ? name : name.slice(0, bracket);
-  const field = fields.get(fieldName);
   const place = { parameter: cap(name) };
-  if (field === undefined) {
-    faults.unprocessable(unknownField(fieldName, fields), place);
-    return undefined;
-  }
+  const field = findCompared(fieldName, finding, place);
+  if (field === undefined) return undefined;
   const operators = operatorsOf(field);
   if (operators.length === 0) {
     faults.unprocessable(`${quote(fieldName)} can be selected, not compared`, place);
@@ -259,7 +258,5 @@ function build(conditions: ReadonlyMap<string, Condition | undefined>): Filter[]
 
 function filterOf(field: Field, operator: Exclude<Operator, 'eq' | 'in'>, value: Value): Filter {
   if (operator === 'null') return isNull(field, value === true);
-  return operator === 'like'
-    ? { op: 'like', field, pattern: String(value) }
-    : compare(field, operator, value);
+  return operator === 'like' ? isLike(field, String(value)) : compare(field, operator, value);
 }

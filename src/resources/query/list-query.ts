@@ -11,10 +11,17 @@ import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/store.ts';
 import type { Expansion, Relations } from '../relations/relations.ts';
 
-export type Target = {
-  /** The name that SQL uses in FROM. */
+/** What queries may name of one collection. */
+export type Reach = {
   readonly table: string;
+  /** The fields that the caller may name. */
   readonly fields: Fields;
+  /** The collection that a reference field names; undefined for any other name. Absent: no field is a reference. */
+  readonly through?: ((name: string) => Reach | undefined) | undefined;
+};
+
+/** `table` is also the name that SQL uses in FROM. */
+export type Target = Reach & {
   /** False if the collection has no text for `q` to search. */
   readonly searched: boolean;
   /** The fields that aggregates may name; absent: all. */
@@ -31,6 +38,10 @@ export type QueryLimits = {
   /** Levels of `and`, `or` and `not` in JSON, and of parentheses in SQL. */
   readonly filterDepthMax: number;
   readonly filterNodesMax: number;
+  /** References that the path of one field may lead through. */
+  readonly filterReferenceDepthMax: number;
+  /** References on the paths of all fields that a query compares. */
+  readonly filterReferencesMax: number;
   /** Values of one `in`, or of one repeated parameter. */
   readonly inValuesMax: number;
   readonly searchTermsMax: number;

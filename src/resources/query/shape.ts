@@ -47,6 +47,8 @@ function filterText(filter: Filter): string {
       return `in(${JSON.stringify(filter.field.name)},${canonical(filter.values.map((value) => JSON.stringify(value)))})`;
     case 'like':
       return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
+    case 'related':
+      return `related(${JSON.stringify(filter.field.name)},${filterText(filter.filter)})`;
     case 'search':
       return `search${filter.mark ?? ''}(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
     default:

@@ -4,6 +4,8 @@
  */
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Store } from '../../store/store.ts';
+import { laterVersion } from '../../store/version-text.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { Fault } from '../query/list-query.ts';
 import type { ReadRelated } from './related.ts';
 import { type Expansion, type Relations, tablesOf } from './relations.ts';
@@ -55,6 +57,26 @@ export async function readRelatedPage(
     if (isSteady) return { page, docs, text, version: `${page.version}-${versions}` };
     if (reads === readsMax) return { page, docs, text, version: `${page.version}-${mark}` };
   }
+}
+
+export type ListTables = {
+  readonly table: string;
+  /** The tables that filters look at beyond references. */
+  readonly related: readonly string[];
+  /** Undefined: the list includes nothing. */
+  readonly expansion: Expansion | undefined;
+};
+
+/** The version that a page read now would have: the latest of all tables that decide what it shows, with those of what it includes. */
+export function versionOfList(store: Store, { table, related, expansion }: ListTables): MaybePromise<string> {
+  let latest = store.version(table);
+  for (const other of related) {
+    const [one, next] = [latest, store.version(other)];
+    latest = whenKnown(one, (known) => whenKnown(next, (found) => laterVersion(known, found)));
+  }
+  if (expansion === undefined) return latest;
+  const included = versionsOf(store, tablesOf(expansion));
+  return whenKnown(latest, (own) => included.then((others) => `${own}-${others}`));
 }
 
 /** The versions of the tables as one text. */

@@ -3,6 +3,7 @@
  * job: a few carry all reads of bounded cost, some run long reads, one commits, one listens for changes by other processes.
  */
 import { randomUUID } from 'node:crypto';
+import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
@@ -269,16 +270,17 @@ function storeOver(running: Running): PostgresStore {
     plan(query) {
       const layout = layoutOf(layouts, query.table);
       const tableNumber = numbers.get(query.table) ?? 0;
-      return makePlan({ read, scan, versions, layout, schema, tableNumber, shapes }, query);
+      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
+      const tables = { layout, tableNumber, relatedNumbers };
+      return makePlan({ read, scan, versions, ...tables, schema, shapes }, query);
     },
-    count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
+    count: async (table, filter, party) =>
+      countRows(scan, { layout: layoutOf(layouts, table), schema }, filter, party),
     aggregate: async (query, party) => {
       const tableNumber = numbers.get(query.table) ?? 0;
-      return aggregateRows(
-        { scan, layout: layoutOf(layouts, query.table), schema, tableNumber },
-        query,
-        party,
-      );
+      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
+      const tables = { layout: layoutOf(layouts, query.table), tableNumber, relatedNumbers };
+      return aggregateRows({ scan, schema, ...tables }, query, party);
     },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),

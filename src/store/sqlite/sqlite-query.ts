@@ -59,6 +59,8 @@ export type PlanSources = {
   readonly readers: ReaderPool;
   readonly layout: Layout;
   readonly tableNumber: number;
+  /** Those of the other tables that the filter looks at. */
+  readonly relatedNumbers: readonly number[];
   readonly shapes: CompiledShapes;
 };
 
@@ -219,8 +221,8 @@ function octetsOfShape({ key, statements }: CompiledShape): number {
   return octets;
 }
 
-function emptyPage({ sources: { snapshot, tableNumber }, query }: Run): Page {
-  const version = snapshot.run(() => snapshot.version(tableNumber));
+function emptyPage({ sources: { snapshot, tableNumber, relatedNumbers }, query }: Run): Page {
+  const version = snapshot.run(() => snapshot.latestVersion(tableNumber, relatedNumbers));
   return pageOf([], query, { backwards: false, version, isCut: false });
 }
 
@@ -231,9 +233,9 @@ function readOnCaller(
   position: Position,
   party: string | undefined,
 ): MaybePromise<Page> {
-  const { snapshot, tableNumber } = run.sources;
+  const { snapshot, tableNumber, relatedNumbers } = run.sources;
   const page = snapshot.run(() => {
-    const version = snapshot.version(tableNumber);
+    const version = snapshot.latestVersion(tableNumber, relatedNumbers);
     // One row beyond the page shows whether rows remain.
     const rows = walkIndex(run, first, position, run.query.limit + 1);
     if (first.capped && rows.some((cells) => cells[0] === omittedDocument)) return undefined;
@@ -281,7 +283,10 @@ async function readOnReader(
     read.sql,
     read.parameters,
     sources.tableNumber,
-    { party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+    {
+      ...{ party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+      relatedNumbers: sources.relatedNumbers,
+    },
   );
   return pageOf(rows, query, {
     backwards: position.from === 'before',
@@ -301,20 +306,20 @@ export async function countRows(sources: Rows, filter: Filter, party: string | u
 }
 
 const aggregateSql: AggregateSql = {
-  value: valueSql,
+  value: (field) => valueSql(field),
   sum: (field) => `comity_sum(${valueSql(field)})`,
 };
 
 /** Computes aggregates on a reader thread, because each is a walk of all rows that match. */
 export async function aggregateRows(
-  sources: Rows,
+  sources: Rows & Pick<PlanSources, 'relatedNumbers'>,
   query: AggregateQuery,
   party: string | undefined,
 ): Promise<Aggregate> {
   const { from, parameters } = await matching(sources, shapeFilter(query.filter, encoding), party);
-  const { readers, tableNumber } = sources;
+  const { readers, tableNumber, relatedNumbers } = sources;
   const sql = aggregateStatement(query, aggregateSql, { from });
-  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party });
+  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party, relatedNumbers });
   return aggregateOf(rows, query, aggregateSql, versionText(version));
 }
 
@@ -335,7 +340,7 @@ async function matching(
   }
   const rest = words === undefined ? shape : withoutFound(shape, words.found);
   const condition =
-    rest.op === 'always' ? '' : ` AND ${conditionOf({ shape: rest, values, key }, parameters)}`;
+    rest.op === 'always' ? '' : ` AND ${conditionOf({ shape: rest, values, key }, parameters, layout.name)}`;
   const from = `FROM ${source(layout, words?.found)} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
   return { from, parameters };
 }

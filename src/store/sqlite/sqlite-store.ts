@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
+import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
@@ -217,13 +218,15 @@ function storeOver(running: Running): SqliteStore {
     },
     plan(query) {
       const { layout, tableNumber } = tableOf(query.table);
-      return makePlan({ snapshot, readers, layout, tableNumber, shapes }, query);
+      const relatedNumbers = tablesOf(query.filter).map((table) => tableOf(table).tableNumber);
+      return makePlan({ snapshot, readers, layout, tableNumber, relatedNumbers, shapes }, query);
     },
     async count(table, filter, party) {
       return countRows({ readers, ...tableOf(table) }, filter, party);
     },
     async aggregate(query, party) {
-      return aggregateRows({ readers, ...tableOf(query.table) }, query, party);
+      const relatedNumbers = tablesOf(query.filter).map((table) => tableOf(table).tableNumber);
+      return aggregateRows({ readers, ...tableOf(query.table), relatedNumbers }, query, party);
     },
     version(table) {
       const { tableNumber } = tableOf(table);

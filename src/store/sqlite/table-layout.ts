@@ -52,7 +52,7 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
 
 function indexOf(table: Table, { label, over, unique }: DeclaredIndex): Index {
   const kind = unique ? 'UNIQUE INDEX' : 'INDEX';
-  const values = over.map(valueSql).join(', ');
+  const values = over.map((field) => valueSql(field)).join(', ');
   const sql = `CREATE ${kind} ${quoteName(label)} ON ${quoteName(table.name)}(${values}) WHERE deleted_at IS NULL`;
   return { name: label, keys: over.map(fieldKey), unique, sql };
 }

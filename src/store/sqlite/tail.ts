@@ -51,7 +51,9 @@ export function readTail(
     (hasColumnsOnly(filter) && readHead(snapshot).rev - after.rev <= revisionsOnCallerMax);
   const parameters: SqlValue[] = [after.rev, after.id];
   const condition =
-    filter.op === 'always' ? '' : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters)}`;
+    filter.op === 'always'
+      ? ''
+      : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters, `"${eventsTable}"`)}`;
   const timed = near ? '' : `${tickSql} AND `;
   parameters.push(limit);
   const sql = `SELECT id, rev, type, collection, owner, doc, document, former FROM ${log}
@@ -70,6 +72,7 @@ export function readTail(
 
 /** True if the filter parses no document: parsing one of 1 MB takes 5 ms, and each stream filters each event. */
 function hasColumnsOnly(filter: Filter): boolean {
+  if (filter.op === 'related') return false;
   if ('field' in filter) return filter.field.column !== undefined;
   if ('filters' in filter) return filter.filters.every(hasColumnsOnly);
   return filter.op === 'not' ? hasColumnsOnly(filter.filter) : filter.op !== 'search';

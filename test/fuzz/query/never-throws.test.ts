@@ -314,6 +314,9 @@ function checkFilter(filter: Filter): void {
       assert.equal(filter.field.type, 'array');
       checkValue(filter.field, filter.value);
       return;
+    case 'related':
+      checkFilter(filter.filter);
+      return;
     default:
       if (filter.value === null) assert.ok(filter.op === 'eq' || filter.op === 'ne');
       else assert.notEqual(filter.field.type, 'array');

@@ -6,9 +6,17 @@
 import type { Field } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
 import { kindOf } from '../../field-value.ts';
-import { type Shape, type ShapedFilter, shapeFilter, type ValueEncoding } from '../../filter-shape.ts';
+import {
+  levelWithin,
+  type Shape,
+  type ShapedFilter,
+  shapeFilter,
+  type ValueEncoding,
+} from '../../filter-shape.ts';
+import { quoteName } from '../../quote-name.ts';
 import type { Bindable } from '../connection/connection.ts';
 import type { Parameters, ParameterType } from './parameters.ts';
+import { liveInTable } from './steering.ts';
 import { memberSql, valueSql } from './value.ts';
 import { isMarkedSql, tsqueryOf, wordsSql } from './words.ts';
 
@@ -33,8 +41,18 @@ export function shapeOfFilter(filter: Filter): ShapedFilter<Bindable> {
   return shapeFilter(hasNul(filter) ? withoutNul(filter) : filter, encoding);
 }
 
+/** Where a filter stands in a statement. */
+export type Level = {
+  /** The name of its table, quoted. */
+  readonly name: string;
+  /** Not quoted. */
+  readonly schema: string;
+  /** True in a statement whose plan must not depend on statistics (steering.ts). */
+  readonly steered: boolean;
+};
+
 /** @param parameters receives a slot for each value */
-export function compileFilter(shape: Shape, parameters: Parameters): string {
+export function compileFilter(shape: Shape, parameters: Parameters, level: Level): string {
   switch (shape.op) {
     case 'always':
       return 'TRUE';
@@ -42,11 +60,11 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       return 'FALSE';
     case 'and':
     case 'or': {
-      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      const parts = shape.parts.map((part) => compileFilter(part, parameters, level));
       return `(${parts.join(shape.op === 'and' ? ' AND ' : ' OR ')})`;
     }
     case 'not':
-      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+      return `((${compileFilter(shape.part, parameters, level)}) IS NOT TRUE)`;
     case 'absent':
       return `${valueSql(shape.field)} IS NULL`;
     case 'present':
@@ -69,11 +87,32 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       }
       return `(${parts.join(' AND ')})`;
     }
+    case 'related':
+      return relatedSql(shape, parameters, level);
     default: {
       const mark = parameters.addValue(shape.at, typeOf(shape.field, shape.whole));
       return `${valueSql(shape.field)} ${operators[shape.op]} ${mark}`;
     }
   }
+}
+
+/**
+ * Asks for the row by its id. In a scan the planner, which sees the values, may begin with either table; a steered statement looks into the
+ * primary key of the other table once for each row.
+ */
+function relatedSql(
+  { field, table, part }: Extract<Shape, { op: 'related' }>,
+  parameters: Parameters,
+  { name: outer, schema, steered }: Level,
+): string {
+  const name = levelWithin(outer);
+  const conditions = [
+    `${name}.id = ${valueSql(field, `${outer}.`)}`,
+    steered ? liveInTable(schema) : 'deleted_at IS NULL',
+  ];
+  if (part.op !== 'always') conditions.push(compileFilter(part, parameters, { name, schema, steered }));
+  const from = `${quoteName(schema)}.${quoteName(table)} AS ${name}`;
+  return `EXISTS (SELECT 1 FROM ${from} WHERE ${conditions.join(' AND ')})`;
 }
 
 /** The parameter type for values of the field. @param whole false if an integer column is compared with a fraction */
@@ -103,6 +142,7 @@ function hasNul(filter: Filter): boolean {
     case 'or':
       return filter.filters.some(hasNul);
     case 'not':
+    case 'related':
       return hasNul(filter.filter);
     case 'in':
       return filter.values.some(isNul);
@@ -123,7 +163,8 @@ function withoutNul(filter: Filter): Filter {
     case 'or':
       return { op: filter.op, filters: filter.filters.map(withoutNul) };
     case 'not':
-      return { op: 'not', filter: withoutNul(filter.filter) };
+    case 'related':
+      return { ...filter, filter: withoutNul(filter.filter) };
     case 'in':
       return {
         ...filter,

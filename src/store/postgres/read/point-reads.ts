@@ -5,7 +5,7 @@
 import { rowColumns, rowOf } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Row } from '../../store.ts';
-import { versionText } from '../../version-text.ts';
+import { laterVersion, versionText } from '../../version-text.ts';
 import { anyInTable } from '../compile/steering.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
@@ -142,6 +142,8 @@ const tablesPerStatementMax = 1000;
 export type Versions = {
   /** @throws StoreUnavailable, TypeError for an unknown table */
   version(table: string): Promise<string>;
+  /** The latest of the versions of the tables. */
+  latest(tables: readonly string[]): Promise<string>;
 };
 
 /** Reads versions of tables, all of one turn of the event loop in one statement. @param schema not quoted */
@@ -156,11 +158,13 @@ export function createVersions(
     for (const [n, rev] of await lane.send({ sql, values: [asked] })) revs.set(Number(n), Number(rev));
     return revs;
   }, tablesPerStatementMax);
+  const version = async (table: string): Promise<string> => {
+    const number = numbers.get(table);
+    if (number === undefined) throw new TypeError(`no table is named ${table}`);
+    return versionText((await revOf(number)) ?? 0);
+  };
   return {
-    async version(table) {
-      const number = numbers.get(table);
-      if (number === undefined) throw new TypeError(`no table is named ${table}`);
-      return versionText((await revOf(number)) ?? 0);
-    },
+    version,
+    latest: async (tables) => (await Promise.all(tables.map(version))).reduce(laterVersion),
   };
 }

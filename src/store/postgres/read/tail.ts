@@ -107,7 +107,8 @@ function entriesSql(
   conditions.push(
     `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
   );
-  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters));
+  const level = { name: layout.name, schema, steered: bounded };
+  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters, level));
   if (besides !== undefined) conditions.push(besides);
   const entries = `SELECT ${entryColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
   return bytesMax === undefined ? entries : `SELECT ${entryColumns} FROM (${cutSql(entries, bytesMax)}) c`;

@@ -6,7 +6,15 @@ import type { Field } from '../../../model/field.ts';
 import type { Comparison } from '../../../model/filter.ts';
 import { wordsOfTerm } from '../../../model/search/parse-search.ts';
 import { kindOf, type SqlValue } from '../../field-value.ts';
-import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
+import {
+  type Element,
+  levelWithin,
+  type Shape,
+  type ShapedFilter,
+  type ValueEncoding,
+  type ValueSlot,
+} from '../../filter-shape.ts';
+import { quoteName } from '../../quote-name.ts';
 import { pathLiteral, quoteText, textColumn, valueSql } from './value.ts';
 
 /** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
@@ -29,8 +37,11 @@ const operators: Readonly<Record<Comparison, string>> = {
 
 type Slots = { push(slot: ValueSlot): unknown };
 
-/** @param parameters receives a slot for each value, in the order of their marks */
-export function compileFilter(shape: Shape, parameters: Slots): string {
+/**
+ * @param parameters receives a slot for each value, in the order of their marks
+ * @param table the quoted name of the table that the statement reads
+ */
+export function compileFilter(shape: Shape, parameters: Slots, table: string): string {
   switch (shape.op) {
     case 'always':
       return '1';
@@ -38,11 +49,11 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
       return '0';
     case 'and':
     case 'or': {
-      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      const parts = shape.parts.map((part) => compileFilter(part, parameters, table));
       return join(parts, shape.op === 'and' ? ' AND ' : ' OR ');
     }
     case 'not':
-      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+      return `((${compileFilter(shape.part, parameters, table)}) IS NOT TRUE)`;
     case 'absent':
       return `${valueSql(shape.field)} IS NULL`;
     case 'present':
@@ -67,6 +78,8 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
       if (shape.words !== undefined) parts.unshift(isMarked('search', shape.words.mark));
       return join(parts, ' AND ');
     }
+    case 'related':
+      return relatedSql(shape, parameters, table);
     default:
       parameters.push({ value: shape.at });
       return `${valueSql(shape.field)} ${operators[shape.op]} ?`;
@@ -87,12 +100,31 @@ function matchOf(terms: readonly string[]): string {
   return parts.join(' AND ');
 }
 
-/** Compiles the filter with its values, for a statement that is not cached. */
-export function conditionOf({ shape, values }: ShapedFilter<SqlValue>, parameters: SqlValue[]): string {
+/** Compiles the filter with its values, for a statement that is not cached. @param table quoted */
+export function conditionOf(
+  { shape, values }: ShapedFilter<SqlValue>,
+  parameters: SqlValue[],
+  table: string,
+): string {
   const slots: ValueSlot[] = [];
-  const condition = compileFilter(shape, slots);
+  const condition = compileFilter(shape, slots, table);
   for (const { value } of slots) parameters.push(values[value] ?? null);
   return condition;
+}
+
+/**
+ * Finds the one row by its id, so that a row costs one look into the primary key of the other table, however large that is. The levels have
+ * names that no table may have: a table may refer to itself.
+ */
+function relatedSql(
+  { field, table, part }: Extract<Shape, { op: 'related' }>,
+  parameters: Slots,
+  outer: string,
+): string {
+  const inner = levelWithin(outer);
+  const id = valueSql(field, `${outer}.`);
+  const condition = part.op === 'always' ? '' : ` AND ${compileFilter(part, parameters, inner)}`;
+  return `EXISTS (SELECT 1 FROM ${quoteName(table)} AS ${inner} WHERE ${inner}.id=${id} AND ${inner}.deleted_at IS NULL${condition})`;
 }
 
 /** Joins in halves: to SQLite a chain of n operators is a tree of depth n, limited to 1000. */

@@ -131,7 +131,7 @@ function compileRange(
   const start = service === undefined || range === undefined ? undefined : range.starts;
   for (const part of service === undefined && found === undefined ? [filter] : conjuncts(filter)) {
     if (part.op === 'always' || isFound(part, found)) continue;
-    const condition = compileFilter(part, parameters);
+    const condition = compileFilter(part, parameters, layout.name);
     conditions.push(start !== undefined && bounds(part, start) ? `+(${condition})` : condition);
   }
   if (range !== undefined) {

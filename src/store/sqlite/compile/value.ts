@@ -18,9 +18,10 @@ export function pathLiteral(field: Field): string {
   return quoteText(path);
 }
 
-export function valueSql(field: Field): string {
-  if (field.column !== undefined) return columnNames[field.column];
-  const at = `${textColumn(field)},${pathLiteral(field)}`;
+/** @param of the table, with a dot, where a statement reads several */
+export function valueSql(field: Field, of = ''): string {
+  if (field.column !== undefined) return `${of}${columnNames[field.column]}`;
+  const at = `${of}${textColumn(field)},${pathLiteral(field)}`;
   switch (kindOf(field)) {
     case 'boolean':
       return `CASE json_type(${at}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END`;

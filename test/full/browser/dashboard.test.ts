@@ -190,12 +190,56 @@ test('shows the secret of a new key once', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('shows events as they happen, 200 a second, and keeps the newest', async (t) => {
+  await enter('#/live');
+  await page.getByText('Connected.').waitFor();
+  await page.evaluate(
+    '(() => { window.longest = 0; let before = performance.now(); const tick = (now) => { window.longest = Math.max(window.longest, now - before); before = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick); })()',
+  );
+  const text = 'written while it is watched';
+  for (let second = 0; second < 3; second += 1) {
+    await Promise.all(Array.from({ length: 200 }, () => createNote(text)));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  await page.getByText('600 events').waitFor();
+  assert.equal(await page.locator('tbody tr').count(), 200);
+  const longest = Number(await page.evaluate('window.longest'));
+  t.diagnostic(`longest frame ${Math.round(longest)} ms`);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await createNote(text);
+  await page.getByText('601 events').waitFor();
+  assert.deepEqual(complaints, []);
+});
+
+test('shows the attempts of a delivery as a timeline', async () => {
+  const { body } = await program.send('POST', '/api/v1/endpoints', {
+    json: { url: 'https://hooks.invalid/', events: ['categories.*'] },
+  });
+  const { id } = JSON.parse(body) as { id: string };
+  await program.send('POST', '/api/v1/categories', { json: { name: 'Delivered' } });
+  await enter(`#/list?path=/api/v1/deliveries&endpointId=${id}`);
+  await page.locator('tbody a').first().click();
+  await page.getByText('attempts', { exact: true }).click();
+  await page.locator('.timeline li.bad').first().waitFor();
+  assert.deepEqual(complaints, []);
+});
+
+test('shows the rates and times of the server', async () => {
+  await enter('#/system');
+  await page.getByText('Requests by route').waitFor();
+  await page.getByRole('cell', { name: 'GET /metrics' }).waitFor();
+  await page.getByRole('figure', { name: /Request, p99/ }).waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 const views = [
   ['the overview', ''],
   ['a list', listOf('products')],
   ['an empty list', listOf('deliveries')],
   ['a query', '#/query?path=/api/v1/products'],
   ['an explanation', '#/explain'],
+  ['live events', '#/live'],
+  ['the system', '#/system'],
 ] as const;
 
 for (const [name, view] of views) {

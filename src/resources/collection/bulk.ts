@@ -5,6 +5,7 @@
  * their ids, times and owners.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { answers } from '../../http/conduct/answers.ts';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import { problemBody, statusOf } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
@@ -117,7 +118,7 @@ function ofItem(index: number, problem: Problem): Problem {
 }
 
 type ItemResult =
-  | { readonly status: 200 | 201; readonly id: string; readonly unchanged?: true }
+  | { readonly status: number; readonly id: string; readonly unchanged?: true }
   | { readonly problem: Problem };
 
 type ItemWrite = ProposedWrite & {
@@ -143,7 +144,7 @@ async function planItem(
   const reading = served.store.read(served.collection.name, id);
   const row = reading instanceof Promise ? await reading : reading;
   const before = row?.deletedAt === null ? row : undefined;
-  if (before !== undefined && options?.existing === 'skip') return { status: 200, id, unchanged: true };
+  if (before !== undefined && options?.existing === 'skip') return unchanged(id);
   if (before !== undefined && options?.existing !== 'update') {
     const message = 'id is already in use';
     const errors = [{ pointer: '/id', message: 'already in use' }];
@@ -217,7 +218,7 @@ async function createTogether(
     for (const [at, write] of writes.entries()) {
       await turns(at);
       const built = buildItem(within, own, write, fields[at] ?? write.fields);
-      if (built === 'unchanged') results[write.index] = { status: 200, id: write.id, unchanged: true };
+      if (built === 'unchanged') results[write.index] = unchanged(write.id);
       else if ('problem' in built) return { refused: ofItem(write.index, built.problem) };
       else {
         changes.push(built.change);
@@ -248,7 +249,7 @@ const repeatedId: Problem = {
 };
 
 function resultOf({ action, id }: ItemWrite): ItemResult {
-  return { status: action === 'create' ? 201 : 200, id };
+  return { status: (action === 'create' ? answers.created : answers.changed).status, id };
 }
 
 /** Items that are under way at once; the store commits those that wait together. */
@@ -318,9 +319,13 @@ function createOne(
         return result;
       }
       if ('refused' in result) return { problem: result.refused };
-      return isUnchanged ? { status: 200, id: planned.id, unchanged: true } : resultOf(planned);
+      return isUnchanged ? unchanged(planned.id) : resultOf(planned);
     },
   );
+}
+
+function unchanged(id: string): ItemResult {
+  return { status: answers.changed.status, id, unchanged: true };
 }
 
 /** The response: one entry for each item, in their order. */

@@ -13,7 +13,7 @@ import type { Operation, Resource } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { actorKinds, causeOf } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
-import { type Field, type Fields, idField } from '../../model/field.ts';
+import { type Field, idField } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
@@ -38,7 +38,7 @@ const charactersPerTurn = 512 * 1024;
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 const documentField: Field = { name: 'document', path: [], type: 'string', column: 'document' };
 const revField: Field = { name: 'rev', path: [], type: 'integer', column: 'rev' };
-const noFields: Fields = new Map();
+const noFields: ReadonlyMap<string, Field> = new Map();
 const cacheControl = 'private, no-cache';
 
 export type HistoryOptions = {

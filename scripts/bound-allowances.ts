@@ -130,6 +130,7 @@ const groups: readonly Group[] = [
     at: [
       ['src/realtime/websocket/frames.ts', '#deflated'],
       ['src/resources/relations/related.ts', '#found'],
+      ['src/logic/transaction/cascade.ts', 'isNamed'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/model/search/search-index.ts', 'seen'],
       ['src/realtime/logged-event.ts', '#values', '#shown'],

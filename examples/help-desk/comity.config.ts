@@ -97,7 +97,7 @@ const comments = collection({
   },
   readOnly: { byAgent: 'administrator' },
   // The ticket must exist and be visible to the author.
-  references: { ticketId: { collection: 'tickets' } },
+  references: { ticketId: { collection: 'tickets', onDelete: 'cascade' } },
   indexes: ['ticketId'],
   examples: [
     { ticketId: '01JD7Z3Q8V5T9XK2M4N6P8R0SA', text: 'It happens in the morning only.', byAgent: false },

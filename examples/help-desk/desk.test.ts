@@ -147,6 +147,21 @@ describe('the help desk', () => {
     assert.equal(removed.status, 409);
   });
 
+  test('shows tickets with what was said about them, and deletes both together', async () => {
+    const { id } = await ask('The window is stuck');
+    await say(customer, id, 'Since Monday.');
+    const read = async (path: string) =>
+      (await (await agent.fetch(`/api/v1/${path}`)).json()) as {
+        included: Record<string, Record<string, { title: string }>>;
+        counts: Record<string, Record<string, number>>;
+      };
+    const { included } = await read(`comments?ticketId=${id}&expand=ticketId`);
+    assert.equal(included.tickets?.[id]?.title, 'The window is stuck');
+    assert.deepEqual((await read(`tickets/${id}?counts=commentCount`)).counts, { [id]: { commentCount: 1 } });
+    await agent.resources.tickets.delete(id);
+    assert.deepEqual(await agent.resources.comments.list({ filter: { ticketId: id } }), []);
+  });
+
   test('closes at night what has been solved for a week', async () => {
     const { id } = await ask('The stairs creak');
     await agent.resources.tickets.update(id, { status: 'solved' });

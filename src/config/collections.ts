@@ -133,9 +133,10 @@ function referencesOf(
   from: string,
   declaration: Pick<CollectionDeclaration, 'references'>,
 ): readonly CollectionReference[] {
-  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs }]) => ({
+  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs, onDelete }]) => ({
     field,
     collection,
+    onDelete: onDelete ?? 'restrict',
     countAs: countAs ?? countName(from),
   }));
 }

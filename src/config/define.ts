@@ -8,6 +8,7 @@ import type {
   CollectionDeclaration,
   ComputedField,
   ComputedSchemas,
+  OnDelete,
   TextMember,
 } from '../model/collection.ts';
 import type { ActionDeclaration } from '../model/logic/actions.ts';
@@ -120,7 +121,12 @@ export const moduleSentence =
 type Targets = Readonly<Record<string, string>>;
 
 type ReferencesTo<To> = {
-  readonly [Field in keyof To]: { readonly collection: To[Field]; readonly countAs?: string };
+  readonly [Field in keyof To]: {
+    readonly collection: To[Field];
+    readonly countAs?: string;
+    /** Default `restrict`. */
+    readonly onDelete?: OnDelete;
+  };
 };
 
 /** `To` is inferred with any name, so that the declared fields alone would not be checked. */

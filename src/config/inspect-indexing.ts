@@ -98,6 +98,7 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
     return;
   }
   const { collection, countAs } = reference as { collection: string; countAs?: unknown };
+  inspectOnDelete(inspection, name, reference);
   if (!inspection.collections.has(collection)) {
     const meant = suggestion(collection, inspection.collections);
     inspection.refuse(`${place} refers to "${collection}", which is not a collection${meant}`);
@@ -107,6 +108,32 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
     inspection.refuse(`${place}.countAs must be a camelCase name such as productCount`);
   } else if (problemMembers.has(countAs)) {
     inspection.refuse(`${place}.countAs is "${countAs}", which every error body has already`);
+  }
+}
+
+const onDeletes = ['restrict', 'cascade', 'setNull'] as const;
+
+/** A reference that a deletion removes must be one that a document may be without. */
+function inspectOnDelete(
+  { declaration, refuse }: Inspection,
+  name: string,
+  { onDelete }: Readonly<Record<string, unknown>>,
+): void {
+  const place = `references.${name}.onDelete`;
+  if (onDelete === undefined) return;
+  if (typeof onDelete !== 'string' || !onDeletes.some((each) => each === onDelete)) {
+    const written = typeof onDelete === 'string' ? `"${onDelete}"` : kindOf(onDelete);
+    const meant = typeof onDelete === 'string' ? suggestion(onDelete, onDeletes) : '';
+    refuse(`${place} must be restrict, cascade or setNull, not ${written}${meant}`);
+    return;
+  }
+  if (onDelete !== 'setNull') return;
+  const { schema, unpatchable = [], tenantField, stamp = {} } = declaration;
+  if (schema.required?.includes(name) === true) {
+    refuse(`${place} is setNull, but the schema requires "${name}"; make it optional, or use cascade`);
+  }
+  if (unpatchable.some((each) => each === name) || tenantField === name || Object.hasOwn(stamp, name)) {
+    refuse(`${place} is setNull, but "${name}" cannot be changed after creation`);
   }
 }
 

@@ -112,7 +112,11 @@ export type Result =
   /** Another change came first: the walk waits for its turn and continues at `exists`. */
   | Overtaken
   /** `allowance`: of a narrower limit, which the response then shows instead of that of the request. */
-  | { readonly refused: Problem; readonly allowance?: Allowance };
+  | { readonly refused: Problem; readonly allowance?: Allowance }
+  | Postponed;
+
+/** The change is more than one unit takes: the request is stored, and carried out as an operation (202). */
+export type Postponed = { readonly postponed: true };
 
 export type Representation = {
   readonly content: string | Uint8Array | ContentStream;

@@ -23,7 +23,14 @@ export type CollectionReference = {
   readonly collection: string;
   /** Member of the 409 body that counts the dependants: `productCount` (§2.2). */
   readonly countAs: string;
+  readonly onDelete: OnDelete;
 };
+
+/**
+ * What a deletion does to the documents that refer to the deleted one (§4.7): they prevent it, are deleted too, or lose
+ * the reference.
+ */
+export type OnDelete = 'restrict' | 'cascade' | 'setNull';
 
 /** An indexed text and its longest length: see config/collections.ts. */
 export type TextBound = {
@@ -81,7 +88,7 @@ export type CollectionParts<
   readonly unpatchable?: readonly Member<T>[];
   readonly references?: ByField<
     TextMember<T>,
-    { readonly collection: CollectionName; readonly countAs?: string }
+    { readonly collection: CollectionName; readonly countAs?: string; readonly onDelete?: OnDelete }
   >;
   /** Body formats. Default JSON, form and multipart. */
   readonly formats?: readonly BodyFormat[];

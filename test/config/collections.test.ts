@@ -103,8 +103,14 @@ test('tells each collection who depends on it, and under which name they are cou
     things: { schema, references: { ownerId: { collection: 'makers', countAs: 'goods' } } },
   });
   assert.deepEqual(collections.get('makers')?.dependants, [
-    { field: 'ownerId', collection: 'makers', countAs: 'orderLineCount', from: 'order-lines' },
-    { field: 'ownerId', collection: 'makers', countAs: 'goods', from: 'things' },
+    {
+      field: 'ownerId',
+      collection: 'makers',
+      countAs: 'orderLineCount',
+      onDelete: 'restrict',
+      from: 'order-lines',
+    },
+    { field: 'ownerId', collection: 'makers', countAs: 'goods', onDelete: 'restrict', from: 'things' },
   ]);
   assert.deepEqual(collections.get('things')?.dependants, []);
 });
@@ -242,6 +248,21 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [
     { references: { ownerId: { collection: 'things', countAs: 'code' } } },
     'references.ownerId.countAs is "code", which every error body has already',
+  ],
+  [
+    { references: { ownerId: { collection: 'things', onDelete: 'cascad' } } },
+    'references.ownerId.onDelete must be restrict, cascade or setNull, not "cascad"; did you mean cascade?',
+  ],
+  [
+    {
+      schema: Type.Object({ ownerId: Type.String() }),
+      references: { ownerId: { collection: 'things', onDelete: 'setNull' } },
+    },
+    'references.ownerId.onDelete is setNull, but the schema requires "ownerId"; make it optional, or use cascade',
+  ],
+  [
+    { unpatchable: ['ownerId'], references: { ownerId: { collection: 'things', onDelete: 'setNull' } } },
+    'references.ownerId.onDelete is setNull, but "ownerId" cannot be changed after creation',
   ],
   [
     {

@@ -193,6 +193,7 @@ async function commitWithHook<T>(
     } as const;
     return { made: { ...made, validated: false }, rev: 0 };
   });
+  if ('postponed' in written) throw new Error('the creation of an account deletes nothing');
   if (!('made' in written)) return written;
   if (kept === undefined) throw new Error('a committed account requires what was made of it');
   return kept;

@@ -192,12 +192,17 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     clock: serving.clock,
     announced: variant.announced ?? true,
     stamps: collection.stamp,
-    logic: collection.hooks?.beforeWrite === undefined ? undefined : serving.logic,
+    logic: collection.hooks?.beforeWrite === undefined && !isFollowed(collection) ? undefined : serving.logic,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
     documentCharactersMax: serving.documentCharactersMax,
     pageBytesMax: serving.pageBytesMax,
   };
+}
+
+/** True if a deletion deletes or changes documents that refer to the deleted one (§4.7.5). */
+function isFollowed({ dependants }: Collection): boolean {
+  return dependants.some(({ onDelete }) => onDelete !== 'restrict');
 }
 
 /** Collections whose documents refer to others or are referred to. */

@@ -22,6 +22,7 @@ export const rowNames = [
   'received',
   'functions',
   'bulk',
+  'migrations',
   'http2',
   'fan-out',
   'tunnel',
@@ -34,6 +35,7 @@ export type PairName = Exclude<
   | 'busy-own-rows'
   | 'functions'
   | 'bulk'
+  | 'migrations'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -54,6 +56,7 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'busy-own-rows',
     'functions',
     'bulk',
+    'migrations',
     'authenticated',
     'logins',
     'scan',

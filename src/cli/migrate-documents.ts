@@ -2,9 +2,10 @@
 
 import { randomInt } from 'node:crypto';
 import { composeMounted } from '../compose.ts';
-import { judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
+import { countOf, judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
 import type { LookReport } from '../migrations/look-at-documents.ts';
 import {
+  findStrays,
   type MadeRun,
   type MigrateDocumentsOptions,
   migrateDocuments,
@@ -63,8 +64,13 @@ export async function lookAtStore(reading: Reading): Promise<LookedStore> {
   const store = await openLookingStore(reading.configuration, reading.settings, ignore);
   if (store === undefined) return { lines: [], isKnown: true };
   try {
-    const { findings, changes } = await judgeDocuments(optionsOf(reading, store));
-    return { lines: sentencesOf(findings), isKnown: changes.length === 0 };
+    const options = optionsOf(reading, store);
+    const { findings, changes } = await judgeDocuments(options);
+    const strays = (await findStrays(options)).map(
+      ({ collection, migrations, report }) =>
+        `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ')}`,
+    );
+    return { lines: [...sentencesOf(findings), ...strays], isKnown: changes.length === 0 };
   } finally {
     await store.close();
   }
@@ -210,10 +216,12 @@ async function migrateMounted(
   return made;
 }
 
-function runSentence({ collection, migrations, documents, changed, durationMs }: MadeRun): string {
+function runSentence({ collection, migrations, documents, changed, durationMs, isAgain }: MadeRun): string {
   const rate =
     durationMs === 0 ? '' : `, ${Math.round((1000 * documents) / durationMs).toLocaleString('en')} a second`;
   const of = documents.toLocaleString('en');
+  if (isAgain)
+    return `${collection}: ${migrations.join(', ')} changed ${countOf(changed, true)} written after it  (${durationMs} ms)`;
   return `${collection}: ${migrations.join(', ')} changed ${changed.toLocaleString('en')} of ${of} documents  (${durationMs} ms${rate})`;
 }
 

@@ -10,7 +10,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DeclaredMigration } from '../config/migrations.ts';
 import type { Collection } from '../model/collection.ts';
+import { idField } from '../model/field.ts';
 import { byId } from '../model/filter.ts';
+import { compareText } from '../model/matches.ts';
 import { eventOf } from '../resources/collection/row.ts';
 import { documentKey } from '../store/document-key.ts';
 import {
@@ -143,6 +145,7 @@ async function walk(options: RunOptions, task: RunTask, from: Ended): Promise<En
     ...{ limit: migrationBatchDocumentsMax, bytesMax: migrationBatchBytesMax },
   };
   const plan = store.plan(query);
+  const until = await lastId(store, name);
   let known = from;
   for (;;) {
     signal.throwIfAborted();
@@ -155,8 +158,16 @@ async function walk(options: RunOptions, task: RunTask, from: Ended): Promise<En
     known = next;
     const { documents, changed } = known.row;
     options.onProgress({ collection: name, documents, changed });
-    if (!page.more) return known;
+    // What is created meanwhile is left to the next phase: an old process may create faster than this one migrates.
+    if (!page.more || until === undefined || compareText(ids.at(-1) ?? '', until) >= 0) return known;
   }
+}
+
+async function lastId(store: Store, table: string): Promise<string | undefined> {
+  const backwards: ListQuery['sort'] = [{ field: idField, direction: 'desc' }];
+  const plan = store.plan({ table, filter: { op: 'always' }, sort: backwards, limit: 1 });
+  const [doc] = (await plan.page({ from: 'start' })).docs;
+  return doc === undefined ? undefined : String(documentKey(byId, doc)[0]);
 }
 
 const attemptsInOneMax = 3;
@@ -210,7 +221,7 @@ async function attemptBatch(
   const moved: RunRow = {
     ...row,
     after: ids.at(-1) ?? row.after,
-    documents: row.documents + (row.phase === 'pass' ? rows.length : 0),
+    documents: row.documents + (row.phase === 'pass' ? rows.length : changes.length),
     changed: row.changed + changes.length,
   };
   const unit = {

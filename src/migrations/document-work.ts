@@ -53,6 +53,8 @@ export type WorkOptions = WorkLimits & {
   /** Time that one document may take on the thread. */
   readonly migrationTimeoutMs: number;
   readonly migrationHeapBytesMax: number;
+  /** Requests are served meanwhile by the same process: the thread gives way to them. */
+  readonly isBeside?: boolean;
 };
 
 export function createDocumentWork(options: WorkOptions): DocumentWork {
@@ -130,6 +132,8 @@ export class InlineWork implements DocumentWork {
 
 export type ThreadData = WorkLimits & {
   readonly module: string;
+  /** Requests are served meanwhile by the same process. */
+  readonly isBeside: boolean;
   /** The index of the document under way. */
   readonly progress: Int32Array<SharedArrayBuffer>;
 };
@@ -190,7 +194,7 @@ class ThreadedWork implements DocumentWork {
     const { validationErrorsMax, documentCharactersMax, migrationHeapBytesMax } = this.#options;
     const data: ThreadData = {
       ...{ validationErrorsMax, documentCharactersMax },
-      ...{ module: this.#module, progress: this.#progress },
+      ...{ module: this.#module, progress: this.#progress, isBeside: this.#options.isBeside === true },
     };
     let cause: NodeJS.ErrnoException | undefined;
     const worker = ownEmitter(

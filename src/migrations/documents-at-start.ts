@@ -28,7 +28,9 @@ export async function judgeDocumentsAtStart(options: StartOptions): Promise<Docu
   const stopping = new AbortController();
   let running: Promise<unknown> | undefined;
   const run = (store: Store, isAlone: boolean) => {
-    const migrating: MigrateDocumentsOptions = { ...options, store, isAlone, signal: stopping.signal };
+    const isBeside = serveUnmigrated;
+    const signal = stopping.signal;
+    const migrating: MigrateDocumentsOptions = { ...options, store, isAlone, isBeside, signal };
     return migrateDocuments(migrating);
   };
   return {

@@ -128,7 +128,7 @@ class Judging {
       return;
     }
     for (const id of ids) this.#made(id, name);
-    this.#remember(collection, this.#rows.shapes.get(name), []);
+    this.#remember(collection, this.#rows.shapes.get(name));
   }
 
   async shape(collection: Collection): Promise<void> {
@@ -139,7 +139,8 @@ class Judging {
     if (known?.row.fingerprint === fingerprint) return;
     const reasons = known === undefined ? [] : misfits(known.row.shape, shape);
     if (known !== undefined && reasons.length === 0) {
-      this.#remember(collection, known, [...known.row.earlier, known.row.fingerprint]);
+      const earlier = [...known.row.earlier, known.row.fingerprint];
+      this.changes.push(shapeChange(this.#options, collection, known, { ...known.row, earlier }));
       return;
     }
     // Beside newer processes, one of the earlier configuration may start again.
@@ -149,7 +150,7 @@ class Judging {
     }
     const report = await this.#look(collection);
     const isFit = report.unfit === 0 && (report.isAll || known === undefined);
-    if (isFit) this.#remember(collection, known, []);
+    if (isFit) this.#remember(collection, known);
     else this.findings.push({ kind: 'unsure', collection: name, reasons, report });
   }
 
@@ -183,8 +184,8 @@ class Judging {
     this.changes.push(rowChange(row, undefined, clock()));
   }
 
-  #remember(collection: Collection, known: Known<ShapeRow> | undefined, earlier: readonly string[]): void {
-    this.changes.push(shapeChange(this.#options, collection, known, earlier));
+  #remember(collection: Collection, known: Known<ShapeRow> | undefined): void {
+    this.changes.push(shapeChange(this.#options, collection, known));
   }
 }
 
@@ -193,12 +194,12 @@ export function shapeChange(
   { clock, program }: Pick<JudgeOptions, 'clock' | 'program'>,
   collection: Collection,
   known: Known<ShapeRow> | undefined,
-  earlier: readonly string[] = [],
+  { earlier = [], migrations = [] }: Partial<Pick<ShapeRow, 'earlier' | 'migrations'>> = {},
 ): Change {
   const shape = shapeOf(collection);
   const row: ShapeRow = {
     ...{ kind: 'shape', collection: collection.name, fingerprint: fingerprintOfShape(shape), shape },
-    earlier: earlier.slice(-earlierMax),
+    ...{ earlier: earlier.slice(-earlierMax), migrations },
     ...{ since: new Date(clock()).toISOString(), program },
   };
   return rowChange(row, known, clock());

@@ -6,7 +6,8 @@ import type { Configuration } from '../config/configuration.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { Change, Store } from '../store/store.ts';
 import { type RunProgress, runCollection } from './collection-run.ts';
-import { createDocumentWork, type DocumentWork, type WorkOptions } from './document-work.ts';
+import { fingerprintOfShape, shapeOf } from './declared-shape.ts';
+import { createDocumentWork, type DocumentWork, InlineWork, type WorkOptions } from './document-work.ts';
 import {
   type Finding,
   type Judgement,
@@ -16,7 +17,7 @@ import {
   shapeChange,
 } from './judge-documents.ts';
 import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
-import { type MadeRow, readMigrationRows, rowChange, rowRemoval } from './migration-rows.ts';
+import { type MadeRow, type RunRow, readMigrationRows, rowChange, rowRemoval } from './migration-rows.ts';
 import { migrationState, type PendingRun } from './migration-state.ts';
 
 export type MigrateDocumentsOptions = Omit<JudgeOptions, 'store'> &
@@ -41,6 +42,8 @@ export type MadeRun = {
   readonly documents: number;
   readonly changed: number;
   readonly durationMs: number;
+  /** They were made before, and are again for documents that an old process wrote after them. */
+  readonly isAgain: boolean;
 };
 
 /** The documents in the store do not fit the configuration. `lines` has a sentence for each collection. */
@@ -94,6 +97,8 @@ export async function migrateDocuments(options: MigrateDocumentsOptions): Promis
   const work = createDocumentWork(options);
   try {
     const done = await makePending(options, work);
+    for (const stray of await findStrays(options, work)) await beginAgain(options, stray);
+    done.push(...(await makePending(options, work)));
     await lookAtChanged(options, work);
     return done;
   } finally {
@@ -129,6 +134,7 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     const run: MadeRun = {
       ...{ collection: collection.name, migrations: next.migrations.map(({ id }) => id), documents, changed },
       durationMs: Math.round(performance.now() - startedAt),
+      isAgain: next.isAgain,
     };
     done.push(run);
     observe({ kind: 'documents-migrated', ...run });
@@ -148,16 +154,60 @@ async function endings(
 ): Promise<readonly Change[]> {
   const { made, shapes } = await readMigrationRows(store);
   const first = 1 + (made.at(-1)?.order ?? 0);
-  const changes = migrations.map(({ id: migration }, index) => {
-    const row: MadeRow = {
-      ...{ kind: 'made', migration, collection: name, order: first + index, ...counts },
-      ...{ madeAt: new Date(clock()).toISOString(), program },
-    };
-    return rowChange(row, undefined, clock());
-  });
+  const isMade = new Set(made.map(({ migration }) => migration));
+  const ids = migrations.map(({ id }) => id);
+  const changes = ids
+    .filter((id) => !isMade.has(id))
+    .map((migration, index) => {
+      const row: MadeRow = {
+        ...{ kind: 'made', migration, collection: name, order: first + index, ...counts },
+        ...{ madeAt: new Date(clock()).toISOString(), program },
+      };
+      return rowChange(row, undefined, clock());
+    });
   const collection = configuration.collections.get(name);
   if (!isLast || collection === undefined) return changes;
-  return [...changes, shapeChange({ clock, program }, collection, shapes.get(name))];
+  return [...changes, shapeChange({ clock, program }, collection, shapes.get(name), { migrations: ids })];
+}
+
+/** Documents of a made migration that do not fit: an old process wrote them after it. */
+export type Stray = {
+  readonly collection: string;
+  readonly migrations: readonly string[];
+  readonly report: LookReport;
+};
+
+/** Looks at all documents of collections that were migrated, where other processes may write. */
+export async function findStrays(
+  options: MigrateDocumentsOptions,
+  work?: DocumentWork,
+): Promise<readonly Stray[]> {
+  const { store, configuration } = options;
+  if (!store.shared) return [];
+  const { shapes, runs } = await readMigrationRows(store);
+  const strays: Stray[] = [];
+  for (const [name, { row }] of shapes) {
+    const collection = configuration.collections.get(name);
+    const { migrations = [] } = row;
+    const isPresent = collection !== undefined && row.fingerprint === fingerprintOfShape(shapeOf(collection));
+    if (!isPresent || migrations.length === 0 || runs.has(name)) continue;
+    const inline = work ?? new InlineWork(options, undefined);
+    const look = { ...options, work: inline, onProgress: undefined };
+    const report = await lookAtDocuments(look, collection, []);
+    if (report.unfit > 0) strays.push({ collection: name, migrations, report });
+  }
+  return strays;
+}
+
+async function beginAgain(
+  { store, clock }: MigrateDocumentsOptions,
+  { collection, migrations }: Stray,
+): Promise<void> {
+  const row: RunRow = {
+    ...{ kind: 'run', collection, migrations, phase: 'final', began: null, after: null },
+    ...{ documents: 0, changed: 0, runner: store.processId, startedAt: new Date(clock()).toISOString() },
+  };
+  await store.commit({ changes: [rowChange(row, undefined, clock())], events: [] });
 }
 
 /** @throws DocumentsUnfit */

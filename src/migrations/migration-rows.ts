@@ -17,6 +17,8 @@ export type ShapeRow = {
   readonly shape: DeclaredShape;
   /** Fingerprints of earlier shapes whose documents all fit this one, newest last. */
   readonly earlier: readonly string[];
+  /** Migrations that led to it, for documents that an old process wrote after them; absent: none did. */
+  readonly migrations?: readonly string[];
   /** ISO 8601, as all times here. */
   readonly since: string;
   readonly program: string;

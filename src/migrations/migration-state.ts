@@ -8,9 +8,9 @@ import type { MadeRow, MigrationRows } from './migration-rows.ts';
 export type PendingRun = {
   readonly collection: string;
   readonly migrations: readonly DeclaredMigration[];
-  /** A run of other migrations of the collection precedes it. */
-  readonly isContinued: boolean;
   readonly isLast: boolean;
+  /** They were made already, and are again for documents that an old process wrote after them. */
+  readonly isAgain: boolean;
 };
 
 export type MigrationState = {
@@ -50,9 +50,15 @@ export function migrationState(
     const first = chain.filter(({ id }) => begun.includes(id));
     const rest = chain.filter(({ id }) => !begun.includes(id));
     if (first.length > 0)
-      ordered.push({ collection, migrations: first, isContinued: false, isLast: rest.length === 0 });
-    if (rest.length > 0)
-      ordered.push({ collection, migrations: rest, isContinued: first.length > 0, isLast: true });
+      ordered.push({ collection, migrations: first, isLast: rest.length === 0, isAgain: false });
+    if (rest.length > 0) ordered.push({ collection, migrations: rest, isLast: true, isAgain: false });
+  }
+  for (const { row } of runs.values()) {
+    const chain = migrations.filter(({ id }) => row.migrations.includes(id));
+    if (chain.length === 0 || !collections.has(row.collection) || !chain.every(({ id }) => done.has(id)))
+      continue;
+    const isLast = !names.has(row.collection);
+    ordered.unshift({ collection: row.collection, migrations: chain, isLast, isAgain: true });
   }
   const removals = pending.filter(({ up, collection }) => up === undefined || !collections.has(collection));
   return { runs: ordered, removals, contradictions };

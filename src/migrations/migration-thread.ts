@@ -8,9 +8,10 @@ import { lowerOwnPriority } from '../store/worker-file.ts';
 import { InlineWork, type ThreadData, type ThreadReply, type ThreadRequest } from './document-work.ts';
 import type { Looked, Migrated } from './migrate-document.ts';
 
-async function run({ module, progress, ...limits }: ThreadData): Promise<void> {
+async function run({ module, progress, isBeside, ...limits }: ThreadData): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('migration-thread.ts runs only in a worker thread');
+  if (isBeside) lowerOwnPriority();
   const path = relative(process.cwd(), fileURLToPath(module));
   const loading = (async () => {
     const { default: declaration } = (await import(module)) as { default: ConfigurationDeclaration };
@@ -37,5 +38,4 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-lowerOwnPriority();
 await run(workerData as ThreadData);

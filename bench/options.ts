@@ -21,8 +21,6 @@ export const rowNames = [
   'webhook-peer',
   'received',
   'functions',
-  'bulk',
-  'migrations',
   'http2',
   'fan-out',
   'tunnel',
@@ -34,8 +32,6 @@ export type PairName = Exclude<
   | 'busy-row'
   | 'busy-own-rows'
   | 'functions'
-  | 'bulk'
-  | 'migrations'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -55,8 +51,6 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'busy-row',
     'busy-own-rows',
     'functions',
-    'bulk',
-    'migrations',
     'authenticated',
     'logins',
     'scan',

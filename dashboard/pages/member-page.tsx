@@ -4,7 +4,6 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { Attempts, areAttempts } from '../components/attempts.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { differencesOf, SchemaForm, withoutNulls } from '../components/schema-form.tsx';
 import { CopyButton, Json, titleOf, Value } from '../components/value.tsx';
@@ -320,10 +319,9 @@ function Further({ path, name }: { readonly path: string; readonly name: string 
     <details onToggle={open}>
       <summary>{name}</summary>
       {reply === undefined ? <p>Loading…</p> : <ProblemNote problem={problemOf(reply)} />}
-      {items !== undefined && areAttempts(items) ? <Attempts items={items} /> : null}
-      {reply === undefined || reply.status >= 400 || (items !== undefined && areAttempts(items)) ? null : (
+      {reply !== undefined && reply.status < 400 ? (
         <Json value={items ?? reply.json ?? reply.text} label={name} />
-      )}
+      ) : null}
     </details>
   );
 }

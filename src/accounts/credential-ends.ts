@@ -219,7 +219,6 @@ function isSame(one: Good, other: Good): boolean {
     one.principal.id === other.principal.id &&
     one.principal.audience === other.principal.audience &&
     one.session === other.session &&
-    one.enrolsOnly === other.enrolsOnly &&
     one.key === other.key
   );
 }

@@ -133,11 +133,11 @@ export function createEndpointMailTexts(
   };
 }
 
-export function titleOf({ title }: Pick<MailTextOptions, 'title'>): string {
+function titleOf({ title }: Pick<MailTextOptions, 'title'>): string {
   return title === '' ? 'Comity' : title;
 }
 
-export function templateOf(
+function templateOf(
   templates: ReadonlyMap<string, MailTemplate>,
   name: string,
   builtIn: string,
@@ -148,7 +148,7 @@ export function templateOf(
   return template;
 }
 
-export function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
+function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
   return {
     ...{ to: [to], ...renderTemplate(template, values) },
     ...{ replyTo: null, headers: {}, template: template.name },

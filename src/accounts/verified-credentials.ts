@@ -158,7 +158,6 @@ class CredentialMemory {
       scheme: verdict.scheme,
       session: verdict.session,
       key: verdict.key,
-      enrolsOnly: verdict.enrolsOnly,
       makers: verdict.makers,
       hosts: verdict.hosts,
       confirmed: undefined,

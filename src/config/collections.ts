@@ -13,8 +13,6 @@ import type {
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
-import { createSearchIndex } from '../model/search/search-index.ts';
-import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
@@ -27,47 +25,29 @@ const defaultAccess: Access = {
 };
 const defaultFormats: readonly BodyFormat[] = ['json', 'form', 'multipart'];
 
-export type Referring = CollectionReference & { readonly from: string };
+type Referring = CollectionReference & { readonly from: string };
 
 /**
  * @param warn receives a sentence about each declaration that works but will surprise
- * @param ofAccounts the references of accounts
  * @throws ConfigurationError with every mistake in every declaration
  */
 export function resolveCollections(
   declarations: Readonly<Record<string, CollectionDeclaration>>,
   warn: (sentence: string) => void = ignore,
-  ofAccounts: readonly Referring[] = [],
 ): ReadonlyMap<string, Collection> {
   const mistakes = inspectCollections(declarations, warn);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
-  const referring = [...referringOf(declarations), ...ofAccounts];
+  const referring: Referring[] = Object.entries(declarations).flatMap(([from, declaration]) =>
+    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
+  );
   return new Map(
     Object.entries(declarations).map(([name, declaration]) => [name, resolve(name, declaration, referring)]),
   );
 }
 
-/** The references of declarations, by whom they come from. */
-export function referringOf(
-  declarations: Readonly<Record<string, Pick<CollectionDeclaration, 'references'>>>,
-): readonly Referring[] {
-  return Object.entries(declarations).flatMap(([from, declaration]) =>
-    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
-  );
-}
-
-/**
- * Resolves a collection of the program itself, whose name is reserved.
- * @param referring references of other collections
- */
-export function resolveBuiltIn(
-  name: string,
-  declaration: CollectionDeclaration,
-  referring: readonly Referring[] = [],
-): Collection {
-  // Few rows, of which people look for parts of addresses.
-  const { searchIndex: _, ...collection } = resolve(name, declaration, referring);
-  return collection;
+/** Resolves a collection of the program itself, whose name is reserved. */
+export function resolveBuiltIn(name: string, declaration: CollectionDeclaration): Collection {
+  return resolve(name, declaration, []);
 }
 
 function resolve(
@@ -78,7 +58,6 @@ function resolve(
   const schema = schemaWithComputed(declaration);
   const fields = fieldsOf(schema);
   const { tenantField } = declaration;
-  const stamp = resolveStamps(declaration.stamp);
   const setting = { fields, tenantField };
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
   const hidden = resolveFieldRules(declaration.hidden, setting);
@@ -110,11 +89,10 @@ function resolve(
     dependants: referring.filter((reference) => reference.collection === name),
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
-    ...searchOf(fields, declaration),
+    searchFields: declaration.search ?? defaultSearch(fields, declaration),
     cacheControl:
       declaration.cacheControl ??
       defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
-    ...(declaration.actors === undefined ? {} : { actors: declaration.actors }),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
     ...(declaration.computed === undefined
@@ -124,19 +102,14 @@ function resolve(
             Object.entries(declaration.computed).map(([field, { compute }]) => [field, compute]),
           ),
         }),
-    ...(stamp === undefined ? {} : { stamp }),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
 }
 
-function referencesOf(
-  from: string,
-  declaration: Pick<CollectionDeclaration, 'references'>,
-): readonly CollectionReference[] {
-  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs, onDelete }]) => ({
+function referencesOf(from: string, declaration: CollectionDeclaration): readonly CollectionReference[] {
+  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs }]) => ({
     field,
     collection,
-    onDelete: onDelete ?? 'restrict',
     countAs: countAs ?? countName(from),
   }));
 }
@@ -155,19 +128,6 @@ function indexesOf(
 
 function named(fields: Fields, names: readonly string[]): readonly Field[] {
   return names.flatMap((name) => fields.get(name) ?? []);
-}
-
-/** An index serves what a declaration names. Without one, and for the program's own collections, `q` reads the documents. */
-function searchOf(
-  fields: Fields,
-  declaration: CollectionDeclaration,
-): Pick<Collection, 'searchFields' | 'searchIndex'> {
-  const { search } = declaration;
-  if (search === undefined) return { searchFields: defaultSearch(fields, declaration) };
-  const names = 'fields' in search ? search.fields : search;
-  if (names.length === 0) return { searchFields: [] };
-  const language = 'fields' in search ? search.language : undefined;
-  return { searchFields: names, searchIndex: createSearchIndex(names, language) };
 }
 
 /** Every string at the top level that is visible to all; ids are left out, because people do not search them for words. */

@@ -3,12 +3,10 @@
  * or from a declaration passed to `createComity`.
  */
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
-import { type ResolvedAccounts, resolveAccounts } from './accounts.ts';
 import { type DeclaredAction, resolveActions } from './actions.ts';
-import { type Referring, referringOf, resolveCollections } from './collections.ts';
+import { resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
-import { inspectAccounts } from './inspect-accounts.ts';
 import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
@@ -16,7 +14,6 @@ import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 
 import type { DeclaredJob } from './jobs.ts';
 import { inspectMail, type MailOptions } from './mail-templates.ts';
-import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -32,7 +29,6 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
-  readonly accounts: ResolvedAccounts;
   /** Of all collections, and those of the configuration itself. */
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
@@ -42,15 +38,12 @@ export type Configuration = {
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
   readonly jobs: ReadonlyMap<string, DeclaredJob>;
-  /** In the order in which they run. */
-  readonly migrations: readonly DeclaredMigration[];
   readonly tunnel: TunnelAccess;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
 };
 
 const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
-  'accounts',
   'actions',
   'title',
   'base',
@@ -60,7 +53,6 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'issuers',
   'jobs',
   'mail',
-  'migrations',
   'senders',
   'settings',
   'subscribers',
@@ -109,10 +101,7 @@ export function resolveConfiguration(
       'settings.config cannot be set in the configuration file itself; set COMITY_CONFIG or --config instead',
     );
   }
-  const named = isRecord(written.collections) ? written.collections : {};
-  const ofAccounts = inspectAccounts(written.accounts, Object.keys(named), mistakes, warn ?? ignore);
-  const accountReferences = ofAccounts === undefined ? [] : referringOf({ users: ofAccounts });
-  const collections = collectionsOf(written.collections, mistakes, warn, accountReferences);
+  const collections = collectionsOf(written.collections, mistakes, warn);
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
@@ -122,17 +111,14 @@ export function resolveConfiguration(
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
   if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
   const jobs = inspectJobs(written.jobs, mistakes);
-  const migrations = inspectMigrations(written.migrations, collections, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0)
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
-  const declared = named as Readonly<Record<string, CollectionDeclaration>>;
   return {
     title: String(title),
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
-    accounts: resolveAccounts(ofAccounts, [...referringOf(declared), ...accountReferences]),
     actions,
     eventTypes,
     issuers,
@@ -141,7 +127,6 @@ export function resolveConfiguration(
     senders,
     subscribers,
     jobs,
-    migrations,
     tunnel,
     settings: settings as SettingOverrides,
   };
@@ -151,10 +136,9 @@ function collectionsOf(
   declared: unknown,
   mistakes: string[],
   warn: ((sentence: string) => void) | undefined,
-  ofAccounts: readonly Referring[],
 ): ReadonlyMap<string, Collection> {
   try {
-    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn, ofAccounts);
+    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     mistakes.push(...error.mistakes);
@@ -181,8 +165,4 @@ function isBase(base: string): boolean {
   const segments = base.split('/').slice(1);
   const dotted = segments.some((segment) => segment === '.' || segment === '..');
   return basePath.test(base) && !dotted && !reservedBases.has(segments[0] ?? '');
-}
-
-function ignore(): void {
-  // Nobody asked for warnings.
 }

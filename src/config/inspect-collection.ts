@@ -10,7 +10,6 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
-import { inspectStamps } from './inspect-stamps.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -42,17 +41,12 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'textField',
   'search',
   'cacheControl',
-  'actors',
-  'stamp',
   'deprecation',
   'examples',
   'hooks',
   'actions',
   'computed',
 ]);
-
-/** Built-in collections that fields may refer to. */
-const referableCollections: readonly string[] = ['users'];
 
 /** One sentence for each mistake in all declarations together. */
 export function inspectCollections(
@@ -61,9 +55,8 @@ export function inspectCollections(
 ): readonly string[] {
   if (!isRecord(declarations)) return [`collections must be an object, not ${kindOf(declarations)}`];
   const mistakes: string[] = [];
-  const names = new Set(Object.keys(declarations));
-  const collections = new Set([...names, ...referableCollections]);
-  inspectTwins(names, mistakes);
+  const collections = new Set(Object.keys(declarations));
+  inspectTwins(collections, mistakes);
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
@@ -94,19 +87,12 @@ function inspectCollection(inspection: Inspection): void {
   }
   inspectProperties(inspection);
   inspectReferences(inspection);
-  inspectRulesAndIndexes(inspection);
-  inspectConduct(inspection);
-  inspectExamples(inspection);
-}
-
-/** Checks what is said of collections and of accounts alike. */
-export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectAccess(inspection);
   inspectFieldRules(inspection);
+  inspectConduct(inspection);
   inspectIndexing(inspection);
+  inspectExamples(inspection);
   inspectHooks(inspection);
-  inspectActors(inspection);
-  inspectStamps(inspection);
 }
 
 /** Sound entries of `computed`, by name. */
@@ -168,7 +154,7 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
   }
 }
 
-export function inspectProperties(inspection: Inspection): void {
+function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
   const upload = uploadWithin(inspection.declaration.schema, 'schema');
@@ -203,7 +189,7 @@ function declares({ declaration: { computed = {} } }: Inspection, path: readonly
 }
 
 /** A schema with an unresolved reference would refuse every document. */
-export function inspectReferences({ declaration, refuse }: Inspection): void {
+function inspectReferences({ declaration, refuse }: Inspection): void {
   for (const reference of brokenReferences(declaration.schema)) {
     refuse(
       `schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
@@ -211,7 +197,7 @@ export function inspectReferences({ declaration, refuse }: Inspection): void {
   }
 }
 
-export function isSchema(declaration: unknown): boolean {
+function isSchema(declaration: unknown): boolean {
   if (!isRecord(declaration) || !isRecord(declaration.schema)) return false;
   return declaration.schema.type === 'object' && isRecord(declaration.schema.properties);
 }
@@ -250,15 +236,6 @@ function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly s
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
   if (additional !== undefined && additional !== false) return [];
   return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
-}
-
-const actorsShown: ReadonlySet<string> = new Set(['administrators', 'readers']);
-
-function inspectActors({ declaration, refuse }: Inspection): void {
-  const actors: unknown = declaration.actors;
-  if (actors === undefined || (typeof actors === 'string' && actorsShown.has(actors))) return;
-  const meant = typeof actors === 'string' ? suggestion(actors, actorsShown) : '';
-  refuse(`actors must be 'administrators' or 'readers'${meant}`);
 }
 
 const hookNames: ReadonlySet<string> = new Set(['beforeWrite', 'afterRead']);

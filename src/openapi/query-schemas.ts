@@ -3,41 +3,28 @@
  * fields, the same names as a form, and one SQL SELECT.
  */
 
-import type {
-  CollectionLimits,
-  CollectionNames,
-  Content,
-  Item,
-  ListLimits,
-} from '../kernel/documentation.ts';
+import type { CollectionNames, Content, Item, ListLimits } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
 import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
 import { sortKeys } from './list-parameters.ts';
-import { type Relating, relatedLists } from './related-schemas.ts';
 import { queryExamples } from './resource-examples.ts';
 
 export function queryContent(
-  relating: Relating,
+  collection: Collection,
   names: CollectionNames,
-  limits: CollectionLimits,
+  limits: ListLimits,
   components: Components,
 ): Content {
-  const { collection } = relating;
-  const related = relatedLists(relating, limits);
   const filter = components.add(
     'schemas',
     `${names.plural}Filter`,
     filterSchema(collection, `${names.plural}Filter`, components),
   );
   const examples = queryExamples(collection, names, components);
-  const list = components.add(
-    'schemas',
-    `${names.plural}ListQuery`,
-    jsonSchema(collection, limits, filter, related),
-  );
+  const list = components.add('schemas', `${names.plural}ListQuery`, jsonSchema(collection, limits, filter));
   const grouped = components.add(
     'schemas',
     `${names.plural}AggregateQuery`,
@@ -47,16 +34,13 @@ export function queryContent(
   const form = components.add(
     'schemas',
     `${names.plural}QueryForm`,
-    formSchema(collection, limits, components, related),
+    formSchema(collection, limits, components),
   );
   const filters = filterable(collection.fields).map(({ name }) => [
     name,
     { style: 'deepObject', explode: true },
   ]);
-  const lists = ['sort', 'fields', ...Object.keys(related)].map((name) => [
-    name,
-    { style: 'form', explode: false },
-  ]);
+  const lists = ['sort', 'fields'].map((name) => [name, { style: 'form', explode: false }]);
   return {
     'application/json': { schema: json, examples: examples.json },
     'application/x-www-form-urlencoded': {
@@ -72,8 +56,6 @@ export function queryContent(
     },
   };
 }
-
-type Related = Readonly<Record<string, Item>>;
 
 function filterSchema(collection: Collection, name: string, components: Components): Item {
   const self = ref('schemas', name);
@@ -94,7 +76,7 @@ function filterSchema(collection: Collection, name: string, components: Componen
   };
 }
 
-function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, related: Related): Item {
+function jsonSchema(collection: Collection, limits: ListLimits, filter: Item): Item {
   const { fields } = collection;
   return {
     type: 'object',
@@ -104,7 +86,6 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
       ...positions(limits, true),
       fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
-      ...related,
     },
     additionalProperties: false,
   };
@@ -145,12 +126,7 @@ function aggregateSchema(collection: Collection, limits: ListLimits, filter: Ite
   };
 }
 
-function formSchema(
-  collection: Collection,
-  limits: ListLimits,
-  components: Components,
-  related: Related,
-): Item {
+function formSchema(collection: Collection, limits: ListLimits, components: Components): Item {
   const { fields } = collection;
   return {
     description: 'The parameters of a list.',
@@ -165,7 +141,6 @@ function formSchema(
       ...positions(limits, false),
       fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
-      ...related,
     },
     additionalProperties: false,
   };

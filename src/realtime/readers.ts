@@ -5,14 +5,12 @@
  * A catch-up evaluates visibility in SQL, the hub evaluates it here on the event; test/realtime checks that both agree.
  */
 import type { Collection } from '../model/collection.ts';
-import { eventType } from '../model/event.ts';
 import { allOf, always, anyOf, type Filter, never } from '../model/filter.ts';
 import { matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
-import { hasLeft, leftText, matchableEvent, type Reach, reachOf } from '../resources/events/leaving.ts';
-import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
-import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
-import type { MaybePromise, TailEntry } from '../store/store.ts';
+import type { EventView } from '../resources/events/seen-event.ts';
+import { visibleEvents } from '../resources/events/visibility.ts';
+import type { TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 import type { LoggedEvent } from './logged-event.ts';
 
@@ -21,99 +19,61 @@ const rulesMax = 1024;
 
 export class Readers {
   readonly audience: string;
-  readonly #reach: Reach;
+  /** Selects the visible events, for the store. */
+  readonly visible: Filter;
   /** Number of sockets that hold it; at 0 it is removed. */
   sockets = 0;
-  readonly #view: LogView;
-  readonly #withholds: Withholds | undefined;
-  readonly #rules = new Map<string, Rules>();
+  readonly #view: EventView | undefined;
+  readonly #rules = new Map<string, Filter>();
   #last: LoggedEvent | undefined;
   #lastFrame: Buffer | undefined;
 
-  constructor(audience: string, { reach, view, withholds }: ReadersParts) {
+  constructor(audience: string, visible: Filter, view: EventView | undefined) {
     this.audience = audience;
-    this.#reach = reach;
+    this.visible = visible;
     this.#view = view;
-    this.#withholds = withholds;
   }
 
-  /** Selects the events that they get, or of which they get that the document left, for the store. */
-  get reach(): Filter {
-    return this.#reach.both;
-  }
-
-  /**
-   * Returns the frame that they get; undefined: they may not see the event. The last result is cached.
-   * @param isReadable false: its document became unreadable to them with a later event
-   */
-  frameOf(event: LoggedEvent, isReadable = true): Buffer | undefined {
-    if (!isReadable && this.sees(event)) return Buffer.from(this.textOf(event.entry, true));
+  /** Returns the frame that they get; undefined: they may not see the event. The last result is cached. */
+  frameOf(event: LoggedEvent): Buffer | undefined {
     if (this.#last === event) return this.#lastFrame;
     this.#last = event;
-    this.#lastFrame = this.sees(event) ? this.#seen(event) : this.#saw(event) ? event.left : undefined;
+    this.#lastFrame = this.#sees(event) ? this.#seen(event) : undefined;
     return this.#lastFrame;
   }
 
-  /** Returns the frame of an event within their reach. */
-  textOf(entry: TailEntry, isWithheld: boolean): string {
-    if (hasLeft(this.#reach, matchableEvent(entry))) return leftText(entry);
-    const { type, doc, owner } = entry;
-    return eventFrame(seenEvent(this.#view, type, isWithheld ? withoutText(doc) : doc, owner));
+  /** Returns the frame of an event that the store found visible. */
+  textOf({ type, doc, owner }: TailEntry): string {
+    return eventFrame(this.#view === undefined ? doc : this.#view(type, doc, owner));
   }
 
-  /** Tells of each event if they may no longer read its text. */
-  withheld(entries: readonly TailEntry[]): MaybePromise<readonly boolean[]> {
-    return this.#withholds === undefined || entries.length === 0 ? none : this.#withholds(entries);
-  }
-
-  sees(event: LoggedEvent): boolean {
-    return holds(this.#rulesOf(event.entry.collection).visible, event);
-  }
-
-  /** They could read the document before the event, which they may not read. */
-  #saw(event: LoggedEvent): boolean {
-    return holds(this.#rulesOf(event.entry.collection).formerly, event);
+  #sees(event: LoggedEvent): boolean {
+    const rule = this.#ruleOf(event.entry.collection);
+    return rule.op === 'always' || (rule.op !== 'never' && matches(rule, event));
   }
 
   #seen(event: LoggedEvent): Buffer {
-    const { hides, shows } = this.#view;
-    const { type, owner } = event.entry;
-    const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause));
-    const seen = hides === undefined ? doc : hides(type, doc, owner);
-    return seen === doc ? frame : Buffer.from(eventFrame(seen));
+    if (this.#view === undefined) return event.frame;
+    const { type, doc, owner } = event.entry;
+    const seen = this.#view(type, doc, owner);
+    return seen === doc ? event.frame : Buffer.from(eventFrame(seen));
   }
 
-  #rulesOf(collection: string): Rules {
-    let rules = this.#rules.get(collection);
-    if (rules === undefined) {
+  #ruleOf(collection: string): Filter {
+    let rule = this.#rules.get(collection);
+    if (rule === undefined) {
       if (this.#rules.size >= rulesMax) this.#rules.clear();
-      const { visible, formerly } = this.#reach;
-      rules = { visible: within(visible, collection), formerly: within(formerly, collection) };
-      this.#rules.set(collection, rules);
+      rule = within(this.visible, collection);
+      this.#rules.set(collection, rule);
     }
-    return rules;
+    return rule;
   }
-}
-
-type Rules = Pick<Reach, 'visible' | 'formerly'>;
-
-type ReadersParts = {
-  readonly reach: Reach;
-  readonly view: LogView;
-  readonly withholds: Withholds | undefined;
-};
-
-const none: readonly boolean[] = [];
-
-function holds(rule: Filter, event: LoggedEvent): boolean {
-  return rule.op === 'always' || (rule.op !== 'never' && matches(rule, event));
 }
 
 export type ReadersOptions = {
   readonly collections: readonly Collection[];
-  readonly views: (principal: Principal) => LogView;
-  /** Absent: nothing is withheld from those who missed events. */
-  readonly withholds?: WithholdsFrom;
+  /** The view of events for a principal; undefined: whole events. */
+  readonly views: (principal: Principal) => EventView | undefined;
 };
 
 export type ReadersByAudience = {
@@ -122,18 +82,14 @@ export type ReadersByAudience = {
   release(readers: Readers): void;
 };
 
-export function createReaders({ collections, views, withholds }: ReadersOptions): ReadersByAudience {
+export function createReaders({ collections, views }: ReadersOptions): ReadersByAudience {
   const held = new Map<string, Readers>();
   return {
     hold(principal) {
       const audience = audienceOf(principal);
       let readers = held.get(audience);
       if (readers === undefined) {
-        readers = new Readers(audience, {
-          reach: reachOf(collections, principal),
-          view: views(principal),
-          withholds: withholds?.(principal),
-        });
+        readers = new Readers(audience, visibleEvents(collections, principal), views(principal));
         held.set(audience, readers);
       }
       readers.sockets += 1;
@@ -154,7 +110,6 @@ function within(filter: Filter, collection: string): Filter {
     case 'or':
       return anyOf(filter.filters.map((part) => within(part, collection)));
     case 'eq':
-      if (filter.field.column === 'type' && filter.value !== eventType(collection, 'updated')) return never;
       if (filter.field.column !== 'collection') return filter;
       return filter.value === collection ? always : never;
     default:

@@ -5,7 +5,7 @@
 
 import { operationResources } from '../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
-import { isAdministrator, type Principal } from '../model/principal.ts';
+import type { Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
@@ -17,11 +17,9 @@ import {
   serveCollection,
 } from './collection/serving.ts';
 import { eventResources } from './events/event-log-routes.ts';
-import { historyResource } from './events/history.ts';
-import { createLogViews, showEvents } from './events/seen-event.ts';
+import { createEventViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
-import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
-import { createWithholds } from './events/withheld-text.ts';
+import { eventFields, visibleEvents } from './events/visibility.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
@@ -40,41 +38,35 @@ export type RoutesOptions = ServingOptions & {
 export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const { store, base, collections } = options;
   const serving = createServing(options);
-  const declared = [...collections.values()].map((collection) => serveCollection(serving, collection));
-  const served = [...declared, ...(options.builtIn?.(serving) ?? [])];
+  const served = [
+    ...[...collections.values()].map((collection) => serveCollection(serving, collection)),
+    ...(options.builtIn?.(serving) ?? []),
+  ];
   const queries = new Map<string, QueryOptions>(
     served.flatMap((each) => ('query' in each ? [[each.query.collection.name, each.query] as const] : [])),
   );
   const posted = options.postedEvents?.(serving);
-  const logViews = createLogViews(collections.values());
-  const withholds = createWithholds(store, collections.values());
+  const eventViews = createEventViews(collections.values());
   const events = {
     table: eventsTable,
     fields: eventFields,
     searched: false,
     visibility: (principal: Principal) => visibleEvents(collections.values(), principal),
     view: (principal: Principal) => {
-      const view = logViews(principal);
-      const isAdmin = isAdministrator(principal);
-      return {
-        mark: isAdmin ? 'a' : '',
-        fields: isAdmin ? allEventFields : eventFields,
-        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view, withholds(principal)),
-      };
+      const view = eventViews(principal);
+      return { mark: '', fields: eventFields, show: view === undefined ? view : showEvents(store, view) };
     },
   };
   return [
     ...served.flatMap((each) => ('query' in each ? each.resources : [each])),
-    ...declared.map(({ served: of }) => historyResource({ serving, served: of, views: logViews })),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({
       store,
       path: `${base}/events`,
       collections: [...collections.values()],
-      views: logViews,
-      withholds,
-      streamViews: createLogViews(collections.values(), (error) =>
+      views: eventViews,
+      streamViews: createEventViews(collections.values(), (error) =>
         options.observe?.({ kind: 'hook-failed', error }),
       ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },

@@ -46,9 +46,7 @@ export const products: Collection = sampleCollection(
   {
     name: 'products',
     unpatchable: new Set(['sku']),
-    references: [
-      { field: 'categoryId', collection: 'categories', countAs: 'productCount', onDelete: 'restrict' },
-    ],
+    references: [{ field: 'categoryId', collection: 'categories', countAs: 'productCount' }],
   },
 );
 

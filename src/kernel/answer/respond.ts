@@ -102,9 +102,8 @@ async function acceptedResponse(status: number, context: WalkContext, ended: End
       'application/json',
       'Cache-Control',
       'no-store',
-      ...(ended.ask.preferences.respondAsync
-        ? ['Preference-Applied', formatPreferenceApplied([['respond-async', '']])]
-        : []),
+      'Preference-Applied',
+      formatPreferenceApplied([['respond-async', '']]),
     ],
     content: operation.doc,
   };

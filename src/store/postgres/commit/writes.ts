@@ -159,8 +159,6 @@ export class Appends {
   readonly #collections: string[] = [];
   readonly #owners: (string | null)[] = [];
   readonly #docs: string[] = [];
-  readonly #documents: (string | null)[] = [];
-  readonly #formers: string[] = [];
   readonly #created: number[] = [];
 
   add(event: EventEntry, place: number): void {
@@ -169,15 +167,13 @@ export class Appends {
     this.#types.push(event.type);
     this.#collections.push(event.collection);
     this.#owners.push(event.owner);
-    this.#documents.push(event.document ?? null);
-    this.#formers.push(event.former ?? '');
     this.#docs.push(event.doc);
     this.#created.push(event.createdAt);
   }
 
   addCalls(calls: Call[], units: number, events: CommitTable): void {
     if (this.#ids.length === 0) return;
-    const separator = separatorOf([...this.#docs, ...this.#formers]);
+    const separator = separatorOf(this.#docs);
     calls.push({
       sql: events.statements.append,
       values: [
@@ -188,8 +184,6 @@ export class Appends {
         this.#types,
         this.#collections,
         this.#owners,
-        this.#documents,
-        this.#formers.join(separator),
         this.#docs.join(separator),
         this.#created,
       ],

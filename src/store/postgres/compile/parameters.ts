@@ -15,7 +15,6 @@ export type ParameterType =
   | 'bigint'
   | 'int'
   | 'jsonb'
-  | 'tsquery'
   | 'text[]'
   | 'float8[]'
   | 'bigint[]'

@@ -46,8 +46,6 @@ export function applyUnit(
       reader.text(),
       reader.text(),
       reader.textOrNull(),
-      reader.textOrNull(),
-      reader.textOrNull(),
       reader.text(),
       reader.number(),
       rev,

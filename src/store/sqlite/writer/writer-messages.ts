@@ -131,13 +131,11 @@ export class UnitEncoder {
     }
   }
 
-  #appendEvent({ id, type, collection, owner, document, former, doc, createdAt }: EventEntry): void {
+  #appendEvent({ id, type, collection, owner, doc, createdAt }: EventEntry): void {
     this.#appendText(id);
     this.#appendText(type);
     this.#appendText(collection);
     this.#appendText(owner);
-    this.#appendText(document ?? null);
-    this.#appendText(former ?? null);
     this.#appendText(doc);
     this.#numbers.push(createdAt);
   }
@@ -158,7 +156,7 @@ export function unitCharacters(unit: Unit): number {
   for (const { next } of unit.changes) {
     if (next !== null) characters += next.doc.length + (next.search?.length ?? 0);
   }
-  for (const { doc, former } of unit.events) characters += doc.length + (former?.length ?? 0);
+  for (const event of unit.events) characters += event.doc.length;
   return characters;
 }
 

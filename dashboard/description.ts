@@ -1,5 +1,5 @@
 /**
- * What the API offers, read from its OpenAPI document: the lists, their members, the requests on them and their schemas. Every view of
+ * The lists of the API with their members, requests and schemas, read from its OpenAPI document. Every view of
  * resources is made from this, so a collection, an action or a built-in resource appears as soon as the API describes it.
  */
 import { signal } from '@preact/signals';

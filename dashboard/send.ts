@@ -25,7 +25,7 @@ export type SendOptions = {
   readonly key?: string;
 };
 
-/** What comes before `/dashboard` in the address: empty, or the prefix of a reverse proxy. */
+/** The path before `/dashboard` in the address: empty, or the prefix of a reverse proxy. */
 export const prefix: string = location.pathname.replace(/\/dashboard\/?$/, '');
 
 const keyName = 'comity-key';

@@ -13,7 +13,7 @@ export type Caller = {
   readonly authenticatedBy: string;
 };
 
-/** Undefined: not known yet; null: nobody is logged in. */
+/** Undefined: not known yet; null: no caller is logged in. */
 export const caller = signal<Caller | null | undefined>(undefined);
 
 export async function findCaller(): Promise<void> {

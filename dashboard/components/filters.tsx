@@ -1,4 +1,4 @@
-/** What narrows a list: its search, its filters with their comparisons, and the columns that are shown. */
+/** The search, the filters and the choice of columns above a list. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Listed } from '../description.ts';

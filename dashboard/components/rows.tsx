@@ -1,11 +1,10 @@
 /** The rows of a list as a table, and what can be done with those that are marked. */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Listed } from '../description.ts';
 import { linkTo } from '../route.ts';
-import { type Problem, problemOf, send } from '../send.ts';
+import { problemOf, send } from '../send.ts';
+import { ConfirmButton } from './confirm-button.tsx';
 import type { Changes } from './filters.tsx';
-import { ProblemNote } from './problem.tsx';
 import { Value } from './value.tsx';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -124,34 +123,15 @@ type MarkedRowsProps = {
 };
 
 export function MarkedRows({ list, marked, onDone }: MarkedRowsProps): JSX.Element | null {
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const [asked, setAsked] = useState(false);
   if (marked.size === 0) return null;
   const remove = async () => {
-    setAsked(false);
     const reply = await send('POST', `${list.path}/bulk-delete`, { json: { ids: [...marked] } });
-    setProblem(problemOf(reply));
     if (reply.status < 400) onDone();
+    return problemOf(reply);
   };
   return (
     <div class="marked" role="status">
-      {`${marked.size} marked`}{' '}
-      {asked ? (
-        <>
-          <strong>Delete them?</strong>{' '}
-          <button type="button" class="danger" onClick={remove}>
-            Delete
-          </button>
-          <button type="button" onClick={() => setAsked(false)}>
-            Keep
-          </button>
-        </>
-      ) : (
-        <button type="button" class="danger" onClick={() => setAsked(true)}>
-          Delete…
-        </button>
-      )}
-      <ProblemNote problem={problem} />
+      {`${marked.size} marked`} <ConfirmButton action="Delete" question="Delete them?" onConfirm={remove} />
     </div>
   );
 }

@@ -11,7 +11,7 @@ import { choicesOf, kindOf } from './value.tsx';
 
 export type FormProps = {
   readonly schema: Schema;
-  /** What the fields show first. */
+  /** The document whose members the fields show first. */
   readonly value?: Readonly<Record<string, unknown>> | undefined;
   readonly submit: string;
   readonly problem: Problem | undefined;

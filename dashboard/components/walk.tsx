@@ -26,7 +26,7 @@ export function Walk({ trace, status, code }: WalkProps): JSX.Element {
           const node: Node | undefined = (graph as Readonly<Record<string, Node>>)[name];
           const next = names[firstShown + index + 1];
           if (node === undefined) return <li key={name}>{name}</li>;
-          const said = node === undefined ? undefined : saidAt(node, next, status, code);
+          const said = saidAt(node, next, status, code);
           return (
             <li key={name} class={next === undefined ? 'last' : undefined}>
               <span class="question">{node.question}</span>{' '}

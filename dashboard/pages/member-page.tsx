@@ -4,6 +4,7 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { ConfirmButton } from '../components/confirm-button.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { differencesOf, SchemaForm, withoutNulls } from '../components/schema-form.tsx';
 import { CopyButton, Json, titleOf, Value } from '../components/value.tsx';
@@ -243,31 +244,12 @@ function Deletion({
   readonly target: string;
   readonly tag: string | null;
 }): JSX.Element {
-  const [isAsked, setAsked] = useState(false);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  if (!isAsked)
-    return (
-      <button type="button" class="danger" onClick={() => setAsked(true)}>
-        Delete…
-      </button>
-    );
   const remove = async () => {
     const reply = await send('DELETE', target, tag === null ? {} : { headers: { 'If-Match': tag } });
-    setProblem(problemOf(reply));
     if (reply.status < 400) go(linkTo('list', { path: list.path }));
+    return problemOf(reply);
   };
-  return (
-    <span>
-      <strong>Delete it?</strong>{' '}
-      <button type="button" class="danger" onClick={remove}>
-        Delete
-      </button>
-      <button type="button" onClick={() => setAsked(false)}>
-        Keep
-      </button>
-      <ProblemNote problem={problem} />
-    </span>
-  );
+  return <ConfirmButton action="Delete" question="Delete it?" onConfirm={remove} />;
 }
 
 /** A request on the resource beside its methods, such as the rotation of a secret; the response may be shown only once. */

@@ -1,5 +1,5 @@
 /**
- * What both engines share of aggregates (§4.18). An engine computes raw columns for each group, with one statement: the values of the group,
+ * The part of aggregates that both engines share (§4.18). An engine computes raw columns for each group, with one statement: the values of the group,
  * counts, sums as exact decimals, least and greatest values. This file builds the statement around the engine's expressions, and turns its
  * rows to groups, so that rounding and types are the same on both.
  *

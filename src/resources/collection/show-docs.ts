@@ -1,4 +1,5 @@
 /** Pages of representations as one principal may see them (view.ts). */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { seenBy, type View } from './view.ts';
@@ -13,11 +14,37 @@ export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string
  */
 export function showDocs(store: Store, table: string, view: View): ShowDocs | undefined {
   if (view.mark === '') return undefined;
-  if (!view.byOwner) return (docs) => docs.map((doc) => seenBy(view, doc, null).doc);
+  if (!view.byOwner) return (docs) => showEach(docs, (doc) => seenBy(view, doc, null).doc);
   return (docs) =>
     withOwners(store, table, docs, (owners) =>
-      docs.map((doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
+      showEach(docs, (doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
     );
+}
+
+/** Characters of representations that are shown in one turn of the event loop: some 10 ms. */
+const charactersPerTurn = 512 * 1024;
+
+type ShowDoc = (doc: string, index: number) => string;
+
+/** Shows each representation of a page. A long page takes several turns of the event loop, so that it does not hold it. */
+export function showEach(docs: readonly string[], show: ShowDoc): MaybePromise<readonly string[]> {
+  const characters = docs.reduce((sum, { length }) => sum + length, 0);
+  return characters <= charactersPerTurn ? docs.map(show) : showInTurns(docs, show);
+}
+
+async function showInTurns(docs: readonly string[], show: ShowDoc): Promise<readonly string[]> {
+  const shown: string[] = [];
+  let characters = charactersPerTurn;
+  for (const [index, doc] of docs.entries()) {
+    // Pages that were read at the same time arrive in one turn, so the first representation waits for one of its own, too.
+    if (characters >= charactersPerTurn) {
+      await nextTurn();
+      characters = 0;
+    }
+    shown.push(show(doc, index));
+    characters += doc.length;
+  }
+  return shown;
 }
 
 /** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */
@@ -25,7 +52,7 @@ export function withOwners<T>(
   store: Store,
   table: string,
   docs: readonly string[],
-  use: (owners: readonly (string | null)[]) => T,
+  use: (owners: readonly (string | null)[]) => MaybePromise<T>,
 ): MaybePromise<T> {
   const rows = docs.map((doc) => store.read(table, valueAt(doc, ['id']) as string));
   const owners = (found: readonly (Row | undefined)[]) =>

@@ -8,7 +8,7 @@ import { eventType } from '../../model/event.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import type { Principal } from '../../model/principal.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
-import { type ShowDocs, withOwners } from '../collection/show-docs.ts';
+import { type ShowDocs, showEach, withOwners } from '../collection/show-docs.ts';
 import { createViews, type View, withoutHidden } from '../collection/view.ts';
 
 /** Returns the event for a principal; undefined if the principal sees events as stored. */
@@ -70,7 +70,7 @@ function withoutHiddenOf(view: View, { doc, owner, onFailure }: Shown): string {
 export function showEvents(store: Store, view: EventView): ShowDocs {
   return (docs): MaybePromise<readonly string[]> =>
     withOwners(store, eventsTable, docs, (owners) =>
-      docs.map((doc, index) => view(typeOf(doc), doc, owners[index] ?? null)),
+      showEach(docs, (doc, index) => view(typeOf(doc), doc, owners[index] ?? null)),
     );
 }
 

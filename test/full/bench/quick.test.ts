@@ -1,20 +1,14 @@
 /**
- * The benchmark itself, in its short form, over each store: it starts the real program and the floors, checks the answers that it
- * measures, and prints each row. The ratios of so short a run mean nothing, so none is asserted.
+ * The benchmark in its short form over SQLite. The ratios of so short a run mean nothing, so none is asserted.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { isPairName, type RowName, type StoreName } from '../../../bench/options.ts';
-import { titles } from '../../../bench/targets.ts';
 import { drainNames } from '../../../bench/webhooks/drains.ts';
-
-const root = fileURLToPath(new URL('../../..', import.meta.url));
+import { measure } from './run-benchmark.ts';
 
 test('measures rows of each kind against their floors over SQLite without a wrong answer', async () => {
   // One row of each kind; the others differ from these in the request that they send, or take more rows, a peer or a second load.
-  const output = await bench('sqlite', [
+  const output = await measure('sqlite', [
     'read',
     'query',
     'create',
@@ -39,45 +33,3 @@ test('measures rows of each kind against their floors over SQLite without a wron
   assert.match(output, /^\| standard, each sent twice \| 1,000 \| \d/m);
   assert.match(output, /given to a function that keeps its thread: answered after p50 \d/);
 });
-
-test('measures creates and commits over PostgreSQL without a wrong answer', async () => {
-  const output = await bench('postgres', ['create', 'commits']);
-  assert.match(output, /^a batch of 512 creates with their events: \d/m);
-  assert.match(output, /each flush 10 ms longer: \d+ creates a second in one schema, \d/);
-});
-
-test('compares two commits, and says of each request whether it costs more', async () => {
-  const args = ['--quick', '--store', 'sqlite', '--only', 'read,create', '--compare', 'HEAD'];
-  // So short a run of two equal programs may find a loss: 1 is a result too.
-  const { output } = await run(args, [0, 1]);
-  assert.match(output, /This tree against HEAD/);
-  for (const title of ['read by id', 'durable create \\+ event']) {
-    assert.match(output, new RegExp(`^\\| ${title} \\| 1,000 \\| \\d+\\.\\d\\d \\(`, 'm'));
-  }
-});
-
-async function bench(store: StoreName, rows: readonly RowName[]): Promise<string> {
-  const { output } = await run(['--quick', '--store', store, '--only', rows.join(',')], [0]);
-  assert.ok(!output.includes('Comity is not measured'), output);
-  for (const name of rows.filter(isPairName)) {
-    assert.ok(output.includes(`| ${titles[name]} |`), `${titles[name]}\n${output}`);
-  }
-  return output;
-}
-
-/** Runs the benchmark, which must end with one of the statuses. */
-async function run(
-  args: readonly string[],
-  statuses: readonly number[],
-): Promise<{ readonly output: string }> {
-  const child = spawn(process.execPath, ['bench/run.ts', ...args], { cwd: root, stdio: 'pipe' });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  const code = await new Promise<number>((resolve) => child.once('exit', (status) => resolve(status ?? -1)));
-  assert.ok(statuses.includes(code), output);
-  return { output };
-}

@@ -79,7 +79,10 @@ export function figures(run: Run, pairs: readonly Pair[]): unknown {
 /** Replaces what stands between the marks of the table. */
 export function writeDocs(
   { report }: Run,
-  table: StoreName | ConnectionRowName | `${'webhooks' | 'received' | 'functions'}-${StoreName}`,
+  table:
+    | StoreName
+    | ConnectionRowName
+    | `${'webhooks' | 'received' | 'functions' | 'bulk' | 'migrations'}-${StoreName}`,
 ): void {
   const docsBegin = `<!-- bench:${table}:begin -->`;
   const docsEnd = `<!-- bench:${table}:end -->`;

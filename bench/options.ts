@@ -21,6 +21,8 @@ export const rowNames = [
   'webhook-peer',
   'received',
   'functions',
+  'bulk',
+  'migrations',
   'http2',
   'fan-out',
   'tunnel',
@@ -32,6 +34,8 @@ export type PairName = Exclude<
   | 'busy-row'
   | 'busy-own-rows'
   | 'functions'
+  | 'bulk'
+  | 'migrations'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -51,6 +55,8 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'busy-row',
     'busy-own-rows',
     'functions',
+    'bulk',
+    'migrations',
     'authenticated',
     'logins',
     'scan',

@@ -6,16 +6,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { measureBulk } from './bulk/measure.ts';
 import { measureRounds } from './cell.ts';
 import { compareCommits } from './compare.ts';
 import { measureConnections } from './connections/measure.ts';
 import { measureFunctions } from './functions/measure.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
+import { measureMigrations } from './migrations/measure.ts';
 import {
   type BenchOptions,
   type ConnectionRowName,
   isConnectionRow,
   isWebhookRow,
+  type RowName,
   readOptions,
   type StoreName,
   usage,
@@ -67,12 +70,16 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     const functions = options.only.includes('functions')
       ? await measureApart(run, 'functions', measureFunctions)
       : undefined;
+    const bulk = options.only.includes('bulk') ? await measureApart(run, 'bulk', measureBulk) : undefined;
+    const migrations = options.only.includes('migrations')
+      ? await measureApart(run, 'migrations', measureMigrations)
+      : undefined;
     const connections: Record<string, unknown> = {};
     for (const name of options.only.filter(isConnectionRow)) {
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, functions, connections };
+    return { requests, webhooks, received, functions, bulk, migrations, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -92,7 +99,7 @@ async function compareWith(run: Run, ref: string): Promise<unknown> {
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received' | 'functions' | ConnectionRowName,
+  name: 'webhooks' | 'received' | 'functions' | 'bulk' | 'migrations' | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
@@ -101,14 +108,12 @@ async function measureApart(
   return figures;
 }
 
+/** Rows with a report of their own. */
+const apart: ReadonlySet<RowName> = new Set(['received', 'functions', 'bulk', 'migrations']);
+
 /** Everything but webhooks out and in and connections, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {
-  return (
-    noise ||
-    only.some(
-      (name) => !isWebhookRow(name) && !isConnectionRow(name) && name !== 'received' && name !== 'functions',
-    )
-  );
+  return noise || only.some((name) => !isWebhookRow(name) && !isConnectionRow(name) && !apart.has(name));
 }
 
 /** @returns every figure of the requests; all that was started for them has ended */

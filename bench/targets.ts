@@ -42,6 +42,14 @@ export const loginsP99Most = 2;
 export const scanP99Most = 2;
 /** Least ratio of changes of one row to the same changes of many. */
 export const busyRowLeast = 0.5;
+/** Least times as many documents a second by bulk creates as by single ones, over one connection. */
+export const bulkLeast = 5;
+/** Least documents a minute by bulk creates over one connection. */
+export const bulkMinuteLeast = 50_000;
+/** Least ratio of the time of plain SQL to that of an aggregate query. */
+export const aggregateLeast = 0.15;
+/** Most that the p99 of reads may be beside a migration, of that alone. */
+export const migrationReadsMost = 2;
 /** Least ratio of what functions do to the same without them. */
 export const functionLeast = 0.9;
 /** Most that the p99 of changes of one row by a crowd may be of the median. */
@@ -105,6 +113,8 @@ export const titles: Readonly<Record<RowName, string>> = {
   'webhook-peer': 'webhooks beside BullMQ',
   received: 'webhooks in',
   functions: 'functions of an application',
+  bulk: 'bulk requests and aggregates',
+  migrations: 'a migration of all documents',
   http2: 'HTTP/2',
   'fan-out': 'events to WebSockets',
   tunnel: 'tunnels',

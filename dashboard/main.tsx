@@ -4,10 +4,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { description, type Listed, readDescription } from './description.ts';
 import { ExplainPage } from './pages/explain-page.tsx';
 import { ListPage } from './pages/list-page.tsx';
+import { LivePage } from './pages/live-page.tsx';
 import { LoginPage } from './pages/login-page.tsx';
 import { MemberPage } from './pages/member-page.tsx';
 import { isCollection, OverviewPage } from './pages/overview-page.tsx';
 import { QueryPage } from './pages/query-page.tsx';
+import { SystemPage } from './pages/system-page.tsx';
 import { linkTo, route } from './route.ts';
 import { caller, findCaller, logOut } from './session.ts';
 
@@ -56,6 +58,8 @@ function View(): JSX.Element {
   if (view === 'member') return <MemberPage path={path} id={query.get('id') ?? ''} />;
   if (view === 'query') return <QueryPage query={query} />;
   if (view === 'explain') return <ExplainPage query={query} />;
+  if (view === 'live') return <LivePage />;
+  if (view === 'system') return <SystemPage />;
   return <OverviewPage />;
 }
 
@@ -81,6 +85,8 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
         <summary>{description.value?.title}</summary>
         <ul>
           {item(linkTo(''), 'Overview', view === '')}
+          {item(linkTo('live'), 'Live', view === 'live')}
+          {item(linkTo('system'), 'System', view === 'system')}
           {item(linkTo('query'), 'Query', view === 'query')}
           {item(linkTo('explain'), 'Requests explained', view === 'explain')}
         </ul>

@@ -22,15 +22,26 @@ export async function findCaller(): Promise<void> {
   if (caller.value === null && key.value !== null) keepKey(null);
 }
 
-/** @returns the problem, if the credentials are refused */
-export async function logIn(email: string, password: string): Promise<Problem | undefined> {
-  const reply = await send('POST', `${base.value}/auth/login`, {
-    json: { email, password, cookie: true },
-    anonymous: false,
-  });
+export type LoginStep = {
+  readonly problem: Problem | undefined;
+  /** The password was right, and the account has a second factor: `confirmLogin` takes this with a code (§5.8.1). */
+  readonly challenge?: string;
+};
+
+export function logIn(email: string, password: string): Promise<LoginStep> {
+  return step('login', { email, password });
+}
+
+export function confirmLogin(challenge: string, code: string): Promise<LoginStep> {
+  return step('login/second-factor', { challenge, code });
+}
+
+async function step(path: string, content: Readonly<Record<string, string>>): Promise<LoginStep> {
+  const reply = await send('POST', `${base.value}/auth/${path}`, { json: { ...content, cookie: true } });
   const problem = problemOf(reply);
   if (problem === undefined) await findCaller();
-  return problem;
+  const challenge = isObject(reply.json) ? reply.json.challenge : undefined;
+  return typeof challenge === 'string' ? { problem: undefined, challenge } : { problem };
 }
 
 /** @returns the problem, if the key is refused */

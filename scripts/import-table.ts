@@ -10,7 +10,8 @@ export const importTable: readonly FolderRow[] = [
   // Values: no I/O, no clock, no Node.
   { folder: 'src/http/syntax', may: [], node: [], packages: ['structured-headers'] },
   { folder: 'src/http', may: ['src/http/syntax'], node: [], packages: [] },
-  { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
+  { folder: 'src/model/search', may: [], node: [], packages: ['@orama/stemmers'] },
+  { folder: 'src/model', may: ['src/http/syntax', 'src/model/search'], node: [], packages: ['typebox'] },
 
   // Memory: bounded caches, the list of what is bounded, and the budget of what is under way. Nothing of the program below it.
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
@@ -116,8 +117,8 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/accounts',
     may: [...stored, 'src/kernel', 'src/mail', 'src/resources'],
-    node: ['node:buffer', 'node:crypto', 'node:os', 'node:util', 'node:worker_threads'],
-    packages: ['jose', 'oauth4webapi', 'typebox'],
+    node: ['node:buffer', 'node:crypto', 'node:net', 'node:os', 'node:util', 'node:worker_threads'],
+    packages: ['@simplewebauthn/server', 'jose', 'oauth4webapi', 'otpauth', 'typebox'],
   },
   // Out of the house: the guard and the only outbound dialer.
   {
@@ -262,6 +263,13 @@ export const importTable: readonly FolderRow[] = [
     may: [...stored, 'src/kernel', 'src/store/backup-file', 'src/work'],
     node: [],
     packages: ['typebox'],
+  },
+  // Migrations of documents: a policy over the store, which uses how resources become rows.
+  {
+    folder: 'src/migrations',
+    may: [...stored, 'src/kernel', 'src/resources'],
+    node: ['node:crypto', 'node:path', 'node:timers/promises', 'node:url', 'node:worker_threads'],
+    packages: [],
   },
   // Mail of functions and of accounts, kept with the unit that causes it: a policy of the engine of due work.
   {

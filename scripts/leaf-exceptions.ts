@@ -13,5 +13,4 @@ export const leafExceptions: ReadonlyMap<string, string> = new Map([
   ['src/cli/events/set-member.ts', 'the grammar of --set'],
   ['src/http/syntax/utf-8.ts', 'one grammar a file'],
   ['src/resources/collection/dependants.ts', 'a rule that is looked for by its name'],
-  ['src/webhooks/sending/events/event-routes.ts', 'the routes of a feature, beside those of the others'],
 ]);

@@ -19,7 +19,8 @@ import { createDocuments } from './openapi/document.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
-import { createEventViews } from './resources/events/seen-event.ts';
+import { createLogViews } from './resources/events/seen-event.ts';
+import { createWithholds } from './resources/events/withheld-text.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
@@ -53,9 +54,7 @@ export type ResourcesOptions = {
 export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
   const collections = [...configuration.collections.values()];
-  const eventViews = createEventViews(collections, (error) =>
-    options.observe({ kind: 'hook-failed', error }),
-  );
+  const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const resources: readonly Resource[] = [
     ...createRoutes({
@@ -88,11 +87,16 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...options.mails.builtIn(serving),
         ...holdResources({ ...options, ...configuration, limits: settings }),
       ],
-      postedEvents: webhooks.postedEvents,
+      postedEvents: (serving) => webhooks.postedEvents(serving, accounts.auditExpunction),
     }),
     ...realtimeResources({
       ...{ ...settings, ...options, base: configuration.base, limits: settings },
-      ...{ collections, views: eventViews, crossSite: accounts.isCrossSite },
+      ...{
+        collections,
+        views: logViews,
+        withholds: createWithholds(options.store, collections),
+        crossSite: accounts.isCrossSite,
+      },
     }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },

@@ -4,7 +4,6 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { usersCollection } from './accounts/account-collections.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
@@ -34,12 +33,14 @@ import { createMailKeeper } from './mail/keep-mail.ts';
 import { createMails } from './mail/mails.ts';
 import type { Transport } from './mail/smtp.ts';
 import { createMemory } from './memory/program-memory.ts';
+import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/documents-at-start.ts';
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
 import { watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore, type StoreMembership, type StoreSharing } from './open-store.ts';
+import { packageVersion } from './package-version.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
 import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
@@ -47,6 +48,7 @@ import { queriesTable } from './resources/queries/stored-queries.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { stopOf } from './stop-program.ts';
+import type { Services } from './store/capabilities.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
 import { type InboxWakes, withMessages } from './subscribers/with-messages.ts';
@@ -208,6 +210,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const timers = options.outside?.timers ?? runtimeTimers;
     const common = { ...options, store, clock, timers, random: random.bytes, newId, cors, addressOf };
+    const documents = await documentsOf(options, common);
     const mailKeeper = createMailKeeper(common);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const memory = createMemory({
@@ -221,6 +224,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...sending, store: noticed, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
+    await documents.beforeServing(webhooks.store);
     const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
     const mails = createMails({ ...common, lanes: webhooks.sendingLanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
@@ -253,21 +257,31 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       draining = true;
     };
     const stop = stopOf({
-      ...{ ...served, store, drain, jobs },
+      ...{ ...served, store, drain, jobs, documents },
       ...{ listener, operations, rates, stopRetention, loop, contentThreads },
     });
-    const start = startOf(webhooks, received, mails, jobs);
-    const madeSecrets = received.made;
-    return { listener, operations, handleAs, callsAs, start, adminKey, madeSecrets, listensAt, stop };
+    const beside = () => documents.besideServing(webhooks.store);
+    const shown = { listener, operations, handleAs, callsAs, adminKey, madeSecrets: received.made };
+    return { ...shown, start: startOf([webhooks, received, mails, jobs], beside), listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
   }
 }
 
-function startOf(...features: readonly { start(): Promise<void> }[]): () => Promise<void> {
+function documentsOf(
+  { configuration, settings, module, observe }: ComposeOptions,
+  services: Pick<Services, 'store' | 'clock' | 'newId'>,
+): Promise<DocumentsAtStart> {
+  return judgeDocumentsAtStart({
+    ...{ ...settings, ...services, configuration, module, observe, program: packageVersion() },
+  });
+}
+
+function startOf(features: readonly { start(): Promise<void> }[], then: () => void): () => Promise<void> {
   return async () => {
     for (const feature of features) await feature.start();
+    then();
   };
 }
 
@@ -306,13 +320,13 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
 
 /** What the application's functions run over. */
 function logicOf(
-  { configuration: { collections }, settings, observe }: ComposeOptions,
+  { configuration: { collections, accounts }, settings, observe }: ComposeOptions,
   clock: () => number,
   eventTypes: EventTypes,
   keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
-  const readable = new Map([[usersCollection.name, usersCollection]]);
+  const readable = new Map([[accounts.users.name, accounts.users]]);
   return createLogic({ settings, observe, collections, readable, emitOf, keepMail, clock });
 }
 

@@ -57,6 +57,8 @@ export type PrincipalDeclaration = {
   /** Default: `read` and `write`. */
   readonly scopes?: readonly string[];
   readonly tenant?: string | null | undefined;
+  /** Those of `accounts.fields`. Default: the members of these names, as an account has them. */
+  readonly fields?: Readonly<Record<string, unknown>>;
 } | null;
 
 export type CreateOptions = {
@@ -105,14 +107,16 @@ export async function embed<R>(
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
   const observe = fanOut(log, metrics.observe);
+  const toPrincipal = (declared: PrincipalDeclaration): Principal =>
+    principalOf(declared, configuration.accounts.fieldNames);
   const { callsAs, madeSecrets, stop, fetch, ...shown } = await composeMounted({
     ...{ ...options, configuration, settings, providers, senderSecrets, observe, metrics },
   });
   return {
     ...shown,
     fetch: (request, { address, as } = {}) =>
-      fetch(request, { address, as: as === undefined ? undefined : principalOf(as) }),
-    resources: resourcesAs<R>(callsAs),
+      fetch(request, { address, as: as === undefined ? undefined : toPrincipal(as) }),
+    resources: resourcesAs<R>(callsAs, toPrincipal),
     senderSecrets: new Map(madeSecrets.map(({ variable, secret }) => [variable, secret])),
     close: () => stop('closed by its program'),
   };
@@ -143,9 +147,12 @@ function readDeclaration(
   return { configuration, loaded, senderSecrets };
 }
 
-function resourcesAs<R>(callsAs: Running['callsAs']): ResourcesAs<R> {
+function resourcesAs<R>(
+  callsAs: Running['callsAs'],
+  toPrincipal: (declared: PrincipalDeclaration) => Principal,
+): ResourcesAs<R> {
   // What `callsAs` gives are the collections of any configuration; the types are those of this one.
-  const as = (principal: PrincipalDeclaration): R => callsAs(principalOf(principal)) as R;
+  const as = (principal: PrincipalDeclaration): R => callsAs(toPrincipal(principal)) as R;
   const own = as({ id: operatorId, scopes }) as object;
   return new Proxy(own, {
     get: (collections, name, receiver) => (name === 'as' ? as : Reflect.get(collections, name, receiver)),
@@ -153,10 +160,16 @@ function resourcesAs<R>(callsAs: Running['callsAs']): ResourcesAs<R> {
 }
 
 /** @throws TypeError */
-function principalOf(declared: PrincipalDeclaration): Principal {
+function principalOf(declared: PrincipalDeclaration, fieldNames: ReadonlySet<string>): Principal {
   if (declared === null) return anonymous;
-  const { id, roles = [], scopes: granted = ['read', 'write'], tenant = null } = checkedPrincipal(declared);
-  return authenticated({ id, roles, tenant, scopes: scopes.filter((scope) => granted.includes(scope)) });
+  const checked = checkedPrincipal(declared);
+  const { id, roles = [], scopes: granted = ['read', 'write'], tenant = null } = checked;
+  const { fields = Object.fromEntries(Object.entries(checked).filter(([name]) => fieldNames.has(name))) } =
+    checked;
+  return authenticated({
+    ...{ id, roles, tenant, scopes: scopes.filter((scope) => granted.includes(scope)) },
+    fields: structuredClone(fields),
+  });
 }
 
 /** Without the check, a name in place of an account would be a caller who may read nothing. */

@@ -13,6 +13,12 @@ export {
 export { ConfigurationError } from './config/inspection.ts';
 export type { JobDeclaration, JobRun } from './config/jobs.ts';
 export type { MailDeclaration } from './config/mail-templates.ts';
+export type {
+  CollectionRemoval,
+  DocumentMigration,
+  MigrationDeclaration,
+  OldDocument,
+} from './config/migrations.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';
@@ -34,6 +40,7 @@ export {
   type RulePrincipal,
   type ScalarExpression,
 } from './model/access-function.ts';
+export type { Actor, ActorKind } from './model/actor.ts';
 export {
   type BodyFormat,
   type CollectionDeclaration,
@@ -75,3 +82,4 @@ export type {
 } from './model/logic/logic.ts';
 export { Type } from './model/logic/new-fields.ts';
 export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';
+export type { StampDeclaration, StampValue } from './model/stamp.ts';

@@ -18,6 +18,7 @@ import type { SealOptions } from './store/secrets/secret-key-ring.ts';
 import { secretKeyOf } from './store/secrets/secret-keys.ts';
 import type { HomeOptions, SqliteHome } from './store/sqlite/home.ts';
 import type { Membership, SqliteStore } from './store/sqlite/sqlite-store.ts';
+import type { Store } from './store/store.ts';
 import { sealedTables, storeTables } from './store-tables.ts';
 
 /** For `compose`, which knows no engine. */
@@ -28,6 +29,8 @@ export type StoreSharing = {
   readonly membership?: Membership | undefined;
   /** False: the embedded store does not wait for the disk, for tests. */
   readonly durable?: boolean;
+  /** Labels of indexes that are made after a migration of documents. */
+  readonly late?: ReadonlySet<string>;
 };
 
 /**
@@ -77,12 +80,23 @@ export async function openStoreHome(
   return openHome(homeOptions(configuration, settings, observe));
 }
 
-function homeOptions(configuration: Configuration, settings: Settings, observe: Observe): HomeOptions {
+function homeOptions(
+  configuration: Configuration,
+  settings: Settings,
+  observe: Observe,
+  late?: ReadonlySet<string>,
+): HomeOptions {
   const mappedBytesMax = Math.min(
     settings.mappedMebibytesMax * 1_048_576,
     mappableBytes(readMachineMemory()),
   );
-  return { ...settings, folder: settings.data, tables: storeTables(configuration), mappedBytesMax, observe };
+  return {
+    ...settings,
+    folder: settings.data,
+    tables: storeTables(configuration, late),
+    mappedBytesMax,
+    observe,
+  };
 }
 
 /** @throws errors of a store that cannot be opened; each says why */
@@ -90,17 +104,37 @@ export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  { membership, durable = true }: StoreSharing = {},
+  { membership, durable = true, late }: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
-  const tables = storeTables(configuration);
+  const tables = storeTables(configuration, late);
   const { databaseUrl: url, databaseSchema: schema } = settings;
   if (url === undefined) {
     const { joinSqliteStore, openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
     if (membership !== undefined) return joinSqliteStore({ ...settings, tables, observe }, membership);
-    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe), durable });
+    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe, late), durable });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));
   const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
   return openPostgresStore({ ...settings, url, schema, tables, program, facts, observe });
+}
+
+/**
+ * Opens the store to read it, beside servers and without a change: missing tables are empty, and indexes are not looked at. What it commits
+ * never settles on the embedded store.
+ * @returns undefined if there is no store
+ */
+export async function openLookingStore(
+  configuration: Configuration,
+  settings: Settings,
+  observe: Observe,
+): Promise<Store | undefined> {
+  const tables = storeTables(configuration);
+  const { databaseUrl: url, databaseSchema: schema } = settings;
+  if (url !== undefined) {
+    const { openLookingStore: openSchema } = await import('./store/postgres/postgres-store.ts');
+    return openSchema({ ...settings, url, schema, tables, observe });
+  }
+  const { openLookingStore: openFile } = await import('./store/sqlite/looking-store.ts');
+  return openFile({ ...homeOptions(configuration, settings, observe), ...settings });
 }

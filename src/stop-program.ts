@@ -12,6 +12,7 @@ type Stoppable = { readonly settings: Settings } & Features & {
     readonly listener: Listener;
     readonly operations: Operations;
     readonly jobs: Scheduler;
+    readonly documents: { stop(): Promise<void> };
     readonly rates: { close(): Promise<void> };
     readonly stopRetention: () => Promise<void>;
     readonly loop: LoopWatch;
@@ -27,6 +28,7 @@ export function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     observe({ kind: 'draining', reason });
     parts.drain();
     await parts.jobs.close();
+    await parts.documents.stop();
     await parts.listener.drain(drainMs);
     // Accepted requests (202) may still emit events; attempts under way end in parallel.
     const working = [operations, webhooks, received, mails];

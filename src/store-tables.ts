@@ -14,6 +14,8 @@ import {
   signingKeysTable,
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
+import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';
+import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
 import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/job-state.ts';
@@ -24,9 +26,11 @@ import {
   renewedAtField,
 } from './kernel/operations/stored-request.ts';
 import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
+import { migrationsTable } from './migrations/migration-rows.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { type Field, ownerField } from './model/field.ts';
+import type { SearchIndex } from './model/search/search-index.ts';
 import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
@@ -59,6 +63,7 @@ type CollectionTable = {
   readonly unique: readonly Field[];
   readonly references: readonly { readonly field: Field; readonly table: string }[];
   readonly searched: boolean;
+  readonly words?: SearchIndex;
 };
 
 /**
@@ -85,6 +90,7 @@ export function tableOf(collection: Collection): CollectionTable {
       return field === undefined ? [] : [{ field, table: reference.collection }];
     }),
     searched: collection.searchFields.length > 0,
+    ...(collection.searchIndex === undefined ? {} : { words: collection.searchIndex }),
   };
 }
 
@@ -99,16 +105,17 @@ const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
   ownTable(realtimeTicketsTable),
   ownTable(operationRequestsTable, [[renewedAtField]]),
+  ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
-  ...[usersCollection, keysCollection, auditCollection].map(tableOf),
+  ...[keysCollection, auditCollection].map(tableOf),
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
   ...[mailsCollection, receivedCollection].map(tableOf),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ...[jobStatesTable, messageLinesTable, holdTable].map((name) => ownTable(name)),
+  ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();
@@ -117,13 +124,22 @@ const noRow: ReadonlySet<string> = new Set();
 export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // A digest, which every request by the administrator key reads.
   [secretsTable, new Set([adminKeyRowId, keyRowId])],
+  [secondFactorsTable, noRow],
   ...[signingKeysTable, endpointSecretsTable, webhookKeysTable, senderSecretsTable, mailContentsTable].map(
     (name) => [name, noRow] as const,
   ),
 ]);
 
-export function storeTables(configuration: Pick<Configuration, 'collections'>): readonly Table[] {
-  return [...[...configuration.collections.values()].map(tableOf), ...ownTables];
+/** @param late labels of indexes that stored rows do not fit yet */
+export function storeTables(
+  { collections, accounts }: Pick<Configuration, 'collections'> & Partial<Pick<Configuration, 'accounts'>>,
+  late: ReadonlySet<string> = noRow,
+): readonly Table[] {
+  const users = accounts?.users ?? usersCollection;
+  const declared = [...collections.values(), ...(accounts === undefined ? [] : [users])];
+  const shown = declared.map((collection): Table => ({ ...tableOf(collection), view: true }));
+  const tables = [...shown, ...(accounts === undefined ? [tableOf(users)] : [])];
+  return [...(late.size === 0 ? tables : tables.map((table) => ({ ...table, late }))), ...ownTables];
 }
 
 function ownTable(name: string, indexes: Table['indexes'] = []): Table {

@@ -21,7 +21,7 @@ import type { SettingOverrides } from './config/settings.ts';
 import { type Comity, embed, type PrincipalDeclaration } from './create-comity.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
-import type { Account, Document } from './model/logic/collection-calls.ts';
+import type { Account, AccountFields, Document } from './model/logic/collection-calls.ts';
 import { operatorId, scopes } from './model/principal.ts';
 import type { Observation } from './observe/observation.ts';
 import { createSourceStacks } from './observe/source-stack.ts';
@@ -84,7 +84,10 @@ export type TestComity<R> = Pick<Comity<R>, 'close' | 'resources'> & {
   /** The key of the administrator, for requests. */
   readonly adminKey: string;
   readonly as: (principal: PrincipalDeclaration) => TestCaller<R>;
-  readonly accounts: { create(account: NewAccount): Promise<Document<Account>> };
+  /** Accounts, with the fields that the configuration declares for them. */
+  readonly accounts: {
+    create(account: NewAccount & AccountFields): Promise<Document<Account> & AccountFields>;
+  };
   readonly clock: TestClock;
   /** Mails in the order in which they were sent. */
   readonly mails: readonly CapturedMail[];
@@ -161,7 +164,8 @@ export async function createTestComity<C>(
           body: JSON.stringify(account),
         });
         const response = await comity.fetch(request, { as: administrator });
-        const made = (await response.json()) as Document<Account> & { readonly error?: string };
+        const made = (await response.json()) as Document<Account> &
+          AccountFields & { readonly error?: string };
         if (response.status !== 201) throw new Error(`the account was not created: ${made.error}`);
         return made;
       },

@@ -4,6 +4,7 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { Attempts, areAttempts } from '../components/attempts.tsx';
 import { ConfirmButton } from '../components/confirm-button.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { differencesOf, SchemaForm, withoutNulls } from '../components/schema-form.tsx';
@@ -301,9 +302,10 @@ function Further({ path, name }: { readonly path: string; readonly name: string 
     <details onToggle={open}>
       <summary>{name}</summary>
       {reply === undefined ? <p>Loading…</p> : <ProblemNote problem={problemOf(reply)} />}
-      {reply !== undefined && reply.status < 400 ? (
+      {items !== undefined && areAttempts(items) ? <Attempts items={items} /> : null}
+      {reply === undefined || reply.status >= 400 || (items !== undefined && areAttempts(items)) ? null : (
         <Json value={items ?? reply.json ?? reply.text} label={name} />
-      ) : null}
+      )}
     </details>
   );
 }

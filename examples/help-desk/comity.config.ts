@@ -5,10 +5,10 @@
  * Start it with `COMITY_CONFIG=examples/help-desk/comity.config.ts npm start`, and open http://127.0.0.1:4000/api/v1/desk.
  */
 import { readFileSync } from 'node:fs';
-import { action, collection, defineConfig, output } from 'comity';
+import { action, allow, collection, defineConfig, output } from 'comity';
 import { closeSolved, receiveMail, reopen, tellContact } from './follow-up.ts';
 import { merge } from './merge.ts';
-import { Comment, Organisation, Ticket } from './schemas.ts';
+import { Account, Comment, type Desk, Organisation, Ticket } from './schemas.ts';
 
 const page = readFileSync(new URL('./desk.html', import.meta.url), 'utf8');
 
@@ -17,6 +17,15 @@ const hourMs = 3_600_000;
 const dueMs = { normal: 48 * hourMs, urgent: 4 * hourMs } as const;
 
 const isAgent = { role: 'agent' } as const;
+/** The fields of the caller's account. */
+const fieldsOf = (principal: { readonly fields: object }): Partial<Account> => principal.fields;
+const isLead = allow<typeof Ticket>((principal, ticket) => {
+  const { role, organisationId } = fieldsOf(principal);
+  return role === 'lead' && ticket.organisationId.is(organisationId);
+});
+const ofOwnOrganisation = allow<typeof Account>((principal, account) =>
+  account.organisationId.is(fieldsOf(principal).organisationId),
+);
 
 const organisations = collection({
   description: 'Customers. The tenant of an account is the id of its organisation.',
@@ -33,13 +42,17 @@ const tickets = collection({
   access: {
     read: { anyOf: ['tenant', 'owner', isAgent] },
     create: 'principal',
-    update: { anyOf: ['owner', isAgent] },
+    update: { anyOf: ['owner', isAgent, isLead] },
     delete: isAgent,
   },
+  references: { assigneeId: { collection: 'users' } },
   // The desk alone sets these.
-  readOnly: { dueAt: 'administrator', solvedAt: 'administrator', mergedInto: 'administrator' },
-  indexes: [['status', 'solvedAt'], 'dueAt'],
-  search: ['title'],
+  readOnly: {
+    ...{ dueAt: 'administrator', solvedAt: 'administrator', mergedInto: 'administrator' },
+    assigneeId: isAgent,
+  },
+  indexes: [['status', 'solvedAt'], 'dueAt', 'assigneeId'],
+  search: { fields: ['title', 'body'], language: 'english' },
   examples: [
     {
       title: 'The door does not close',
@@ -49,7 +62,7 @@ const tickets = collection({
     },
   ],
   hooks: {
-    beforeWrite({ action, before, after, now, refuse }) {
+    async beforeWrite({ action, before, after, now, resources, refuse }) {
       if (action === 'delete') return;
       if (
         before?.status === 'closed' &&
@@ -63,6 +76,10 @@ const tickets = collection({
         after.dueAt = new Date(now.getTime() + dueMs[after.priority]).toISOString();
       if (after.status === 'open') delete after.solvedAt;
       else after.solvedAt ??= now.toISOString();
+      if (after.assigneeId === undefined || after.assigneeId === before?.assigneeId) return;
+      const assignee = await (resources as Desk).users.get(after.assigneeId);
+      if (assignee?.roles.includes('agent') !== true)
+        refuse({ code: 'not_an_agent', message: 'agents alone answer tickets', pointer: '/assigneeId' });
     },
   },
   actions: { merge },
@@ -80,7 +97,7 @@ const comments = collection({
   },
   readOnly: { byAgent: 'administrator' },
   // The ticket must exist and be visible to the author.
-  references: { ticketId: { collection: 'tickets' } },
+  references: { ticketId: { collection: 'tickets', onDelete: 'cascade' } },
   indexes: ['ticketId'],
   examples: [
     { ticketId: '01JD7Z3Q8V5T9XK2M4N6P8R0SA', text: 'It happens in the morning only.', byAgent: false },
@@ -94,6 +111,17 @@ const comments = collection({
 
 export default defineConfig({
   title: 'Help desk',
+  accounts: {
+    fields: Account,
+    references: { organisationId: { collection: 'organisations' } },
+    indexes: ['organisationId'],
+    // Agents see all accounts, others those of their organisation.
+    access: { read: { anyOf: [isAgent, ofOwnOrganisation] } },
+    readOnly: { phone: 'owner' },
+    hidden: { phone: { anyOf: ['owner', isAgent] } },
+    // A customer looks after the accounts of the own organisation.
+    admin: { role: 'manager', where: ofOwnOrganisation },
+  },
   collections: { organisations, tickets, comments },
   actions: {
     desk: action({

@@ -56,6 +56,29 @@ describe('the help desk', () => {
     await desk.until(async () => (await desk.resources.tickets.get(id))?.status === 'open');
   });
 
+  test('counts open questions by priority, of those that the caller may see', async () => {
+    const countsFor = async (by: Caller) => {
+      const answer = await by.fetch('/api/v1/tickets', {
+        method: 'QUERY',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({
+          filter: { status: 'open', title: { like: 'Counted%' } },
+          groupBy: ['priority'],
+          aggregate: { count: true, min: { nextDue: 'dueAt' } },
+        }),
+      });
+      return ((await answer.json()) as { items: { priority: string; count: number }[] }).items;
+    };
+    await ask('Counted: the heating is off', 'urgent');
+    for (const title of ['Counted: a chair', 'Counted: a desk']) await ask(title);
+    const counts = (await countsFor(agent)).map(({ priority, count }) => [priority, count]);
+    assert.deepEqual(counts, [
+      ['normal', 2],
+      ['urgent', 1],
+    ]);
+    assert.deepEqual(await countsFor(stranger), []);
+  });
+
   test('merges two questions, and refuses in the words of the desk', async () => {
     const [one, other] = [await ask('Keys lost'), await ask('The keys are lost')];
     await say(customer, one.id, 'Both of them.');
@@ -76,6 +99,67 @@ describe('the help desk', () => {
       code: 'ticket_closed',
       status: 409,
     });
+  });
+
+  test('shows accounts to agents and to their own organisation, which a manager administers', async () => {
+    await desk.resources.organisations.create({ name: 'Lighthouse Ltd' }, { id: 'lighthouse' });
+    const { create } = desk.accounts;
+    const own = { tenant: 'lighthouse', organisationId: 'lighthouse' };
+    const lead = await create({ email: 'lea@lighthouse.example', ...own, role: 'lead' });
+    const member = await create({ email: 'tom@lighthouse.example', ...own });
+    const manager = await create({ email: 'max@lighthouse.example', ...own, roles: ['manager'] });
+    const seen = async (by: Caller) =>
+      (await by.resources.users.list({ filter: { organisationId: 'lighthouse' } }))
+        .map(({ id }) => id)
+        .sort();
+    const all = [lead.id, member.id, manager.id].sort();
+    assert.deepEqual(await seen(desk.as(member)), all);
+    assert.deepEqual(await seen(agent), all);
+    assert.deepEqual(await seen(stranger), []);
+    const change = (by: Caller, id: string, json: object) =>
+      by.fetch(`/api/v1/users/${id}`, {
+        method: 'PATCH',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(json),
+      });
+    assert.equal((await change(desk.as(manager), member.id, { role: 'lead' })).status, 200);
+    assert.equal((await change(desk.as(manager), member.id, { roles: ['agent'] })).status, 403);
+    assert.equal((await change(desk.as(member), member.id, { role: 'member' })).status, 400);
+    assert.equal((await change(desk.as(member), member.id, { phone: '+44 20' })).status, 200);
+    const { id } = await ask('The gate is open');
+    await desk.as(lead).resources.tickets.update(id, { priority: 'urgent' });
+    await assert.rejects(desk.as(manager).resources.tickets.update(id, { priority: 'normal' }), {
+      code: 'forbidden',
+    });
+  });
+
+  test('assigns tickets to agents, who then cannot be removed', async () => {
+    const sara = await desk.accounts.create({ email: 'sara@desk.example', roles: ['agent'] });
+    const { id } = await ask('The well is dry');
+    const assign = (by: Caller, assigneeId: string) => by.resources.tickets.update(id, { assigneeId });
+    await assert.rejects(assign(customer, sara.id), { code: 'field_unpatchable' });
+    await assert.rejects(assign(agent, 'usr_nobody'), { code: 'not_an_agent' });
+    const [ada] = await desk.resources.users.list({ filter: { email: 'ada@lighthouse.example' } });
+    await assert.rejects(assign(agent, ada?.id ?? ''), { code: 'not_an_agent' });
+    assert.equal((await assign(agent, sara.id)).assigneeId, sara.id);
+    const headers = { Authorization: `Bearer ${desk.adminKey}` };
+    const removed = await desk.fetch(`/api/v1/users/${sara.id}`, { method: 'DELETE', headers });
+    assert.equal(removed.status, 409);
+  });
+
+  test('shows tickets with what was said about them, and deletes both together', async () => {
+    const { id } = await ask('The window is stuck');
+    await say(customer, id, 'Since Monday.');
+    const read = async (path: string) =>
+      (await (await agent.fetch(`/api/v1/${path}`)).json()) as {
+        included: Record<string, Record<string, { title: string }>>;
+        counts: Record<string, Record<string, number>>;
+      };
+    const { included } = await read(`comments?ticketId=${id}&expand=ticketId`);
+    assert.equal(included.tickets?.[id]?.title, 'The window is stuck');
+    assert.deepEqual((await read(`tickets/${id}?counts=commentCount`)).counts, { [id]: { commentCount: 1 } });
+    await agent.resources.tickets.delete(id);
+    assert.deepEqual(await agent.resources.comments.list({ filter: { ticketId: id } }), []);
   });
 
   test('closes at night what has been solved for a week', async () => {

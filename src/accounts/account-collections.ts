@@ -3,43 +3,17 @@
  * QUERY, patches, conditions and OPTIONS are the same for them.
  */
 import { Type } from 'typebox';
+import { resolveAccounts } from '../config/accounts.ts';
 import { resolveBuiltIn } from '../config/collections.ts';
 import { hostGlobCharactersMax } from '../config/host-rules.ts';
 import type { Collection } from '../model/collection.ts';
 import { scopes } from '../model/principal.ts';
-import { userDefaults } from './account-tables.ts';
 
-/** RFC 5321 §4.5.3.1.3. */
-const emailCharactersMax = 254;
 const nameCharactersMax = 200;
 const scope = Type.Union(scopes.map((name) => Type.Literal(name)));
-const roleName = Type.String({ minLength: 1, maxLength: 64 });
 
-export const usersCollection: Collection = resolveBuiltIn('users', {
-  description: 'Accounts. Administrators can read and change all of them, other callers only their own.',
-  schema: Type.Object({
-    email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
-    name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
-    emailVerified: Type.Optional(Type.Boolean({ default: userDefaults.emailVerified })),
-    roles: Type.Optional(
-      Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: userDefaults.roles }),
-    ),
-    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: userDefaults.scopes })),
-    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    disabled: Type.Optional(Type.Boolean({ default: userDefaults.disabled })),
-  }),
-  access: { read: 'owner', create: 'administrator', update: 'owner', delete: 'owner' },
-  readOnly: {
-    email: 'administrator',
-    emailVerified: 'administrator',
-    roles: 'administrator',
-    scopes: 'administrator',
-    tenant: 'administrator',
-    disabled: 'administrator',
-  },
-  unique: ['email'],
-  examples: [{ email: 'ada@shop.example', name: 'Ada' }],
-});
+/** Accounts without fields of an application. */
+export const usersCollection: Collection = resolveAccounts(undefined).users;
 
 /** A key's own list is read with every verification, and kept with every one that is remembered. */
 const keyHostGlobsMax = 100;
@@ -105,7 +79,14 @@ export const auditCollection: Collection = resolveBuiltIn('audit', {
   description: 'The audit trail: changes of accounts and keys, and who made them.',
   schema: Type.Object({
     type: Type.String(),
-    actor: Type.Optional(Type.String()),
+    actor: Type.Optional(
+      Type.Object({
+        kind: Type.String(),
+        id: Type.String(),
+        keyId: Type.Optional(Type.String()),
+      }),
+    ),
+    requestId: Type.Optional(Type.String()),
     subject: Type.Optional(Type.String()),
     address: Type.Optional(Type.String()),
     detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
@@ -116,5 +97,6 @@ export const auditCollection: Collection = resolveBuiltIn('audit', {
     update: 'administrator',
     delete: 'administrator',
   },
-  indexes: ['type', 'actor', 'subject'],
+  indexes: ['type', 'actor.id', 'subject'],
+  search: ['type', 'actor', 'subject', 'address'],
 });

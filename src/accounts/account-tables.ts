@@ -2,6 +2,7 @@
  * The tables of accounts and credentials. Passwords, keys, tokens, cookies and codes are stored as digests. The only stored secret is
  * the private half of each signing key, which Comity needs to sign.
  */
+import { accountDefaults } from '../config/account-members.ts';
 import type { Scope } from '../model/principal.ts';
 
 /** Served as `/users`: id, `UserFields`, createdAt, updatedAt. `owner` is the id itself. */
@@ -25,17 +26,24 @@ export type User = UserFields & {
   readonly updatedAt: string;
 };
 
-/** Values of members that an account was created without. */
-export const userDefaults = {
-  emailVerified: false,
-  roles: [],
-  scopes: ['read', 'write'],
-  disabled: false,
-} as const satisfies Partial<UserFields>;
+/** Members of an account that the application does not declare. */
+export const ownAccountMembers: Readonly<Record<keyof User, true>> = {
+  ...{ id: true, email: true, name: true, emailVerified: true, roles: true, scopes: true },
+  ...{ tenant: true, disabled: true, createdAt: true, updatedAt: true },
+};
 
+/** The fields that the application declares, as the account has them. */
+export function fieldsOfUser(user: User): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(user).filter(([name]) => !Object.hasOwn(ownAccountMembers, name)));
+}
+
+/**
+ * An account as it is stored: the members of Comity, and beside them the fields of the application.
+ * @param doc of a row of `usersTable`
+ */
 export function readUser(doc: string): User {
   const stored = JSON.parse(doc) as User;
-  return { ...stored, ...userDefaults, ...stored };
+  return { ...stored, ...accountDefaults, ...stored };
 }
 
 /** By user id. Every login rewrites the row, so that a login and a password change never overlap unnoticed. */

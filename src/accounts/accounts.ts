@@ -11,6 +11,7 @@ import type { Request } from '../http/message.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/mail-port.ts';
+import type { Collection } from '../model/collection.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
@@ -18,22 +19,28 @@ import type { Change, Store } from '../store/store.ts';
 import { keysCollection } from './account-collections.ts';
 import { createAccountMail } from './account-mail.ts';
 import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
-import { loadAdminKey } from './admin-key.ts';
+import { loadAdminKey, loadSecret } from './admin-key.ts';
 import { createAudit } from './audit.ts';
 import type { Audit } from './audit-fact.ts';
-import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './authenticate.ts';
+import {
+  type Authenticate,
+  createAuthenticate,
+  createAuthenticateAny,
+  createProxyAuthenticate,
+} from './authenticate.ts';
 import { builtInCollections } from './built-in-collections.ts';
 import { createChangePassword, passwordResource } from './change-password.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
+import { type AuditExpunction, factOfAsk } from './fact-of-ask.ts';
 import { followAdminKey } from './follow-admin-key.ts';
 import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
 import { createKeyUses } from './keys/key-uses.ts';
-import { createKeyVerifier } from './keys/key-verifier.ts';
+import { createKeyVerifier, type KeyVerifierOptions } from './keys/key-verifier.ts';
 import { createLogin, loginResource } from './login.ts';
-import { createLoginLimit } from './login-limit.ts';
+import { createLoginLimit, type LoginLimit } from './login-limit.ts';
 import { logoutResource } from './logout.ts';
-import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts } from './mail-texts.ts';
+import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts, titleOf } from './mail-texts.ts';
 import { createOAuth } from './oauth/oauth.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
@@ -45,12 +52,28 @@ import {
 import { createPasswordHasher, type PasswordHasher } from './passwords/hasher.ts';
 import { createRegister, registerResource } from './register.ts';
 import { createResetPassword, passwordResetResources } from './reset-password.ts';
+import {
+  type ChallengeTokens,
+  createChallengeTokens,
+  usedChallengesTable,
+} from './second-factor/challenge-tokens.ts';
+import { createFactorMail } from './second-factor/factor-mail.ts';
+import { factorResources } from './second-factor/factor-routes.ts';
+import { createFactorRule, type FactorRule } from './second-factor/factor-rule.ts';
+import type { AdmitEnrolling } from './second-factor/factor-schemas.ts';
+import { createFinishLogin } from './second-factor/finish-login.ts';
+import { finishLoginResource } from './second-factor/finish-login-route.ts';
+import { passkeyLoginResources } from './second-factor/passkeys/passkey-login-routes.ts';
+import { passkeyResources } from './second-factor/passkeys/passkey-routes.ts';
+import { createRelyingParty } from './second-factor/passkeys/relying-party.ts';
+import { resetFactorResource } from './second-factor/reset-factor.ts';
 import { meResource, refreshResource } from './session-routes.ts';
 import { createSessions } from './sessions/create-sessions.ts';
 import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
 import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
 import { createFindUser, type FindUser } from './users/find-user.ts';
+import { createNewAccounts, type NewAccounts } from './users/new-accounts.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import type { Verifiers } from './verifiers.ts';
 import { createVerifyEmail, verificationResources } from './verify-email.ts';
@@ -90,6 +113,8 @@ export type Accounts = {
   readonly resources: readonly Resource[];
   /** What access tokens are signed with. */
   readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
+  /** The entry of the audit trail about the removal of a subject's events. */
+  readonly auditExpunction: AuditExpunction;
   /** How owners of endpoints are told of them. */
   readonly endpointMail: EndpointMail;
   /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
@@ -114,8 +139,13 @@ export type EndpointMail = {
 type Parts = AccountsOptions & {
   readonly audit: Audit;
   readonly findUser: FindUser;
+  readonly users: Collection;
+  readonly newAccounts: NewAccounts;
   readonly hasher: PasswordHasher;
   readonly checkPassword: CheckPassword;
+  readonly limit: LoginLimit;
+  readonly factorRule: FactorRule;
+  readonly challenges: ChallengeTokens;
   readonly sessions: Sessions;
   readonly signingKeys: SigningKeys;
   readonly isCrossSite: CrossSiteCheck;
@@ -132,7 +162,11 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
   // A listening address is one process's own: a token of one must be good at all of them.
   const origin = () => settings.publicUrl;
   const tokens = createAccessTokens({ ...settings, keys: signingKeys, clock, random, origin });
-  const sessions = createSessions({ ...settings, store, clock, random, newId, observe, audit, tokens });
+  const factorRule = createFactorRule(store, settings.secondFactor);
+  const sessions = createSessions({
+    ...settings,
+    ...{ store, clock, random, newId, observe, audit, tokens, factorRule },
+  });
   const findUser = createFindUser(store);
   const limit = limitOf(options);
   const checkPassword = createCheckPassword({ store, findUser, hasher, limit, audit, observe });
@@ -140,40 +174,29 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     publicUrl: settings.publicUrl,
     credentialedOrigins: credentialedOrigins(options.cors),
   });
-  const parts = { ...options, audit, findUser, hasher, checkPassword, sessions, signingKeys, isCrossSite };
+  const newAccounts = createNewAccounts(configuration.accounts);
+  const { users } = configuration.accounts;
+  const parts = {
+    ...{ ...options, audit, findUser, users, newAccounts, hasher, checkPassword, sessions },
+    ...{ signingKeys, isCrossSite, limit, challenges: await challengesOf(options), factorRule },
+  };
   const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
   const cache = options.credentials;
   const mail = mailOf(parts);
-  const verifiers: Verifiers = {
-    key: createKeyVerifier({
-      store,
-      clock,
-      adminKeyHash: followed.hash,
-      adminKeyKept: settings.adminKey === undefined,
-      uses,
-    }),
-    token: bearerOf(parts),
-    password: createPasswordVerifier({ ...settings, checkPassword }),
-    session: sessions.verifyCookie,
-  };
+  const adminKeyKept = settings.adminKey === undefined;
+  const verifiers = verifiersOf(parts, { adminKeyHash: followed.hash, adminKeyKept, uses });
+  const authentication = { verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf };
+  const authenticateAny = createAuthenticateAny(authentication);
   return {
-    authenticate: createAuthenticate({
-      ...{ verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf },
-    }),
+    authenticate: createAuthenticate(authentication),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
-    principalNow: createPrincipalNow(options),
+    principalNow: createPrincipalNow({ ...options, factorRule }),
     isCrossSite,
-    resources: resourcesOf(parts, mail.accountMail),
+    resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateAny })),
     keys: signingKeys,
+    auditExpunction: auditExpunctionOf(parts),
     endpointMail: endpointMailOf(parts, mail.port),
-    builtIn: ({ generationChanges, inStep }) => {
-      const collections = builtInCollections({
-        ...settings,
-        ...{ audit, addressOf: options.addressOf, random, sessions, hashPassword: hasher.hash },
-        generationChanges,
-      });
-      return (serving) => collections({ ...serving, store: inStep(serving.store) });
-    },
+    builtIn: (endpoints) => builtInOf(parts, endpoints),
     adminKey: adminKey.made,
     retention: retentionOf(settings),
     gauges: [
@@ -200,6 +223,24 @@ function limitOf({ store, clock, settings }: AccountsOptions) {
   return createLoginLimit({ store, clock, attempts, windowSeconds });
 }
 
+function verifiersOf(
+  parts: Parts,
+  keys: Pick<KeyVerifierOptions, 'adminKeyHash' | 'adminKeyKept' | 'uses'>,
+): Verifiers {
+  return {
+    key: createKeyVerifier({ ...parts, ...keys }),
+    token: bearerOf(parts),
+    password: createPasswordVerifier({ ...parts.settings, ...parts }),
+    session: parts.sessions.verifyCookie,
+  };
+}
+
+/** Challenges are good in every process of the store. */
+async function challengesOf({ store, clock, random, settings }: AccountsOptions): Promise<ChallengeTokens> {
+  const secret = await loadSecret(store, 'challenges', clock(), random);
+  return createChallengeTokens({ ...settings, store, secret, clock, random });
+}
+
 function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) {
   return createBearerVerifier({
     own: sessions.verifyToken,
@@ -214,7 +255,13 @@ function mailOf(parts: Parts) {
   const port = isSent ? parts.mailKeeper : undefined;
   const texts = createMailTexts({ ...settings, ...configuration.mail, title: configuration.title });
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
-  return { accountMail, port, close: () => accountMail.close() };
+  const factorMail = createFactorMail({ ...configuration.mail, title: configuration.title, port });
+  return { accountMail, factorMail, port, close: () => accountMail.close() };
+}
+
+function auditExpunctionOf({ audit, addressOf }: Parts): AuditExpunction {
+  return (ask, subject, of) =>
+    audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } }));
 }
 
 function endpointMailOf(
@@ -231,20 +278,36 @@ function endpointMailOf(
   };
 }
 
-function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
+function resourcesOf(
+  parts: Parts,
+  { accountMail: mail, factorMail }: Pick<ReturnType<typeof mailOf>, 'accountMail' | 'factorMail'>,
+  admitEnrolling: AdmitEnrolling,
+): readonly Resource[] {
   const { configuration, settings } = parts;
   const { base } = configuration;
-  const own = { ...settings, ...parts, base, limits: settings, mail };
+  const { accounts } = configuration;
+  const issuer = titleOf(configuration);
+  const relyingParty = createRelyingParty({ ...settings, title: issuer, origin: parts.origin });
+  const own = {
+    ...{ ...settings, ...parts, base, accounts, limits: settings, mail, factorMail, issuer },
+    relyingParty,
+    admitEnrolling,
+  };
+  const finishLogin = createFinishLogin(own);
   return [
     registerResource({
       ...own,
       register: createRegister(own),
       registrationOpen: settings.registration === 'open',
     }),
-    loginResource({ ...own, login: createLogin(own) }),
+    loginResource({ ...own, login: createLogin(own), finishLogin }),
+    finishLoginResource({ ...own, finishLogin }),
     refreshResource(own),
-    logoutResource(own),
-    meResource(own),
+    ...[logoutResource(own), meResource(own)].map(admitEnrolling),
+    ...factorResources(own),
+    ...passkeyResources(own),
+    ...passkeyLoginResources(own),
+    resetFactorResource(own),
     passwordResource({ ...own, changePassword: createChangePassword(own) }),
     ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
     ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),
@@ -261,11 +324,26 @@ function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): 
   ];
 }
 
+function builtInOf(
+  parts: Parts,
+  { generationChanges, inStep }: EndpointGeneration,
+): (serving: Serving) => readonly ServedCollection[] {
+  const { configuration, settings, hasher, newAccounts, users } = parts;
+  const options = { ...settings, ...parts, ...configuration, hashPassword: hasher.hash, generationChanges };
+  const collections = builtInCollections(options);
+  return (serving) => {
+    const served = collections({ ...serving, store: inStep(serving.store) });
+    for (const each of served) if (each.served.collection === users) newAccounts.serveBy(each.served);
+    return served;
+  };
+}
+
 function retentionOf(settings: Settings): readonly RetentionRule[] {
   return [
     { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
     { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
     { table: signInsTable, seconds: settings.signInSeconds },
+    { table: usedChallengesTable, seconds: settings.secondFactorChallengeSeconds },
     keySecretsRetention,
     { table: auditTable, seconds: settings.auditSeconds },
   ];

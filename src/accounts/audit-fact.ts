@@ -1,4 +1,5 @@
 /** Security facts of the audit trail. A fact never holds a secret or long text from a client. */
+import type { ActorKind } from '../model/actor.ts';
 import type { Change } from '../store/store.ts';
 
 export type AuditType =
@@ -17,17 +18,28 @@ export type AuditType =
   | 'password.reset_requested'
   | 'password.reset'
   | 'email.verified'
+  | 'second_factor.added'
+  | 'second_factor.removed'
+  | 'second_factor.reset'
+  | 'recovery_codes.created'
   | 'identity.linked'
   | 'key.created'
   | 'key.changed'
   | 'key.rotated'
   | 'key.revoked'
-  | 'signing_key.rotated';
+  | 'signing_key.rotated'
+  | 'events.expunged';
 
 export type AuditFact = {
   readonly type: AuditType;
   /** Id of the principal that acted; null if unknown. */
   readonly actor: string | null;
+  /** Absent: an account, of itself. */
+  readonly kind?: ActorKind;
+  /** The API key that was used. */
+  readonly keyId?: string;
+  /** Id of the request, as in the log; absent: none led to it, or it was not noted. */
+  readonly requestId?: string;
   readonly subject: string | null;
   /** The address that rate limits count; null without a request. */
   readonly address: string | null;

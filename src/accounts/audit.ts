@@ -6,6 +6,7 @@
  */
 
 import { searchText } from '../model/collection.ts';
+import { operatorId } from '../model/principal.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type Change, type NextRow, type Store, StoreUnavailable } from '../store/store.ts';
 import { auditTable } from './account-tables.ts';
@@ -162,7 +163,8 @@ export function auditRow(id: string, fact: AuditFact, at: number): NextRow {
   const detail = detailOf(fact.detail);
   const fields: Record<string, unknown> = {
     type: fact.type,
-    ...textMember('actor', fact.actor),
+    ...actorMember(fact),
+    ...textMember('requestId', fact.requestId ?? null),
     ...textMember('subject', fact.subject),
     ...textMember('address', fact.address),
     ...(detail === undefined ? {} : { detail }),
@@ -173,9 +175,22 @@ export function auditRow(id: string, fact: AuditFact, at: number): NextRow {
     createdAt: at,
     updatedAt: at,
     deletedAt: null,
-    search: searchText(auditSearchFields, fields),
+    search: searchText(auditSearchFields, { ...fields, ...textMember('actor', fact.actor) }),
     references: [],
   };
+}
+
+function actorMember({ actor, kind, keyId }: AuditFact): Readonly<Record<string, unknown>> {
+  const id = textMember('id', actor);
+  return id.id === undefined
+    ? {}
+    : {
+        actor: {
+          kind: kind ?? (actor === operatorId ? 'administrator-key' : 'user'),
+          ...id,
+          ...textMember('keyId', keyId ?? null),
+        },
+      };
 }
 
 function textMember(name: string, text: string | null): Readonly<Record<string, string>> {

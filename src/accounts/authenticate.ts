@@ -46,7 +46,37 @@ const anonymousCaller = { principal: anonymous };
 const repeated: Bad = { problem: 'credentials_repeated' };
 const crossSiteRequest: Bad = { problem: 'cross_site_request' };
 
+/** Refuses a credential that can only add a second factor, which `createAuthenticateAny` accepts. */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const authenticateAny = createAuthenticateAny(options);
+
+  async function refuseOnceConfirmed(
+    limited: Known,
+    request: Request,
+    query: string | undefined,
+  ): Promise<Identified> {
+    // Another process may have added the factor since.
+    return (await limited.confirmed) === false ? authenticate(request, query) : enrolmentRequired;
+  }
+
+  const authenticate: Authenticate = (request, query) =>
+    whenKnown(authenticateAny(request, query), (identified) => {
+      if (!isLimited(identified)) return identified;
+      return identified.confirmed === undefined
+        ? enrolmentRequired
+        : refuseOnceConfirmed(identified, request, query);
+    });
+  return authenticate;
+}
+
+const enrolmentRequired: Bad = { problem: 'second_factor_enrolment_required' };
+
+function isLimited(identified: Identified): identified is Known {
+  return 'enrolsOnly' in identified && identified.enrolsOnly === true;
+}
+
+/** Authenticates for the routes that add a second factor. */
+export function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
   const { crossSite, addressOf } = options;
 
   function byCookie(request: Request): MaybePromise<Identified> {
@@ -95,7 +125,8 @@ export function createProxyAuthenticate(
     if (proxyAuthorization === undefined) return anonymousCaller;
     for (;;) {
       const judged = await judge(options, proxyAuthorizationCarrier, proxyAuthorization, () => address);
-      if ('problem' in judged || (await judged.confirmed) !== false) return judged;
+      if ('problem' in judged) return judged;
+      if ((await judged.confirmed) !== false) return isLimited(judged) ? enrolmentRequired : judged;
     }
   };
 }

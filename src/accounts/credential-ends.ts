@@ -219,6 +219,7 @@ function isSame(one: Good, other: Good): boolean {
     one.principal.id === other.principal.id &&
     one.principal.audience === other.principal.audience &&
     one.session === other.session &&
+    one.enrolsOnly === other.enrolsOnly &&
     one.key === other.key
   );
 }

@@ -1,19 +1,26 @@
 /** A fact of security as a request led to it: who asked, and from where. */
 
 import type { Request } from '../http/message.ts';
-import type { Ask } from '../kernel/resource.ts';
+import { type Ask, actorOfAsk } from '../kernel/resource.ts';
+import type { Change } from '../store/store.ts';
 import type { AuditFact } from './audit-fact.ts';
 
 export type AddressOf = (request: Pick<Request, 'fields' | 'peer'>) => string;
+
+/** The audit entry of an expunction. @param of whose events they are: the resource's or the owner's */
+export type AuditExpunction = (ask: Ask, subject: string, of: 'object' | 'owner') => Change;
 
 export function factOfAsk(
   ask: Ask,
   addressOf: AddressOf,
   what: Pick<AuditFact, 'type' | 'subject' | 'detail'>,
 ): AuditFact {
-  const { principal, request } = ask;
+  const { kind, id, keyId } = actorOfAsk(ask);
+  const { request } = ask;
   return {
-    actor: principal.kind === 'authenticated' ? principal.id : null,
+    ...{ actor: id, kind },
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(request.id === '' ? {} : { requestId: request.id }),
     address: addressOf(request),
     ...what,
   };

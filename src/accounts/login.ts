@@ -26,7 +26,12 @@ import type { CrossSiteCheck } from './cross-site.ts';
 import type { Checked, CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
-import { refusedBy } from './refused-by.ts';
+import type { ChallengeTokens } from './second-factor/challenge-tokens.ts';
+import { readFactor } from './second-factor/factor-row.ts';
+import { factorCodeSchema } from './second-factor/factor-schemas.ts';
+import type { FinishLogin } from './second-factor/finish-login.ts';
+import { finishedDone } from './second-factor/finish-login-route.ts';
+import { type NextStep, nextStep, stepProblem } from './second-factor/next-step.ts';
 import type { Opened, Sessions } from './sessions/sessions.ts';
 import type { FindUser } from './users/find-user.ts';
 
@@ -36,7 +41,9 @@ export type LoggedIn =
       readonly ok: false;
       readonly problem: 'invalid_credentials' | 'rate_limited' | 'email_unverified' | 'unavailable';
       readonly allowance?: Allowance;
-    };
+    }
+  /** The login continues with the challenge (§5.8). */
+  | { readonly ok: false; readonly problem: 'second_factor_required'; readonly step: NextStep };
 
 export type LoginOptions = Pick<Services, 'store' | 'clock'> & {
   readonly findUser: FindUser;
@@ -44,6 +51,7 @@ export type LoginOptions = Pick<Services, 'store' | 'clock'> & {
   readonly hasher: Pick<PasswordHasher, 'hash' | 'verify' | 'isOutdated'>;
   readonly sessions: Pick<Sessions, 'open'>;
   readonly audit: Pick<Audit, 'entry'>;
+  readonly challenges: ChallengeTokens;
   readonly verifiedEmailRequired: boolean;
 };
 
@@ -83,7 +91,7 @@ function opening(
   how: { readonly cookie: boolean; readonly address: string; readonly isFresh: boolean },
 ): () => Promise<Attempted<LoggedIn>> {
   const { cookie, address } = how;
-  const { store, findUser, hasher, sessions, audit, clock } = options;
+  const { store, findUser, hasher, sessions, audit, clock, challenges } = options;
   let { user } = checked.found;
   let stored = checked.password;
   let renewed: string | undefined;
@@ -106,8 +114,15 @@ function opening(
     isFresh = false;
     if (renewed === undefined && hasher.isOutdated(stored.hash)) renewed = await renew(hasher, password);
     const at = clock();
-    const opened = await sessions.open(user, { cookie, at });
     const next = hasher.isOutdated(stored.hash) ? (renewed ?? stored.hash) : stored.hash;
+    const rewritten = passwordChange(user.id, stored, next, at);
+    const factor = await readFactor(store, user.id);
+    if (factor !== undefined) {
+      const step = nextStep(challenges, user.id, next, factor.factor);
+      const result: LoggedIn = { ok: false, problem: 'second_factor_required', step };
+      return next === stored.hash ? { refused: result } : { changes: [rewritten], result };
+    }
+    const opened = await sessions.open(user, { cookie, at });
     const fact = audit.entry({
       type: 'login.succeeded',
       actor: user.id,
@@ -115,7 +130,7 @@ function opening(
       address,
       detail: { session: opened.session },
     });
-    const changes = [passwordChange(user.id, stored, next, at), ...opened.changes, fact];
+    const changes = [rewritten, ...opened.changes, fact];
     return { changes, result: { ok: true, opened } };
   };
 }
@@ -132,11 +147,17 @@ async function renew(hasher: Pick<PasswordHasher, 'hash'>, password: string): Pr
 
 type LoginResourceOptions = AccountRouteOptions & {
   readonly login: Login;
+  readonly finishLogin: FinishLogin;
   readonly isCrossSite: CrossSiteCheck;
   readonly verifiedEmailRequired: boolean;
 };
 
-const schema = Type.Object({ email: emailSchema, password: passwordSchema, cookie: cookieSchema });
+const schema = Type.Object({
+  email: emailSchema,
+  password: passwordSchema,
+  code: Type.Optional(factorCodeSchema),
+  cookie: cookieSchema,
+});
 
 /**
  * POST /auth/login (§5.4, §8). Every reason why it cannot be is the same 401, apart from too many failures before. With
@@ -144,7 +165,7 @@ const schema = Type.Object({ email: emailSchema, password: passwordSchema, cooki
  * account of its own.
  */
 export function loginResource(options: LoginResourceOptions): Resource {
-  const { base, login, isCrossSite, limits, addressOf, verifiedEmailRequired } = options;
+  const { base, login, finishLogin, isCrossSite, limits, addressOf, verifiedEmailRequired } = options;
   return actionResource(
     {
       path: `${base}/auth/login`,
@@ -154,18 +175,25 @@ export function loginResource(options: LoginResourceOptions): Resource {
       id: 'login',
       summary: 'Log in',
       description:
-        'The response is the same for an unknown address, a wrong password and a disabled account. Failed logins are limited by account and by address.',
+        'The response is the same for an unknown address, a wrong password and a disabled account. Failed logins are limited by account and by address. An account with a second factor is answered 401 `second_factor_required` with a `challenge` for `/auth/login/second-factor`, unless the request has its `code`, which other accounts ignore.',
       input: { name: 'Login', schema, example: { email: exampleEmail, password: examplePassword } },
       output: tokensOutput,
       fields: ['Set-Cookie'],
       codes: [
         ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
         ...(['cross_site_request', 'invalid_credentials', 'rate_limited'] as const),
+        ...(['second_factor_invalid', 'second_factor_required'] as const),
       ],
-      handler: async (ask, { email, password, cookie = false }) => {
+      handler: async (ask, { email, password, code, cookie = false }) => {
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        const done = await login(email, password, { cookie, address: addressOf(ask.request) });
-        return done.ok ? { content: done.opened.content, fields: done.opened.fields } : refusedBy(done);
+        const address = addressOf(ask.request);
+        const first = await login(email, password, { cookie, address });
+        if (!first.ok && first.problem === 'second_factor_required') {
+          if (code === undefined) return { refused: stepProblem(first.step) };
+          const { challenge } = first.step;
+          return finishedDone(await finishLogin({ challenge, code, cookie, address }));
+        }
+        return finishedDone(first);
       },
     },
     limits,

@@ -133,11 +133,11 @@ export function createEndpointMailTexts(
   };
 }
 
-function titleOf({ title }: Pick<MailTextOptions, 'title'>): string {
+export function titleOf({ title }: Pick<MailTextOptions, 'title'>): string {
   return title === '' ? 'Comity' : title;
 }
 
-function templateOf(
+export function templateOf(
   templates: ReadonlyMap<string, MailTemplate>,
   name: string,
   builtIn: string,
@@ -148,7 +148,7 @@ function templateOf(
   return template;
 }
 
-function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
+export function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
   return {
     ...{ to: [to], ...renderTemplate(template, values) },
     ...{ replyTo: null, headers: {}, template: template.name },

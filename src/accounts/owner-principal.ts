@@ -11,6 +11,7 @@ import { keysTable, readUser, usersTable } from './account-tables.ts';
 import { administrator } from './admin-key.ts';
 import { grantOf, type Key } from './keys/key-rows.ts';
 import { judgeGrant } from './keys/key-verifier.ts';
+import type { FactorRule } from './second-factor/factor-rule.ts';
 import { principalOf } from './sessions/user-principal.ts';
 
 const accountIdPrefix = 'usr_';
@@ -54,9 +55,12 @@ export type PrincipalNow = (
   caller: EarlierCaller,
 ) => Promise<{ readonly principal: Authenticated } | { readonly problem: ProblemCode }>;
 
+const enrolmentRequired = { problem: 'second_factor_enrolment_required' } as const;
+
 export function createPrincipalNow(options: {
   readonly store: Pick<Store, 'read'>;
   readonly clock: () => number;
+  readonly factorRule: FactorRule;
 }): PrincipalNow {
   const { store } = options;
   const uses = { note: () => undefined, intervalMs: Number.POSITIVE_INFINITY };
@@ -66,13 +70,23 @@ export function createPrincipalNow(options: {
       const row = await store.read(keysTable, key);
       if (row === undefined || row.deletedAt !== null) return { problem: 'invalid_api_key' };
       const grant = grantOf(JSON.parse(row.doc) as Key, row.owner);
-      return judgeGrant({ ...options, uses }, grant, Number.POSITIVE_INFINITY, []);
+      const verdict = await judgeGrant({ ...options, uses }, grant, Number.POSITIVE_INFINITY, []);
+      return 'principal' in verdict && verdict.enrolsOnly === true ? enrolmentRequired : verdict;
     }
     if (scheme !== 'issuer' && id.startsWith(accountIdPrefix)) {
       const row = await store.read(usersTable, id);
       const user = row === undefined || row.deletedAt !== null ? undefined : readUser(row.doc);
       const principal = user === undefined ? undefined : principalOf(user);
-      return principal === undefined ? { problem: 'invalid_token' } : { principal };
+      if (user === undefined || principal === undefined) return { problem: 'invalid_token' };
+      const rest = {
+        scheme: 'token',
+        session: null,
+        key: null,
+        expiresAt: Number.POSITIVE_INFINITY,
+        basis: [],
+      } as const;
+      const verdict = await options.factorRule(user, { principal, ...rest });
+      return verdict.enrolsOnly === true ? enrolmentRequired : { principal };
     }
     return { principal: authenticated(caller) };
   };

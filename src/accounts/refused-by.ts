@@ -3,7 +3,9 @@ import type { Allowance } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { Done } from '../kernel/action.ts';
 
-export function refusedBy(refusal: { readonly problem: ProblemCode; readonly allowance?: Allowance }): Done {
+export type Refusal = { readonly problem: ProblemCode; readonly allowance?: Allowance };
+
+export function refusedBy(refusal: Refusal): Done {
   const refused = { code: refusal.problem };
   return refusal.allowance === undefined ? { refused } : { refused, allowance: refusal.allowance };
 }

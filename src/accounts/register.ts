@@ -4,9 +4,11 @@
  * session and no tokens.
  */
 
-import { Type } from 'typebox';
+import { type TObject, Type } from 'typebox';
+import { accountDefaults } from '../config/account-members.ts';
+import type { Problem } from '../http/problem.ts';
 import { actionResource, type Done } from '../kernel/action.ts';
-import type { Resource } from '../kernel/resource.ts';
+import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
@@ -23,30 +25,39 @@ import {
   type PasswordLimits,
   tokensOutput,
 } from './account-schemas.ts';
-import { readUser, type User, type UserFields, userDefaults, usersTable } from './account-tables.ts';
+import { readUser, type User, type UserFields, usersTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
-import { commitRetried } from './commit-retried.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
 import { passwordChange } from './passwords/password-row.ts';
 import type { Opened, Sessions } from './sessions/sessions.ts';
 import type { FindUser } from './users/find-user.ts';
+import type { NewAccounts } from './users/new-accounts.ts';
 import { userRow } from './users/user-row.ts';
 
-export type Registration = { readonly email: string; readonly password: string; readonly name?: string };
+export type Registration = {
+  readonly email: string;
+  readonly password: string;
+  readonly name?: string;
+  /** Those of the application. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+};
 
 export type Registered =
   /** `opened` is null if the address must be verified first. */
   | { readonly ok: true; readonly user: User; readonly opened: Opened | null }
   | { readonly ok: false; readonly problem: 'unique_taken' | 'unavailable' }
-  | { readonly ok: false; readonly problem: 'validation_failed'; readonly faults: readonly Fault[] };
+  | { readonly ok: false; readonly problem: 'validation_failed'; readonly faults: readonly Fault[] }
+  /** By the fields or the hook of the application. */
+  | { readonly ok: false; readonly problem: 'refused'; readonly refused: Problem };
 
 export type Fault = { readonly pointer: string; readonly message: string };
 
 export type RegisterOptions = PasswordBounds &
   Pick<Services, 'store' | 'clock' | 'newId'> & {
     readonly findUser: FindUser;
+    readonly newAccounts: NewAccounts;
     readonly hasher: Pick<PasswordHasher, 'hash'>;
     readonly sessions: Pick<Sessions, 'open'>;
     readonly audit: Pick<Audit, 'entry'>;
@@ -55,13 +66,12 @@ export type RegisterOptions = PasswordBounds &
   };
 
 /** @throws StoreUnavailable */
-export type Register = (
-  registration: Registration,
-  how: { readonly cookie: boolean; readonly address: string },
-) => Promise<Registered>;
+export type Register = (registration: Registration, how: How) => Promise<Registered>;
+
+type How = { readonly cookie: boolean; readonly address: string; readonly ask: Ask };
 
 export function createRegister(options: RegisterOptions): Register {
-  const { store, findUser, hasher, mail } = options;
+  const { store, findUser, hasher, mail, newAccounts } = options;
   return async (registration, how) => {
     const email = normalizeEmail(registration.email);
     const passwordFault = newPasswordFault(registration.password, options);
@@ -70,35 +80,43 @@ export function createRegister(options: RegisterOptions): Register {
     }
     // The commit would detect it as well; this saves a hash.
     if ((await findUser.byEmail(email)) !== undefined) return taken;
-    const hash = await hasher.hash(registration.password);
-    const fields: UserFields = {
-      email,
+    const own = {
       ...(registration.name === undefined ? {} : { name: registration.name }),
-      ...userDefaults,
+      ...accountDefaults,
     };
     const id = `usr_${options.newId()}`;
-    const mails = mail.mint({ id, email }, 'verification');
-    const attempt = async () => {
-      const made = await makeAccount(options, { id, fields, hash }, how);
-      return { changes: [...made.changes, ...mails], result: made.result };
-    };
-    const registered = await commitRetried<Registered>(store, undefined, attempt, () => taken);
-    if (registered.ok) mail.count('verification', id);
-    return registered;
+    const judged = await newAccounts.judge({ id, fields: { email, ...own } }, registration.fields ?? {});
+    if ('refused' in judged) return { ok: false, problem: 'refused', refused: judged.refused };
+    const hash = await hasher.hash(registration.password);
+    const committed = await store.lines.change(undefined, () =>
+      newAccounts.commit(how.ask, store, judged, async ({ fields }) => {
+        const made = await makeAccount(options, { id, fields, hash }, how);
+        const mails = mail.mint({ id, email: fields.email }, 'verification');
+        return { changes: [...made.changes, ...mails], result: made.result };
+      }),
+    );
+    if ('refused' in committed) return refusedBy(committed.refused);
+    mail.count('verification', id);
+    return committed.result;
   };
 }
 
 const taken: Registered = { ok: false, problem: 'unique_taken' };
 
+function refusedBy(refused: Problem): Registered {
+  const isAddress = refused.code === 'unique_taken' && refused.errors?.[0]?.pointer === '/email';
+  return isAddress ? taken : { ok: false, problem: 'refused', refused };
+}
+
 async function makeAccount(
   options: RegisterOptions,
   account: { readonly id: string; readonly fields: UserFields; readonly hash: string },
-  { cookie, address }: { readonly cookie: boolean; readonly address: string },
+  { cookie, address }: How,
 ): Promise<{ readonly changes: readonly Change[]; readonly result: Registered }> {
-  const { sessions, audit, clock, verifiedEmailRequired } = options;
+  const { sessions, audit, clock, verifiedEmailRequired, newAccounts } = options;
   const { id, fields, hash } = account;
   const at = clock();
-  const row = userRow(id, fields, at, at);
+  const row = userRow(newAccounts.users, id, fields, at, at);
   const user = readUser(row.doc);
   const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie, at });
   const detail = opened === null ? {} : { session: opened.session };
@@ -122,6 +140,7 @@ function listFaults(email: string | undefined, passwordFault: string | undefined
 type RegisterResourceOptions = AccountRouteOptions &
   PasswordLimits & {
     readonly register: Register;
+    readonly newAccounts: Pick<NewAccounts, 'isPlain' | 'registrable'>;
     /** False: administrators alone make accounts. */
     readonly registrationOpen: boolean;
     readonly isCrossSite: CrossSiteCheck;
@@ -130,18 +149,29 @@ type RegisterResourceOptions = AccountRouteOptions &
 
 const nameCharactersMax = 200;
 
+/** The content of a registration: with the fields of the application that some registration may set. */
+function withFields<S extends TObject>(own: S, { registrable }: Pick<NewAccounts, 'registrable'>): S {
+  if (registrable === undefined) return own;
+  // The members that are not those of Comity are judged by NewAccounts.
+  return Object.assign(Object.defineProperties({}, Object.getOwnPropertyDescriptors(registrable)), {
+    properties: { ...own.properties, ...registrable.properties },
+    required: [...(own.required ?? []), ...(registrable.required ?? [])],
+  }) as unknown as S;
+}
+
 /**
  * POST /auth/register (§5.4): an account, and a session of it. Where addresses must be verified before a login, the
  * answer holds the account alone. With `cookie: true` it sets the session cookie besides, which no page of another site may ask for.
  */
 export function registerResource(options: RegisterResourceOptions): Resource {
-  const { base, register, registrationOpen, isCrossSite, limits, addressOf } = options;
-  const schema = Type.Object({
+  const { base, register, registrationOpen, isCrossSite, limits, addressOf, newAccounts } = options;
+  const own = Type.Object({
     email: emailSchema,
     password: newPasswordSchema(options),
     name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
     cookie: cookieSchema,
   });
+  const schema = withFields(own, newAccounts);
   return actionResource(
     {
       path: `${base}/auth/register`,
@@ -157,11 +187,18 @@ export function registerResource(options: RegisterResourceOptions): Resource {
       },
       ...registered(options),
       answers: 'created',
-      codes: [...(registrationOpen ? [] : (['forbidden'] as const)), 'cross_site_request', 'unique_taken'],
-      handler: async (ask, { cookie = false, ...registration }) => {
+      codes: [
+        ...(registrationOpen ? [] : (['forbidden'] as const)),
+        ...(['cross_site_request', 'unique_taken'] as const),
+        ...(newAccounts.isPlain
+          ? []
+          : (['field_missing', 'field_unpatchable', 'reference_missing'] as const)),
+      ],
+      handler: async (ask, { cookie = false, email, password, name, ...fields }) => {
         if (!registrationOpen) return { refused: { code: 'forbidden', message: 'registration is closed' } };
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        return answer(base, await register(registration, { cookie, address: addressOf(ask.request) }));
+        const registration = { email, password, ...(name === undefined ? {} : { name }), fields };
+        return answer(base, await register(registration, { cookie, address: addressOf(ask.request), ask }));
       },
     },
     limits,
@@ -201,6 +238,8 @@ function answer(base: string, registered: Registered): Done {
       };
     case 'validation_failed':
       return { refused: { code: 'validation_failed', errors: registered.faults } };
+    case 'refused':
+      return { refused: registered.refused };
     case 'unavailable':
       return { refused: { code: 'unavailable' } };
   }

@@ -8,6 +8,7 @@ import { Type } from 'typebox';
 import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
+import type { Collection } from '../model/collection.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
 import type { AccountMail } from './account-mail.ts';
@@ -39,6 +40,8 @@ import { userRow } from './users/user-row.ts';
 export type ResetPasswordOptions = PasswordBounds &
   Pick<Services, 'store' | 'clock'> & {
     readonly findUser: FindUser;
+    /** The collection of accounts. */
+    readonly users: Collection;
     readonly hasher: Pick<PasswordHasher, 'hash'>;
     readonly sessions: Pick<Sessions, 'endOfUser'>;
     readonly audit: Pick<Audit, 'entry'>;
@@ -110,7 +113,7 @@ function createKeys({ store, audit }: ResetPasswordOptions, user: string, addres
 }
 
 async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<readonly Change[]> {
-  const { store, sessions, audit } = options;
+  const { store, sessions, audit, users } = options;
   const { found, owner, hash, at, address } = good;
   const { user, row } = owner;
   const standing = await readPassword(store, user.id);
@@ -124,7 +127,8 @@ async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<
   ];
   if (user.emailVerified) return changes;
   const keys = await createKeys(options, user.id, address).removal(user.id);
-  const next = userRow(user.id, { ...user, emailVerified: true }, row.createdAt, Math.max(at, row.updatedAt));
+  const updatedAt = Math.max(at, row.updatedAt);
+  const next = userRow(users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
   return [
     ...changes,
     ...keys,

@@ -3,10 +3,12 @@
  * is asked for. Whatever is wrong with it, the answer is the same 401.
  */
 import { Type } from 'typebox';
+import type { ResolvedAccounts } from '../config/accounts.ts';
 import { actionResource } from '../kernel/action.ts';
-import { named } from '../kernel/documentation.ts';
+import { type Item, named } from '../kernel/documentation.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
-import { type Authenticated, operatorId, type Scheme, scopes } from '../model/principal.ts';
+import { type Authenticated, operatorId, type Principal, type Scheme, scopes } from '../model/principal.ts';
+import { createViews, seenBy, type View } from '../resources/collection/view.ts';
 import type { Store } from '../store/store.ts';
 import {
   type AccountRouteOptions,
@@ -45,7 +47,10 @@ export function refreshResource({ base, sessions, limits, addressOf }: RefreshOp
   );
 }
 
-type MeOptions = Omit<AccountRouteOptions, 'addressOf'> & { readonly store: Pick<Store, 'read'> };
+type MeOptions = Omit<AccountRouteOptions, 'addressOf'> & {
+  readonly store: Pick<Store, 'read'>;
+  readonly accounts: Pick<ResolvedAccounts, 'users' | 'fieldNames'>;
+};
 
 type Me = {
   readonly id: string;
@@ -56,12 +61,21 @@ type Me = {
   readonly roles: readonly string[];
   readonly scopes: readonly string[];
   readonly tenant: string | null;
+  /** Of the account, those of the application that the caller sees. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   readonly authenticatedBy: Scheme;
 };
 
 const texts = { type: 'array', items: { type: 'string' } };
 
-const me = {
+function outputOf({ users, fieldNames }: MeOptions['accounts']) {
+  if (fieldNames.size === 0) return me({});
+  const properties = Object.fromEntries([...fieldNames].map((name) => [name, users.schema.properties[name]]));
+  const description = 'Fields of the account that this application declares.';
+  return me({ fields: { type: 'object', description, properties } });
+}
+
+const me = (further: Item) => ({
   schema: named('Me', {
     description: 'The caller.',
     type: 'object',
@@ -73,6 +87,7 @@ const me = {
       roles: texts,
       scopes: texts,
       tenant: { type: ['string', 'null'] },
+      ...further,
       authenticatedBy: { enum: ['key', 'token', 'issuer', 'password', 'session-cookie'] },
     },
     required: ['id', 'kind', 'roles', 'scopes', 'tenant', 'authenticatedBy'],
@@ -87,13 +102,14 @@ const me = {
     tenant: null,
     authenticatedBy: 'token',
   } satisfies Me,
-};
+});
 
 /**
  * GET /auth/me (§5.1): who the caller is to the program, and by what credential. Never kept by anyone on the way, and without
  * validators: it changes with the account, the session and the key together.
  */
 export function meResource(options: MeOptions): Resource {
+  const view = createViews(options.accounts.users);
   return actionResource(
     {
       method: 'GET',
@@ -103,25 +119,37 @@ export function meResource(options: MeOptions): Resource {
       noun: 'the caller',
       id: 'readMe',
       summary: 'Read the caller',
-      output: me,
+      output: outputOf(options.accounts),
       codes: [],
       permission: anyCredential,
-      handler: async (ask) => ({ content: await whoAsks(options, ask) }),
+      handler: async (ask) => ({ content: await whoAsks(options, view, ask) }),
     },
     options.limits,
   );
 }
 
-async function whoAsks({ store }: MeOptions, { principal, known }: Ask): Promise<Me> {
+async function whoAsks(
+  { store, accounts: { fieldNames } }: MeOptions,
+  view: (principal: Principal) => View,
+  { principal, known }: Ask,
+): Promise<Me> {
   if (principal.kind === 'anonymous' || known === undefined)
     throw new Error('the caller requires a verified credential');
   const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
   const row = !isPerson ? undefined : await store.read(usersTable, principal.id);
   const user = row === undefined ? undefined : readUser(row.doc);
-  return describe(principal, known.scheme, user);
+  if (row === undefined || fieldNames.size === 0) return describe(principal, known.scheme, user, {});
+  const seen = JSON.parse(seenBy(view(principal), row.doc, row.owner).doc) as object;
+  const fields = Object.fromEntries(Object.entries(seen).filter(([name]) => fieldNames.has(name)));
+  return describe(principal, known.scheme, user, { fields });
 }
 
-function describe(principal: Authenticated, scheme: Scheme, user: User | undefined): Me {
+function describe(
+  principal: Authenticated,
+  scheme: Scheme,
+  user: User | undefined,
+  further: Pick<Me, 'fields'>,
+): Me {
   return {
     id: principal.id,
     kind: kindOf(principal, scheme, user),
@@ -130,6 +158,7 @@ function describe(principal: Authenticated, scheme: Scheme, user: User | undefin
     roles: [...principal.roles],
     scopes: scopes.filter((scope) => principal.scopes.has(scope)),
     tenant: principal.tenant,
+    ...further,
     authenticatedBy: scheme,
   };
 }

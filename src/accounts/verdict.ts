@@ -20,6 +20,8 @@ export type Good = {
   readonly makers?: readonly string[];
   /** Host rules of the key and of its makers, for tunnels; undefined if there are none. */
   readonly hosts?: readonly HostRules[];
+  /** The account needs a second factor and has none: only the routes that add one accept the credential (§5.8). */
+  readonly enrolsOnly?: boolean;
   /** Milliseconds since the epoch; Infinity if it does not expire. */
   readonly expiresAt: number;
   readonly basis: readonly Basis[];

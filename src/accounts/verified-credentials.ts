@@ -158,6 +158,7 @@ class CredentialMemory {
       scheme: verdict.scheme,
       session: verdict.session,
       key: verdict.key,
+      enrolsOnly: verdict.enrolsOnly,
       makers: verdict.makers,
       hosts: verdict.hosts,
       confirmed: undefined,

@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
+import type { Collection } from '../model/collection.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { AccountMail } from './account-mail.ts';
 import {
@@ -25,6 +26,8 @@ import { userRow } from './users/user-row.ts';
 
 export type VerifyEmailOptions = Pick<Services, 'store' | 'clock'> & {
   readonly findUser: FindUser;
+  /** The collection of accounts. */
+  readonly users: Collection;
   readonly audit: Pick<Audit, 'entry'>;
 };
 
@@ -35,7 +38,7 @@ export type Verified =
 /** @param address of the client @throws StoreUnavailable */
 export type VerifyEmail = (code: string, address: string) => Promise<Verified>;
 
-export function createVerifyEmail({ store, findUser, audit, clock }: VerifyEmailOptions): VerifyEmail {
+export function createVerifyEmail({ store, findUser, users, audit, clock }: VerifyEmailOptions): VerifyEmail {
   return async (code, address) => {
     const attempt = async () => {
       const at = clock();
@@ -44,7 +47,7 @@ export function createVerifyEmail({ store, findUser, audit, clock }: VerifyEmail
       if (found === undefined || owner === undefined || owner.user.email !== found.email) return invalid;
       const { user, row } = owner;
       const updatedAt = Math.max(at, row.updatedAt);
-      const next = userRow(user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
+      const next = userRow(users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
       const changes = [
         found.removal,
         ...(await removeCodes(store, user.id, 'verification', found.removal.id)),

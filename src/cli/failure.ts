@@ -1,6 +1,7 @@
 /**
  * Failures of a command. Exit codes are part of the interface: 0 done, 1 failed, 2 the command line or the
- * configuration is wrong, 3 `migrate --dry-run` found steps, 4 the store is damaged, 70 `serve` ended by an uncaught
+ * configuration is wrong, 3 `migrate --dry-run` found steps, 4 the store is damaged, 5 documents in the store do not fit
+ * the configuration, 70 `serve` ended by an uncaught
  * error (EX_SOFTWARE of sysexits.h), 130 a second signal interrupted the drain. A failure prints one line for each
  * fault; its stack is printed at log level `debug` only.
  */
@@ -13,6 +14,7 @@ export const exitCodes = {
   usage: 2,
   pending: 3,
   damaged: 4,
+  unfit: 5,
   uncaught: 70,
   interrupted: 130,
 } as const;
@@ -35,11 +37,17 @@ export function exitCodeOf(error: unknown): number {
 
 /** Returns the text to print, without a final line break. */
 export function failureText(error: unknown, withStack: boolean): string {
-  const lines = error instanceof ConfigurationError ? error.mistakes : [firstLine(error)];
+  const lines = linesOf(error);
   const text = lines.map((line) => `comity: ${line}`).join('\n');
   if (!withStack || !(error instanceof Error)) return text;
   const cause = error.cause instanceof Error ? `\ncaused by ${error.cause.stack}` : '';
   return createSourceStacks()(`${text}\n${error.stack}${cause}`);
+}
+
+function linesOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigurationError) return error.mistakes;
+  // Comity's own messages may have a line for each collection.
+  return error instanceof CommandFailure ? error.message.split('\n') : [firstLine(error)];
 }
 
 function firstLine(error: unknown): string {

@@ -19,6 +19,7 @@ import { declareSenders } from './senders/declare-senders.ts';
 import type { ServerArguments } from './server-client.ts';
 import { administratorKeyHelp, type Given, withServer } from './server-options.ts';
 import type { Output, Terminal } from './terminal.ts';
+import { declareTransfer } from './transfer/declare-transfer.ts';
 import { declareUsers } from './users/declare-users.ts';
 
 const exitCodeHelp = `
@@ -28,6 +29,7 @@ Exit codes:
   2    the command line, a setting or the configuration is wrong
   3    "migrate --dry-run" found something to do
   4    the store is damaged
+  5    documents in the store do not fit the configuration, or a migration is pending
   70   an uncaught error ended "serve", after it had drained
   130  a second signal ended "serve" before it had drained
 
@@ -80,6 +82,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareRelease(program, terminal, finish);
   declareMigrate(program, terminal, finish);
   declareSecrets(program, terminal, finish);
+  declareTransfer(program, terminal, finish);
   declareUsers(program, terminal, finish);
   declareKeys(program, terminal, finish);
   declareEndpoints(program, terminal, finish);
@@ -126,11 +129,18 @@ function declareServe(program: Command, terminal: Terminal, finish: Finish): voi
       'after',
       '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
         '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
-        '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.',
+        '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.' +
+        '\nExits 5 if documents in the store may not fit the configuration, and says what to run.',
     )
-    .action(async (options: WrittenSettings) => {
+    .option('--migrate', 'make pending migrations of documents first (COMITY_MIGRATE_AT_START)')
+    .option('--unmigrated', 'serve documents that may not fit the configuration (COMITY_SERVE_UNMIGRATED)')
+    .action(async ({ migrate, unmigrated, ...options }: ServeArguments) => {
       const { serve } = await import('./serve.ts');
-      finish(await serve(terminal, options));
+      const chosen = {
+        ...(migrate === true && { migrateAtStart: 'on' }),
+        ...(unmigrated === true && { serveUnmigrated: 'on' }),
+      };
+      finish(await serve(terminal, { ...options, ...chosen }));
     });
 }
 
@@ -273,17 +283,23 @@ function declareRelease(program: Command, terminal: Terminal, finish: Finish): v
 function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('migrate')
-    .description('update the schema in PostgreSQL, while servers keep using it')
+    .description('bring the documents in the store, and the schema in PostgreSQL, to the configuration')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--dry-run', 'only show the steps; exits 3 if there are any')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .option(
+      '--dry-run',
+      'only show what would be done, and which documents do not fit; exits 3 if there is any',
+    )
+    .option('--backup <file>', 'copy the store into a file first; there is no other way back')
     .option('--keep-indexes', 'drop no index that is no longer declared, while old processes read by it')
     .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .option('--json', 'print one JSON object at the end; never asks')
     .addHelpText(
       'after',
-      '\nOnly adds, and drops indexes that are no longer declared; no row is lost and no server is locked out.' +
-        '\nAn interrupted migration continues when it is run again. COMITY_DATABASE_URL must lead to' +
-        '\nPostgreSQL itself here, not to a pooler. The embedded store needs none of this.',
+      '\nMakes the migrations of the configuration, in batches; an interrupted one continues when it is run again.' +
+        '\nOn PostgreSQL servers keep using the store, no row is lost and no server is locked out; indexes that are no' +
+        '\nlonger declared are dropped. COMITY_DATABASE_URL must lead to PostgreSQL itself here, not to a pooler.' +
+        '\nThe embedded store belongs to one process: stop its server, or start it with --migrate.',
     )
     .action(
       async ({
@@ -291,10 +307,11 @@ function declareMigrate(program: Command, terminal: Terminal, finish: Finish): v
         dryRun = false,
         yes = false,
         keepIndexes = false,
+        backup,
         ...rest
       }: MigrateArguments) => {
         const { migrate } = await import('./migrate.ts');
-        finish(await migrate(terminal, rest, { json, dryRun, yes, keepIndexes }, packageVersion()));
+        finish(await migrate(terminal, rest, { json, dryRun, yes, keepIndexes, backup }, packageVersion()));
       },
     );
 }
@@ -320,6 +337,8 @@ function declareSecrets(program: Command, terminal: Terminal, finish: Finish): v
     });
 }
 
+type ServeArguments = WrittenSettings & { readonly migrate?: boolean; readonly unmigrated?: boolean };
+
 type CheckArguments = WrittenSettings & { readonly json?: boolean; readonly store?: boolean };
 
 type MigrateArguments = WrittenSettings & {
@@ -327,4 +346,5 @@ type MigrateArguments = WrittenSettings & {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly keepIndexes?: boolean;
+  readonly backup?: string;
 };

@@ -82,7 +82,10 @@ async function serveUntil(
       if (count === 1) return compose({ ...reading, observe, metrics });
       return serveOnWorkers({ count, environment: terminal.environment, written: options, reading, observe });
     };
-    const running = await Promise.race([start(begin, settings), uncaught.first.then(fail)]);
+    const running = await Promise.race([
+      start(begin, settings, () => prepare(terminal, options)),
+      uncaught.first.then(fail),
+    ]);
     tellStarted(terminal, running, reading, developer?.isFirst !== false);
     developer?.onStarted(running.url);
     const ends = [signal, uncaught.first, ...(running.failed === undefined ? [] : [running.failed])];
@@ -151,9 +154,28 @@ function whereOf({ data, databaseUrl, databaseSchema }: Settings): string {
   return `${describe(addressOf(databaseUrl))}, schema ${databaseSchema}`;
 }
 
-async function start(begin: () => Promise<Serving>, settings: Settings): Promise<Serving> {
+/** Codes of stores that cannot be opened before they are migrated. */
+const unprepared = ['schema_outdated', 'store_unfit_rows'];
+
+/** What `comity migrate` does, and keeps the indexes of servers that still run. */
+async function prepare(terminal: Terminal, options: WrittenSettings): Promise<void> {
+  const { migrate } = await import('./migrate.ts');
+  const { packageVersion } = await import('../package-version.ts');
+  const flags = { json: false, dryRun: false, yes: true, keepIndexes: true };
+  await migrate(terminal, options, flags, packageVersion());
+}
+
+async function start(
+  begin: () => Promise<Serving>,
+  settings: Settings,
+  migrateFirst: () => Promise<void>,
+): Promise<Serving> {
   try {
-    return await begin();
+    return await begin().catch(async (error: Error & { readonly code?: string }) => {
+      if (!settings.migrateAtStart || !unprepared.includes(error.code ?? '')) throw error;
+      await migrateFirst();
+      return begin();
+    });
   } catch (error) {
     const { startFailure } = await import('./start-failure.ts');
     throw startFailure(error, settings);

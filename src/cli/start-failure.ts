@@ -1,5 +1,6 @@
 /** Explains the usual reasons why a server cannot start: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
+import { DocumentsUnfit } from '../migrations/migrate-documents.ts';
 import { DamagedStore } from '../store/sqlite/integrity.ts';
 import { faultOf } from '../store/sqlite/sqlite-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
@@ -19,6 +20,8 @@ const reasons: ReadonlyMap<string, string> = new Map([
 /** Returns the error itself if there is no better explanation. */
 export function startFailure(error: unknown, settings: Settings): unknown {
   if (!(error instanceof Error)) return error;
+  if (error instanceof DocumentsUnfit)
+    return new CommandFailure(error.message, { exitCode: exitCodes.unfit, cause: error });
   const damage = error instanceof StoreUnavailable ? error.cause : error;
   if (damage instanceof DamagedStore) {
     return new CommandFailure(damage.message, { exitCode: exitCodes.damaged, cause: error });

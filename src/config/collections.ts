@@ -13,6 +13,8 @@ import type {
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
+import { createSearchIndex } from '../model/search/search-index.ts';
+import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
@@ -25,29 +27,47 @@ const defaultAccess: Access = {
 };
 const defaultFormats: readonly BodyFormat[] = ['json', 'form', 'multipart'];
 
-type Referring = CollectionReference & { readonly from: string };
+export type Referring = CollectionReference & { readonly from: string };
 
 /**
  * @param warn receives a sentence about each declaration that works but will surprise
+ * @param ofAccounts the references of accounts
  * @throws ConfigurationError with every mistake in every declaration
  */
 export function resolveCollections(
   declarations: Readonly<Record<string, CollectionDeclaration>>,
   warn: (sentence: string) => void = ignore,
+  ofAccounts: readonly Referring[] = [],
 ): ReadonlyMap<string, Collection> {
   const mistakes = inspectCollections(declarations, warn);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
-  const referring: Referring[] = Object.entries(declarations).flatMap(([from, declaration]) =>
-    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
-  );
+  const referring = [...referringOf(declarations), ...ofAccounts];
   return new Map(
     Object.entries(declarations).map(([name, declaration]) => [name, resolve(name, declaration, referring)]),
   );
 }
 
-/** Resolves a collection of the program itself, whose name is reserved. */
-export function resolveBuiltIn(name: string, declaration: CollectionDeclaration): Collection {
-  return resolve(name, declaration, []);
+/** The references of declarations, by whom they come from. */
+export function referringOf(
+  declarations: Readonly<Record<string, Pick<CollectionDeclaration, 'references'>>>,
+): readonly Referring[] {
+  return Object.entries(declarations).flatMap(([from, declaration]) =>
+    referencesOf(from, declaration).map((reference) => ({ ...reference, from })),
+  );
+}
+
+/**
+ * Resolves a collection of the program itself, whose name is reserved.
+ * @param referring references of other collections
+ */
+export function resolveBuiltIn(
+  name: string,
+  declaration: CollectionDeclaration,
+  referring: readonly Referring[] = [],
+): Collection {
+  // Few rows, of which people look for parts of addresses.
+  const { searchIndex: _, ...collection } = resolve(name, declaration, referring);
+  return collection;
 }
 
 function resolve(
@@ -58,6 +78,7 @@ function resolve(
   const schema = schemaWithComputed(declaration);
   const fields = fieldsOf(schema);
   const { tenantField } = declaration;
+  const stamp = resolveStamps(declaration.stamp);
   const setting = { fields, tenantField };
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
   const hidden = resolveFieldRules(declaration.hidden, setting);
@@ -89,10 +110,11 @@ function resolve(
     dependants: referring.filter((reference) => reference.collection === name),
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
-    searchFields: declaration.search ?? defaultSearch(fields, declaration),
+    ...searchOf(fields, declaration),
     cacheControl:
       declaration.cacheControl ??
       defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
+    ...(declaration.actors === undefined ? {} : { actors: declaration.actors }),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
     ...(declaration.computed === undefined
@@ -102,14 +124,19 @@ function resolve(
             Object.entries(declaration.computed).map(([field, { compute }]) => [field, compute]),
           ),
         }),
+    ...(stamp === undefined ? {} : { stamp }),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
 }
 
-function referencesOf(from: string, declaration: CollectionDeclaration): readonly CollectionReference[] {
-  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs }]) => ({
+function referencesOf(
+  from: string,
+  declaration: Pick<CollectionDeclaration, 'references'>,
+): readonly CollectionReference[] {
+  return Object.entries(declaration.references ?? {}).map(([field, { collection, countAs, onDelete }]) => ({
     field,
     collection,
+    onDelete: onDelete ?? 'restrict',
     countAs: countAs ?? countName(from),
   }));
 }
@@ -128,6 +155,19 @@ function indexesOf(
 
 function named(fields: Fields, names: readonly string[]): readonly Field[] {
   return names.flatMap((name) => fields.get(name) ?? []);
+}
+
+/** An index serves what a declaration names. Without one, and for the program's own collections, `q` reads the documents. */
+function searchOf(
+  fields: Fields,
+  declaration: CollectionDeclaration,
+): Pick<Collection, 'searchFields' | 'searchIndex'> {
+  const { search } = declaration;
+  if (search === undefined) return { searchFields: defaultSearch(fields, declaration) };
+  const names = 'fields' in search ? search.fields : search;
+  if (names.length === 0) return { searchFields: [] };
+  const language = 'fields' in search ? search.language : undefined;
+  return { searchFields: names, searchIndex: createSearchIndex(names, language) };
 }
 
 /** Every string at the top level that is visible to all; ids are left out, because people do not search them for words. */

@@ -3,10 +3,12 @@
  * or from a declaration passed to `createComity`.
  */
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
+import { type ResolvedAccounts, resolveAccounts } from './accounts.ts';
 import { type DeclaredAction, resolveActions } from './actions.ts';
-import { resolveCollections } from './collections.ts';
+import { type Referring, referringOf, resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
+import { inspectAccounts } from './inspect-accounts.ts';
 import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
@@ -14,6 +16,7 @@ import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 
 import type { DeclaredJob } from './jobs.ts';
 import { inspectMail, type MailOptions } from './mail-templates.ts';
+import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -29,6 +32,7 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  readonly accounts: ResolvedAccounts;
   /** Of all collections, and those of the configuration itself. */
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
@@ -38,12 +42,15 @@ export type Configuration = {
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
   readonly jobs: ReadonlyMap<string, DeclaredJob>;
+  /** In the order in which they run. */
+  readonly migrations: readonly DeclaredMigration[];
   readonly tunnel: TunnelAccess;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
 };
 
 const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
+  'accounts',
   'actions',
   'title',
   'base',
@@ -53,6 +60,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'issuers',
   'jobs',
   'mail',
+  'migrations',
   'senders',
   'settings',
   'subscribers',
@@ -101,7 +109,10 @@ export function resolveConfiguration(
       'settings.config cannot be set in the configuration file itself; set COMITY_CONFIG or --config instead',
     );
   }
-  const collections = collectionsOf(written.collections, mistakes, warn);
+  const named = isRecord(written.collections) ? written.collections : {};
+  const ofAccounts = inspectAccounts(written.accounts, Object.keys(named), mistakes, warn ?? ignore);
+  const accountReferences = ofAccounts === undefined ? [] : referringOf({ users: ofAccounts });
+  const collections = collectionsOf(written.collections, mistakes, warn, accountReferences);
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
@@ -111,14 +122,17 @@ export function resolveConfiguration(
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
   if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
   const jobs = inspectJobs(written.jobs, mistakes);
+  const migrations = inspectMigrations(written.migrations, collections, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0)
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
+  const declared = named as Readonly<Record<string, CollectionDeclaration>>;
   return {
     title: String(title),
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
+    accounts: resolveAccounts(ofAccounts, [...referringOf(declared), ...accountReferences]),
     actions,
     eventTypes,
     issuers,
@@ -127,6 +141,7 @@ export function resolveConfiguration(
     senders,
     subscribers,
     jobs,
+    migrations,
     tunnel,
     settings: settings as SettingOverrides,
   };
@@ -136,9 +151,10 @@ function collectionsOf(
   declared: unknown,
   mistakes: string[],
   warn: ((sentence: string) => void) | undefined,
+  ofAccounts: readonly Referring[],
 ): ReadonlyMap<string, Collection> {
   try {
-    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn);
+    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn, ofAccounts);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     mistakes.push(...error.mistakes);
@@ -165,4 +181,8 @@ function isBase(base: string): boolean {
   const segments = base.split('/').slice(1);
   const dotted = segments.some((segment) => segment === '.' || segment === '..');
   return basePath.test(base) && !dotted && !reservedBases.has(segments[0] ?? '');
+}
+
+function ignore(): void {
+  // Nobody asked for warnings.
 }

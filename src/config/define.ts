@@ -8,13 +8,16 @@ import type {
   CollectionDeclaration,
   ComputedField,
   ComputedSchemas,
+  OnDelete,
   TextMember,
 } from '../model/collection.ts';
 import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
+import type { AccountsDeclaration } from './accounts.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
 import type { JobDeclaration } from './jobs.ts';
 import type { MailDeclaration } from './mail-templates.ts';
+import type { MigrationDeclaration } from './migrations.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { SubscriberDeclaration } from './subscribers.ts';
@@ -28,8 +31,14 @@ export type SubscribedTypes = Readonly<Record<string, string>>;
 /**
  * @template R the calls on its collections; never: not known
  * @template C the declarations of its collections @template E the patterns of its subscribers
+ * @template F the schema of the fields of its accounts
  */
-export type ConfigurationDeclaration<R = never, C = unknown, E extends SubscribedTypes = SubscribedTypes> = {
+export type ConfigurationDeclaration<
+  R = never,
+  C = unknown,
+  E extends SubscribedTypes = SubscribedTypes,
+  F extends TObject = TObject,
+> = {
   /** Name of the API, for people, in the OpenAPI document. Default `Comity`. */
   readonly title?: string;
   /** Path of every collection. Default `/api/v1`. */
@@ -38,6 +47,8 @@ export type ConfigurationDeclaration<R = never, C = unknown, E extends Subscribe
   readonly apiVersion?: string;
   /** Collections by their name in URLs. */
   readonly collections: Readonly<Record<string, CollectionDeclaration>>;
+  /** Fields of accounts, and who sees, changes and administers accounts. */
+  readonly accounts?: AccountsDeclaration<F, R>;
   /** Requests on paths of their own, by name. */
   readonly actions?: Readonly<Record<string, ActionDeclaration<undefined>>>;
   /** Types of events that clients post to `{base}/events`, by name: `invoice.paid`. Other types may be posted too, with any object. */
@@ -56,6 +67,8 @@ export type ConfigurationDeclaration<R = never, C = unknown, E extends Subscribe
   readonly subscribers?: { readonly [Name in keyof E]: SubscriberDeclaration<R, E[Name], C> };
   /** Functions that run at scheduled times, by name. */
   readonly jobs?: Readonly<Record<string, JobDeclaration<R>>>;
+  /** What brings stored documents to the present declaration, in the order in which it was written: new ones go to the end. */
+  readonly migrations?: readonly MigrationDeclaration<C>[];
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
   readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment takes precedence. */
@@ -71,8 +84,12 @@ export type ResourcesIn<C> = string extends keyof C ? Resources : ResourcesOf<C>
 export type Configured<C> = ConfigurationDeclaration & { readonly collections: C };
 
 /** Declares what the program serves; the default export of a configuration file. */
-export function defineConfig<C extends Declarations, E extends SubscribedTypes = SubscribedTypes>(
-  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E> & { readonly collections: C & Referring<C> },
+export function defineConfig<
+  C extends Declarations,
+  E extends SubscribedTypes = SubscribedTypes,
+  F extends TObject = TObject,
+>(
+  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E, F> & { readonly collections: C & Referring<C> },
 ): Configured<C> {
   noteCaller(declaration);
   return declaration as Configured<C>;
@@ -104,7 +121,12 @@ export const moduleSentence =
 type Targets = Readonly<Record<string, string>>;
 
 type ReferencesTo<To> = {
-  readonly [Field in keyof To]: { readonly collection: To[Field]; readonly countAs?: string };
+  readonly [Field in keyof To]: {
+    readonly collection: To[Field];
+    readonly countAs?: string;
+    /** Default `restrict`. */
+    readonly onDelete?: OnDelete;
+  };
 };
 
 /** `To` is inferred with any name, so that the declared fields alone would not be checked. */
@@ -116,7 +138,9 @@ type OfFields<To, S extends TObject> = {
 type Referring<C> = {
   readonly [Name in keyof C]: C[Name] extends { readonly references?: infer References }
     ? {
-        readonly references?: { readonly [Field in keyof References]: Referable<References[Field], keyof C> };
+        readonly references?: {
+          readonly [Field in keyof References]: Referable<References[Field], keyof C | 'users'>;
+        };
       }
     : unknown;
 };

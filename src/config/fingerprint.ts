@@ -25,7 +25,8 @@ export type Fingerprint = {
   readonly settings: string;
 };
 
-type FingerprintedConfiguration = Pick<Configuration, 'base' | 'apiVersion' | 'collections'>;
+type FingerprintedConfiguration = Pick<Configuration, 'base' | 'apiVersion' | 'collections'> &
+  Partial<Pick<Configuration, 'accounts'>>;
 
 /**
  * @param program version of the program
@@ -37,8 +38,9 @@ export function fingerprintOf(
   program: string,
   digest: (text: string) => string,
 ): Fingerprint {
-  const { base, apiVersion } = configuration;
-  const collections = [...configuration.collections.values()].map(describe).sort();
+  const { base, apiVersion, accounts } = configuration;
+  const served = [...configuration.collections.values(), ...(accounts === undefined ? [] : [accounts.users])];
+  const collections = served.map(describe).sort();
   const common = commonSettings.map((name) => [name, settings[name]]);
   return {
     program,

@@ -155,6 +155,12 @@ function fits(field: Field, value: unknown): boolean {
 /** Cache directives that keep responses of one caller from the next. */
 export const keptApart = /\b(?:private|no-store)\b/i;
 
+/** The names in either form of "search", for checks of fields; inspect-indexing.ts reports other forms. */
+function searchedNames(search: unknown): readonly unknown[] {
+  const names = isRecord(search) ? search.fields : search;
+  return Array.isArray(names) ? names : [];
+}
+
 /**
  * Checks the rules about writing and seeing single fields, and about tenants (§5.1). A hidden field must not be deducible in another way, so
  * `hidden` excludes some other declarations.
@@ -208,7 +214,7 @@ function warnOfRequired(inspection: Inspection, property: 'readOnly' | 'hidden',
 
 function inspectHidden(inspection: Inspection, name: string, rule: unknown): void {
   const { search, unique, cacheControl } = inspection.declaration;
-  if (Array.isArray(search) && search.includes(name)) {
+  if (searchedNames(search).includes(name)) {
     inspection.refuse(
       `search names "${name}", which some principals cannot see: a search would reveal its value to them`,
     );

@@ -10,6 +10,7 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
+import { inspectStamps } from './inspect-stamps.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -41,12 +42,17 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'textField',
   'search',
   'cacheControl',
+  'actors',
+  'stamp',
   'deprecation',
   'examples',
   'hooks',
   'actions',
   'computed',
 ]);
+
+/** Built-in collections that fields may refer to. */
+const referableCollections: readonly string[] = ['users'];
 
 /** One sentence for each mistake in all declarations together. */
 export function inspectCollections(
@@ -55,8 +61,9 @@ export function inspectCollections(
 ): readonly string[] {
   if (!isRecord(declarations)) return [`collections must be an object, not ${kindOf(declarations)}`];
   const mistakes: string[] = [];
-  const collections = new Set(Object.keys(declarations));
-  inspectTwins(collections, mistakes);
+  const names = new Set(Object.keys(declarations));
+  const collections = new Set([...names, ...referableCollections]);
+  inspectTwins(names, mistakes);
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
@@ -87,12 +94,19 @@ function inspectCollection(inspection: Inspection): void {
   }
   inspectProperties(inspection);
   inspectReferences(inspection);
+  inspectRulesAndIndexes(inspection);
+  inspectConduct(inspection);
+  inspectExamples(inspection);
+}
+
+/** Checks what is said of collections and of accounts alike. */
+export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectAccess(inspection);
   inspectFieldRules(inspection);
-  inspectConduct(inspection);
   inspectIndexing(inspection);
-  inspectExamples(inspection);
   inspectHooks(inspection);
+  inspectActors(inspection);
+  inspectStamps(inspection);
 }
 
 /** Sound entries of `computed`, by name. */
@@ -154,7 +168,7 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
   }
 }
 
-function inspectProperties(inspection: Inspection): void {
+export function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
   const upload = uploadWithin(inspection.declaration.schema, 'schema');
@@ -189,7 +203,7 @@ function declares({ declaration: { computed = {} } }: Inspection, path: readonly
 }
 
 /** A schema with an unresolved reference would refuse every document. */
-function inspectReferences({ declaration, refuse }: Inspection): void {
+export function inspectReferences({ declaration, refuse }: Inspection): void {
   for (const reference of brokenReferences(declaration.schema)) {
     refuse(
       `schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
@@ -197,7 +211,7 @@ function inspectReferences({ declaration, refuse }: Inspection): void {
   }
 }
 
-function isSchema(declaration: unknown): boolean {
+export function isSchema(declaration: unknown): boolean {
   if (!isRecord(declaration) || !isRecord(declaration.schema)) return false;
   return declaration.schema.type === 'object' && isRecord(declaration.schema.properties);
 }
@@ -236,6 +250,15 @@ function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly s
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
   if (additional !== undefined && additional !== false) return [];
   return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
+}
+
+const actorsShown: ReadonlySet<string> = new Set(['administrators', 'readers']);
+
+function inspectActors({ declaration, refuse }: Inspection): void {
+  const actors: unknown = declaration.actors;
+  if (actors === undefined || (typeof actors === 'string' && actorsShown.has(actors))) return;
+  const meant = typeof actors === 'string' ? suggestion(actors, actorsShown) : '';
+  refuse(`actors must be 'administrators' or 'readers'${meant}`);
 }
 
 const hookNames: ReadonlySet<string> = new Set(['beforeWrite', 'afterRead']);

@@ -1,5 +1,6 @@
 /** Checks what a declaration says about its fields one by one: indexes, uniqueness, references, search. */
 import type { Field } from '../model/field.ts';
+import { searchLanguages } from '../model/search/stems.ts';
 import { type Inspection, isRecord, kindOf, listed, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { problemMembers } from './reserved-names.ts';
@@ -61,12 +62,20 @@ function inspectUnpatchable(inspection: Inspection): void {
   }
 }
 
+/** A response with `expand` has this member beside those of the document (§4.16.1). */
+const includedMember = 'included';
+
 function inspectReferences(inspection: Inspection): void {
   const references: unknown = inspection.declaration.references;
   if (references === undefined) return;
   if (!isRecord(references)) {
     inspection.refuse(`references must be an object, not ${kindOf(references)}`);
     return;
+  }
+  if (inspection.fields.has(includedMember)) {
+    inspection.refuse(
+      `schema declares "${includedMember}", where responses with expand have what the references lead to; rename the field`,
+    );
   }
   for (const [name, reference] of Object.entries(references)) {
     const field = namedField(inspection, 'references', name);
@@ -89,6 +98,7 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
     return;
   }
   const { collection, countAs } = reference as { collection: string; countAs?: unknown };
+  inspectOnDelete(inspection, name, reference);
   if (!inspection.collections.has(collection)) {
     const meant = suggestion(collection, inspection.collections);
     inspection.refuse(`${place} refers to "${collection}", which is not a collection${meant}`);
@@ -101,8 +111,38 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
   }
 }
 
+const onDeletes = ['restrict', 'cascade', 'setNull'] as const;
+
+/** A reference that a deletion removes must be one that a document may be without. */
+function inspectOnDelete(
+  { declaration, refuse }: Inspection,
+  name: string,
+  { onDelete }: Readonly<Record<string, unknown>>,
+): void {
+  const place = `references.${name}.onDelete`;
+  if (onDelete === undefined) return;
+  if (typeof onDelete !== 'string' || !onDeletes.some((each) => each === onDelete)) {
+    const written = typeof onDelete === 'string' ? `"${onDelete}"` : kindOf(onDelete);
+    const meant = typeof onDelete === 'string' ? suggestion(onDelete, onDeletes) : '';
+    refuse(`${place} must be restrict, cascade or setNull, not ${written}${meant}`);
+    return;
+  }
+  if (onDelete !== 'setNull') return;
+  const { schema, unpatchable = [], tenantField, stamp = {} } = declaration;
+  if (schema.required?.includes(name) === true) {
+    refuse(`${place} is setNull, but the schema requires "${name}"; make it optional, or use cascade`);
+  }
+  if (unpatchable.some((each) => each === name) || tenantField === name || Object.hasOwn(stamp, name)) {
+    refuse(`${place} is setNull, but "${name}" cannot be changed after creation`);
+  }
+}
+
 function inspectSearch(inspection: Inspection): void {
-  for (const name of listed(inspection, 'search', inspection.declaration.search)) {
+  const search: unknown = inspection.declaration.search;
+  if (isRecord(search)) inspectSearchObject(inspection, search);
+  const property = isRecord(search) ? 'search.fields' : 'search';
+  const names = isRecord(search) ? (search.fields ?? []) : search;
+  for (const name of listed(inspection, property, names)) {
     const field = namedField(inspection, 'search', name);
     if (field === undefined) continue;
     const ofText = field.type === 'string' || (field.type === 'array' && field.item === 'string');
@@ -112,6 +152,22 @@ function inspectSearch(inspection: Inspection): void {
       );
     }
   }
+}
+
+const searchMembers = ['fields', 'language'];
+
+function inspectSearchObject(inspection: Inspection, search: Readonly<Record<string, unknown>>): void {
+  for (const name of Object.keys(search)) {
+    if (searchMembers.includes(name)) continue;
+    inspection.refuse(`search has an unknown member "${name}"${suggestion(name, searchMembers)}`);
+  }
+  if (search.fields === undefined) inspection.refuse("search must name its fields: { fields: ['title'] }");
+  const { language } = search;
+  if (language === undefined || searchLanguages.some((known) => known === language)) return;
+  const meant = typeof language === 'string' ? suggestion(language, searchLanguages) : '';
+  inspection.refuse(
+    `search.language is ${typeof language === 'string' ? `"${language}"` : kindOf(language)}, which is not one of ${searchLanguages.join(', ')}${meant}`,
+  );
 }
 
 function isSingle(field: Field): boolean {

@@ -44,6 +44,7 @@ export const accountMails: Readonly<Record<string, AccountMail>> = {
   'reset-password': { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
   'endpoint-failing': { values: ['title', 'endpoint', 'origin', 'since', 'disabledAfter'], needsOneOf: [] },
   'endpoint-disabled': { values: ['title', 'endpoint', 'origin', 'since'], needsOneOf: [] },
+  'second-factor-changed': { values: ['title', 'change', 'at'], needsOneOf: ['change'] },
   'endpoint-gone': { values: ['title', 'endpoint', 'origin', 'since'], needsOneOf: [] },
 };
 

@@ -51,7 +51,9 @@ export const madeMembers: ReadonlySet<string> = new Set(['id', 'createdAt', 'upd
 /** Parameters of every list and QUERY form; a field of that name is filtered as `name[eq]=`. */
 export const queryParameters: ReadonlySet<string> = new Set([
   'api_key',
+  'counts',
   'cursor',
+  'expand',
   'fields',
   'limit',
   'order',

@@ -17,7 +17,7 @@ import {
 import { listeningSettings, programSettings } from './settings/listening.ts';
 import { listsSettings } from './settings/lists.ts';
 import { limitsSettings, memorySettings, requestsSettings } from './settings/requests.ts';
-import { postgresSettings, storeSettings } from './settings/store.ts';
+import { migrationsSettings, postgresSettings, storeSettings } from './settings/store.ts';
 
 import { sendersSettings, webhooksSettings } from './settings/webhooks.ts';
 
@@ -37,6 +37,7 @@ export const settings = {
   ...realtimeSettings,
   ...tunnelSettings,
   ...listsSettings,
+  ...migrationsSettings,
   ...storeSettings,
   ...postgresSettings,
 };

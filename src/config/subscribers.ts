@@ -1,4 +1,5 @@
 /** Subscribers: functions of an application that get events after the commit, at least once, and whose writes commit once. */
+import type { Actor } from '../model/actor.ts';
 import type { DocumentOf, Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
 
@@ -14,6 +15,10 @@ export type SubscribedEvent<T = AnyObject, Name extends string = string> = {
   readonly type: Name;
   /** Unix time in seconds. */
   readonly created: number;
+  /** Who caused it. Absent in events of earlier versions. */
+  readonly actor?: Actor;
+  /** The request in which it was caused. Absent if none was. */
+  readonly requestId?: string;
   /** Of a posted event that names one. */
   readonly tenant?: string;
   readonly data: { readonly object: T };

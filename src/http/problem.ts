@@ -11,7 +11,7 @@ export type Problem = {
   readonly code: ProblemCode;
   readonly message?: string;
   readonly errors?: readonly FieldError[];
-  readonly context?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly context?: Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
   /** The code and the status that an application's function chose; `code` is `refused_by_application`. */
   readonly own?: { readonly code: string; readonly status: number };
 };

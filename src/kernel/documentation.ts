@@ -28,11 +28,13 @@ export type PathDocumentation = {
   readonly noun: string;
   readonly tag: Tag;
   readonly parameters?: readonly Item[];
+  /** The collection to which the path belongs, and with which it is deprecated. */
+  readonly belongsTo?: Collection;
 };
 
 /** A path of a collection; the collection's declaration describes it. */
 export type CollectionDocumentation = {
-  readonly part: 'collection' | 'member' | 'bulk-delete';
+  readonly part: 'collection' | 'member' | 'bulk' | 'bulk-delete';
   readonly collection: Collection;
   readonly limits: CollectionLimits;
 } & CollectionVariant;
@@ -57,6 +59,8 @@ export type CollectionOperation =
   | 'replace'
   | 'patch'
   | 'remove'
+  | 'bulk'
+  | 'export'
   | 'bulk-delete';
 
 /** The names of a collection and its members, for schemas and operation ids, and for sentences. */
@@ -134,7 +138,12 @@ export type OwnField =
 /** Names of the security schemes in the document. */
 export type SchemeName = 'bearer' | 'basic' | 'apiKey' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';
 
-export type CollectionLimits = ListLimits & { readonly bulkDeleteIdsMax: number };
+export type CollectionLimits = ListLimits & {
+  readonly bulkDeleteIdsMax: number;
+  readonly expandDepthMax: number;
+  readonly expandPathsMax: number;
+  readonly bulkItemsMax: number;
+};
 
 export type ListLimits = { readonly listLimitDefault: number; readonly listLimitMax: number };
 

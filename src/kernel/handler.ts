@@ -4,6 +4,7 @@ import type { Handler, Request, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
+import type { Used } from '../model/actor.ts';
 import { anonymous, type Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -39,6 +40,12 @@ export type HandlerOptions = Services & {
   readonly loop: LoopWatch;
 };
 
+/** The credential of a stored request; undefined if it was kept by a version that did not note it. */
+function usedBy(principal: StoredRequest['principal']): Used | undefined {
+  const { scheme, key = null } = principal ?? {};
+  return scheme === undefined ? undefined : { scheme, key };
+}
+
 /** @throws {Error} if two resources have the same pattern */
 export function createHandler(options: HandlerOptions): {
   readonly handler: Handler;
@@ -54,7 +61,7 @@ export function createHandler(options: HandlerOptions): {
     async (request, { principal }, companions) => {
       const identify = () =>
         principal === null ? { principal: anonymous } : options.principalNow(principal);
-      return new Walk(context, request, { identify, companions }).run();
+      return new Walk(context, request, { identify, companions, used: usedBy(principal) }).run();
     },
   );
   const { authenticate, challengesFor, cors, rates, loop } = options;

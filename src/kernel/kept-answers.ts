@@ -70,11 +70,13 @@ export class KeptAnswers {
 
   /** Keeps the response in which a walk ended, if a walk of an equal request would end in it. */
   offer(end: End, ended: Ended, response: Response): void {
-    const { request, reading, standing, ask, principal, trace } = ended;
+    const { request, reading, standing, proposal, ask, principal, trace } = ended;
     const restsOn = reading.operation?.restsOn;
     if (restsOn === undefined || standing === undefined || ask === undefined) return;
     if (end.kind !== 'answer' || request.method !== 'GET' || trace !== undefined || !isPlain(request)) return;
-    const { table, row } = restsOn(standing);
+    const rest = restsOn(standing, proposal);
+    if (rest === undefined) return;
+    const { table, row } = rest;
     if (row === undefined || row.updatedAt > ask.now || !this.#cameBefore(request.target)) return;
     const { rev, updatedAt } = row;
     const { ifNoneMatch } = request.fields;

@@ -22,6 +22,7 @@ import { foreignCharset } from './content/parsed.ts';
 import { type Conditions, evaluateConditions, isConditional, unconditional } from './preconditions.ts';
 import {
   type Operation,
+  type Postponed,
   type Preferences,
   type Result,
   type Route,
@@ -344,7 +345,7 @@ function conditionsOf(
   return evaluateConditions(fields, validators, safe, now);
 }
 
-export function writeResult(facts: Facts, result: Exclude<Result, Overtaken>): void {
+export function writeResult(facts: Facts, result: Exclude<Result, Overtaken | Postponed>): void {
   if ('made' in result) {
     facts.result = 'made';
     facts.created = result.made.created;

@@ -11,8 +11,9 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { parsePrefer } from '../http/syntax/prefer.ts';
 import type { Permission } from '../model/access.ts';
+import { type Actor, actorOf, causeText, type Used, withCause } from '../model/actor.ts';
 import type { Anonymous, Known, Principal } from '../model/principal.ts';
-import type { Change, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
+import type { Change, EventEntry, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
 
 /** The request as operations see it, after authentication. */
@@ -27,6 +28,8 @@ export type Ask = {
   readonly party: string;
   /** The credential of the caller; undefined if anonymous, and for a stored request, which may outlive its credential. */
   readonly known: Known | undefined;
+  /** The credential that was used, also by a stored request; absent: none, or a program vouches for the principal. */
+  readonly used?: Used | undefined;
   /** Time of arrival, milliseconds since the epoch. */
   readonly now: number;
   /** Changes to commit with the result: the record of an Idempotency-Key, the end of an operation. */
@@ -36,6 +39,19 @@ export type Ask = {
   /** True for a change that was overtaken, or found its row busy, and now has its turn. */
   readonly hasTurn?: boolean;
 };
+
+/** Who asks (§2.9). */
+export function actorOfAsk({ principal, used }: Pick<Ask, 'principal' | 'used'>): Actor {
+  return actorOf(principal, used);
+}
+
+/** Names the caller and the request in the events of a unit. A function's call has no request of its own, and leaves that to its unit. */
+export function caused(events: readonly EventEntry[], ask: Ask): readonly EventEntry[] {
+  const { id } = ask.request;
+  if (events.length === 0 || id === '') return events;
+  const cause = causeText(actorOfAsk(ask), id);
+  return events.map((event) => ({ ...event, doc: withCause(event.doc, cause) }));
+}
 
 export type Companion = (result: Made) => Change;
 
@@ -96,7 +112,11 @@ export type Result =
   /** Another change came first: the walk waits for its turn and continues at `exists`. */
   | Overtaken
   /** `allowance`: of a narrower limit, which the response then shows instead of that of the request. */
-  | { readonly refused: Problem; readonly allowance?: Allowance };
+  | { readonly refused: Problem; readonly allowance?: Allowance }
+  | Postponed;
+
+/** The change is more than one unit takes: the request is stored, and carried out as an operation (202). */
+export type Postponed = { readonly postponed: true };
 
 export type Representation = {
   readonly content: string | Uint8Array | ContentStream;
@@ -163,9 +183,12 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
   /**
    * The row on whose revision, besides the request and the audience of its caller, the representation depends alone: its answer is then
-   * given again (kept-answers.ts).
+   * given again (kept-answers.ts). Undefined: it depends on more.
    */
-  restsOn?(standing: S): { readonly table: string; readonly row: Row | undefined };
+  restsOn?(
+    standing: S,
+    proposal: P | undefined,
+  ): { readonly table: string; readonly row: Row | undefined } | undefined;
   /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
   /** Opens a conversation instead; a request without a WebSocket handshake is told to upgrade (§4.13). */

@@ -2,6 +2,7 @@
 import type { Allowance, Request } from '../http/message.ts';
 
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { Used } from '../model/actor.ts';
 import { anonymous, isAdministrator, type Principal } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
@@ -13,6 +14,8 @@ import type { WalkContext } from './walk-context.ts';
 export type Before = {
   /** Identifies the principal of a stored request, which was authenticated and counted when it arrived. */
   readonly identify?: () => MaybePromise<Carried>;
+  /** The credential that a stored request was sent with. */
+  readonly used?: Used | undefined;
   readonly companions?: readonly Companion[];
   /** The caller, identified before the walk. */
   readonly found?: Found;

@@ -33,7 +33,7 @@ import {
   writeStanding,
   writeSuperseded,
 } from './message-facts.ts';
-import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
+import type { Ask, Companion, Made, Postponed, Proposal, Result, Standing, Validators } from './resource.ts';
 import { takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
@@ -176,6 +176,7 @@ export class Walk {
       principal,
       party: this.#context.rates.partyOf(this.#request, principal),
       known: this.#known,
+      used: this.#known ?? this.#before.used,
       now,
       companions: this.#companions,
       isChained: this.#turn?.isChained === true,
@@ -262,6 +263,12 @@ export class Walk {
     const row = changes?.(this.#requireAsk());
     const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
     if (result instanceof Overtaken) return this.#lookAgain(result);
+    if ('postponed' in result) {
+      this.#turn?.release();
+      this.#facts.asyncAsked = true;
+      this.#node = 'async_asked';
+      return;
+    }
     // A refusal may rest on a change that fails.
     const isProvisional = this.#standing?.isProvisional === true && 'refused' in result;
     if (isProvisional && row !== undefined) return this.#lookAgain(new Overtaken(row, true));
@@ -285,7 +292,7 @@ export class Walk {
     if ('problem' in found || audienceOf(found.principal) !== audienceOf(principal)) this.#node = start;
   }
 
-  #settleResult(result: Exclude<Result, Overtaken>): void {
+  #settleResult(result: Exclude<Result, Overtaken | Postponed>): void {
     this.#turn?.release();
     writeResult(this.#facts, result);
     if ('made' in result) {

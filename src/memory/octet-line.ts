@@ -28,6 +28,16 @@ export class OctetLine {
     return new Promise((resolve) => this.#waiting.push({ bytes, go: resolve }));
   }
 
+  /** Does the work once it is admitted. */
+  async run<T>(bytes: number, work: () => T | Promise<T>): Promise<T> {
+    await this.enter(bytes);
+    try {
+      return await work();
+    } finally {
+      this.leave(bytes);
+    }
+  }
+
   leave(bytes: number): void {
     this.#bytes -= bytes;
     for (let next = this.#waiting[0]; next !== undefined && this.#fits(next.bytes); next = this.#waiting[0]) {

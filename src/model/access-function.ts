@@ -7,7 +7,8 @@ import type { Static, TObject } from 'typebox';
 import { Condition, expressionsOf, type Writing } from './access-condition.ts';
 import { type Fields, ownerField } from './field.ts';
 import type { Filter } from './filter.ts';
-import { audienceOf, type Principal, type Scope } from './principal.ts';
+import type { AccountFields } from './logic/collection-calls.ts';
+import { audienceOf, noFields, type Principal, type Scope } from './principal.ts';
 
 /** The caller in an access function. Administrators pass every rule without a call. */
 export type RulePrincipal = {
@@ -17,28 +18,30 @@ export type RulePrincipal = {
   readonly roles: ReadonlySet<string>;
   readonly scopes: ReadonlySet<Scope>;
   readonly tenant: string | null;
+  /** The fields of its account that the configuration declares (`accounts.fields`). Any may be absent: not every caller has an account. */
+  readonly fields: AccountFields;
 };
 
 type Values = string | number | boolean;
 
-/** Conditions on a field with one value. A comparison with null holds for no resource, `isNot(null)` for all. */
+/** Conditions on a field with one value. A comparison with nothing holds for no resource, `isNot(null)` for all. */
 export type ScalarExpression<V extends Values> = {
-  is(value: V | null): Condition;
+  is(value: V | null | undefined): Condition;
   /** Also holds if the field is absent. */
-  isNot(value: V | null): Condition;
+  isNot(value: V | null | undefined): Condition;
   in(values: Iterable<V>): Condition;
   isAbsent(): Condition;
   isPresent(): Condition;
 } & ([V] extends [boolean]
   ? unknown
   : {
-      gt(value: V | null): Condition;
-      gte(value: V | null): Condition;
-      lt(value: V | null): Condition;
-      lte(value: V | null): Condition;
+      gt(value: V | null | undefined): Condition;
+      gte(value: V | null | undefined): Condition;
+      lt(value: V | null | undefined): Condition;
+      lte(value: V | null | undefined): Condition;
     });
 
-export type ListExpression<V extends Values> = { has(value: V | null): Condition };
+export type ListExpression<V extends Values> = { has(value: V | null | undefined): Condition };
 
 export type ExpressionOf<V> = [V] extends [Values]
   ? ScalarExpression<V>
@@ -114,14 +117,18 @@ export function callRule(judge: FunctionRule['allow'], fields: Fields, principal
 /** Copies, so that changes by the function have no effect. */
 export function toRulePrincipal(principal: Principal): RulePrincipal {
   if (principal.kind === 'anonymous') {
-    return { kind: 'anonymous', id: null, roles: new Set(), scopes: new Set(), tenant: null };
+    return {
+      ...{ kind: 'anonymous', id: null, roles: new Set(), scopes: new Set(), tenant: null },
+      fields: noFields as AccountFields,
+    };
   }
-  const { id, tenant } = principal;
+  const { id, tenant, fields } = principal;
   return {
     kind: 'authenticated',
     id,
     roles: new Set(principal.roles),
     scopes: new Set(principal.scopes),
     tenant,
+    fields: fields as AccountFields,
   };
 }

@@ -9,6 +9,9 @@ import type { ActionDeclaration } from './logic/actions.ts';
 import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
 import type { NewFields } from './logic/new-fields.ts';
+import { indexedText, type SearchIndex } from './search/search-index.ts';
+import type { SearchLanguage } from './search/stems.ts';
+import type { Stamp, StampDeclaration } from './stamp.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -20,7 +23,14 @@ export type CollectionReference = {
   readonly collection: string;
   /** Member of the 409 body that counts the dependants: `productCount` (§2.2). */
   readonly countAs: string;
+  readonly onDelete: OnDelete;
 };
+
+/**
+ * What a deletion does to the documents that refer to the deleted one (§4.7): they prevent it, are deleted too, or lose
+ * the reference.
+ */
+export type OnDelete = 'restrict' | 'cascade' | 'setNull';
 
 /** An indexed text and its longest length: see config/collections.ts. */
 export type TextBound = {
@@ -78,16 +88,21 @@ export type CollectionParts<
   readonly unpatchable?: readonly Member<T>[];
   readonly references?: ByField<
     TextMember<T>,
-    { readonly collection: CollectionName; readonly countAs?: string }
+    { readonly collection: CollectionName; readonly countAs?: string; readonly onDelete?: OnDelete }
   >;
   /** Body formats. Default JSON, form and multipart. */
   readonly formats?: readonly BodyFormat[];
   /** The string field that a text/plain body sets; needs the format `text`. */
   readonly textField?: TextMember<T>;
-  /** String fields that `q` searches; default all. */
-  readonly search?: readonly (TextMember<T> | TextsMember<T> | Computed<K>)[];
+  /**
+   * Fields whose words an index holds for `q`, and the language of their stems. Default: `q` looks for parts of words in every string that
+   * all may read, and reads each document. An empty list: no `q`.
+   */
+  readonly search?: readonly SearchName<T, K>[] | SearchDeclaration<SearchName<T, K>>;
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
+  /** Who sees which principal caused an event, besides administrators and that principal: nobody, or all who may read it. Default nobody. */
+  readonly actors?: 'administrators' | 'readers';
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */
   readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : N)[];
@@ -95,6 +110,8 @@ export type CollectionParts<
   readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
   /** Functions within its writes and reads. */
   readonly hooks?: Hooks<T, R, FurtherMembers<{ [Name in keyof K]: ComputedField<T, K[Name]> }, Soft>>;
+  /** Fields that the server sets from the request that writes, and no client writes: `{ authorId: 'principal' }`. */
+  readonly stamp?: ByField<TextMember<T>, StampDeclaration>;
   /** Requests on the collection or on its members, by their names in URLs. */
   readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', T>>>;
 };
@@ -141,11 +158,20 @@ type MemberOf<T, V> = [T] extends [never]
   ? string
   : { [Name in keyof T & string]-?: NonNullable<T[Name]> extends V ? Name : never }[keyof T & string];
 
+type SearchName<T, K> = TextMember<T> | TextsMember<T> | Computed<K>;
+
+/** @template N the names of fields */
+export type SearchDeclaration<N extends string = string> = {
+  readonly fields: readonly N[];
+  /** Finds `printers` by `printer`. Default: words are found as they are written, apart from case and accents. */
+  readonly language?: SearchLanguage;
+};
+
 /** The names are not a source of inference for the schemas. */
 type Computed<K> = NoInfer<keyof K & string>;
 
 /** Any name where the project has not said which there are. */
-type CollectionName = [keyof Schemas] extends [never] ? string : keyof Schemas & string;
+type CollectionName = [keyof Schemas] extends [never] ? string : (keyof Schemas & string) | 'users';
 
 type IndexName<T> = FieldName<T> | keyof MadeMembers;
 
@@ -175,10 +201,15 @@ export type Collection = {
   readonly formats: ReadonlySet<BodyFormat>;
   readonly textField: string | undefined;
   readonly searchFields: readonly string[];
+  /** Set if the declaration names the fields: an index of their words then serves `q`. */
+  readonly searchIndex?: SearchIndex;
   readonly cacheControl: string;
+  /** Absent: administrators. */
+  readonly actors?: 'administrators' | 'readers';
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
   readonly hooks?: Hooks<never, never>;
+  readonly stamp?: ReadonlyMap<string, Stamp> | undefined;
 };
 
 /** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */
@@ -186,7 +217,15 @@ export function foldText(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
-/** The text that `q` searches: the folded search fields, one a line so that no term matches across two. */
+/** The text that `q` searches: the words of an index, or the folded text. */
+export function searchTextOf(
+  { searchFields, searchIndex }: Pick<Collection, 'searchFields' | 'searchIndex'>,
+  resource: Readonly<Record<string, unknown>>,
+): string | null {
+  return searchIndex === undefined ? searchText(searchFields, resource) : indexedText(searchIndex, resource);
+}
+
+/** The folded search fields, one a line so that no term matches across two. */
 export function searchText(
   fields: readonly string[],
   resource: Readonly<Record<string, unknown>>,

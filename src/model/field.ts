@@ -16,7 +16,18 @@ export type Field = {
   readonly type: ScalarType | 'array' | 'json';
   readonly item?: ScalarType;
   /** Set if the store has a column for the value, which it then prefers to the document. */
-  readonly column?: 'id' | 'owner' | 'createdAt' | 'updatedAt' | 'deletedAt' | 'rev' | 'type' | 'collection';
+  readonly column?:
+    | 'id'
+    | 'owner'
+    | 'createdAt'
+    | 'updatedAt'
+    | 'deletedAt'
+    | 'rev'
+    | 'type'
+    | 'collection'
+    | 'document';
+  /** Set if the path begins in the representation before the change of an event, not in the event's document. */
+  readonly within?: 'former';
 };
 
 export type Fields = ReadonlyMap<string, Field>;

@@ -22,7 +22,17 @@ export type Filter =
   /** Case-sensitive; `%` any run, `_` any one character, `\` escapes; string fields only. */
   | { readonly op: 'like'; readonly field: Field; readonly pattern: string }
   /** Every term is a substring of the resource's search text (`searchText` in collection.ts). */
-  | { readonly op: 'search'; readonly terms: readonly string[] };
+  | {
+      readonly op: 'search';
+      readonly terms: readonly string[];
+      /**
+       * Set for a collection with an index of words: how the texts begin that have their words from its declaration, which alone can match.
+       * The terms then end at word boundaries (src/model/search).
+       */
+      readonly mark?: string;
+    }
+  /** The string field names a row of the table that exists, is not softly deleted, and passes the filter. */
+  | { readonly op: 'related'; readonly field: Field; readonly table: string; readonly filter: Filter };
 
 export type Sort = { readonly field: Field; readonly direction: 'asc' | 'desc' };
 
@@ -56,4 +66,30 @@ export function anyOf(filters: readonly Filter[]): Filter {
   const [first] = kept;
   if (first === undefined) return never;
   return kept.length === 1 ? first : { op: 'or', filters: kept };
+}
+
+/** The tables whose rows decide, besides its own, which rows pass the filter; each once. */
+export function tablesOf(filter: Filter): readonly string[] {
+  return isRelated(filter) ? [...new Set(relatedTables(filter))] : noTables;
+}
+
+const noTables: readonly string[] = [];
+
+function relatedTables(filter: Filter): readonly string[] {
+  if ('filters' in filter) return filter.filters.flatMap(relatedTables);
+  if (!('filter' in filter)) return noTables;
+  const within = relatedTables(filter.filter);
+  return filter.op === 'related' ? [filter.table, ...within] : within;
+}
+
+/** True if the filter looks at rows of other tables. */
+export function isRelated(filter: Filter): boolean {
+  if ('filters' in filter) return filter.filters.some(isRelated);
+  return filter.op === 'related' || (filter.op === 'not' && isRelated(filter.filter));
+}
+
+/** How many looks at rows of other tables the filter has. */
+export function relatedCount(filter: Filter): number {
+  if ('filters' in filter) return filter.filters.reduce((sum, part) => sum + relatedCount(part), 0);
+  return 'filter' in filter ? Number(filter.op === 'related') + relatedCount(filter.filter) : 0;
 }

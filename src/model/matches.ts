@@ -10,6 +10,8 @@ export type Matchable = {
   readonly value: (field: Field) => unknown;
   /** The folded text that `search` searches; null without one. */
   readonly search: string | null;
+  /** Finds an undeleted row that a reference names, for `related`; absent: there is none. */
+  readonly related?: ((table: string, id: string) => Matchable | undefined) | undefined;
 };
 
 export function matches(filter: Filter, resource: Matchable): boolean {
@@ -37,7 +39,13 @@ export function matches(filter: Filter, resource: Matchable): boolean {
     }
     case 'search': {
       const { search } = resource;
+      if (filter.mark !== undefined && search?.startsWith(filter.mark) !== true) return false;
       return filter.terms.every((term) => search?.includes(term) ?? false);
+    }
+    case 'related': {
+      const id = scalarOf(filter.field, resource.value(filter.field));
+      const row = typeof id === 'string' ? resource.related?.(filter.table, id) : undefined;
+      return row !== undefined && matches(filter.filter, row);
     }
     case 'eq':
     case 'ne':

@@ -18,6 +18,8 @@ export type Authenticated = {
   readonly scopes: ReadonlySet<Scope>;
   readonly roles: ReadonlySet<string>;
   readonly tenant: string | null;
+  /** The fields of its account that the application declares; none for a principal without an account. Frozen. */
+  readonly fields: Readonly<Record<string, unknown>>;
   /** Everything about the principal that can change a read; principals with equal audiences share results. */
   readonly audience: string;
 };
@@ -37,6 +39,9 @@ export type PrincipalParts = {
   readonly scopes: Iterable<Scope>;
   readonly roles?: Iterable<string>;
   readonly tenant?: string | null;
+  readonly fields?: Readonly<Record<string, unknown>>;
+  /** Names these values of the fields, in place of their JSON text. */
+  readonly fieldsMark?: string;
 };
 
 /** Created once for a credential and kept with it, because the audience is expensive to compute. */
@@ -44,11 +49,15 @@ export function authenticated(parts: PrincipalParts): Authenticated {
   const granted = new Set(parts.scopes);
   const roles = new Set(parts.roles);
   const tenant = parts.tenant ?? null;
+  const fields = parts.fields ?? noFields;
+  const marked = Object.keys(fields).length === 0 ? [] : [parts.fieldsMark ?? JSON.stringify(fields)];
   const audience = granted.has('admin')
     ? '*'
-    : JSON.stringify([parts.id, tenant, [...roles].sort(), [...granted].sort()]);
-  return { kind: 'authenticated', id: parts.id, scopes: granted, roles, tenant, audience };
+    : JSON.stringify([parts.id, tenant, [...roles].sort(), [...granted].sort(), ...marked]);
+  return { kind: 'authenticated', id: parts.id, scopes: granted, roles, tenant, fields, audience };
 }
+
+export const noFields: Readonly<Record<string, unknown>> = Object.freeze({});
 
 export function isAdministrator(principal: Principal): boolean {
   return principal.kind === 'authenticated' && principal.scopes.has('admin');
@@ -79,6 +88,8 @@ export type Known = {
   readonly scheme: Scheme;
   /** The session of the credential, which logout ends. */
   readonly session: string | null;
+  /** The account needs a second factor and has none: only the routes that add one accept the credential. */
+  readonly enrolsOnly?: boolean | undefined;
   /** The used API key; null for the administrator key and for other schemes. */
   readonly key: string | null;
   /** The chain of keys that created the key; revoking or restricting any of them applies to it too. */

@@ -228,12 +228,18 @@ const featureLines: Readonly<
         (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
         'function-failed'
       >
+    | 'documents-migrated'
+    | 'documents-unfit'
+    | 'documents-extended'
     | 'hook-failed'
     | 'nested-hook-failed'
     | 'function-escaped',
     Line
   >
 > = {
+  'documents-migrated': { level: 'info', message: 'documents migrated' },
+  'documents-unfit': { level: 'warn', message: 'documents may not fit the configuration, and are served' },
+  'documents-extended': { level: 'info', message: 'other processes serve a later declaration' },
   'hook-failed': { level: 'error', message: 'a hook failed; an event was sent without its members' },
   'nested-hook-failed': { level: 'error', message: 'a hook failed in a write of another function' },
   'function-escaped': { level: 'error', message: 'a function failed where nothing awaits it' },

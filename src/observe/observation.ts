@@ -65,6 +65,20 @@ export type Observation =
     }
   | { readonly kind: 'store-migrated'; readonly what: string; readonly durationMs: number }
   | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
+  /** Pending migrations of a collection were made. */
+  | {
+      readonly kind: 'documents-migrated';
+      readonly collection: string;
+      readonly migrations: readonly string[];
+      readonly documents: number;
+      readonly changed: number;
+      readonly durationMs: number;
+      readonly isAgain: boolean;
+    }
+  /** Documents may not fit the configuration, and Comity serves nevertheless; the sentence names a collection and what to do. */
+  | { readonly kind: 'documents-unfit'; readonly sentence: string }
+  /** A later configuration of other processes extends the declaration of this one. */
+  | { readonly kind: 'documents-extended'; readonly collection: string }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
   /** A hook failed in a write of another function, which may have caught the error. */
   | { readonly kind: 'nested-hook-failed'; readonly error: unknown }

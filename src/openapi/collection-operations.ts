@@ -8,14 +8,17 @@ import {
   type CollectionNames,
   type CollectionOperation,
   type Content,
+  type Item,
   json,
   type OperationDocumentation,
 } from '../kernel/documentation.ts';
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
 import type { Collection } from '../model/collection.ts';
+import { ownerMember } from '../resources/document/bulk-content.ts';
 import { type Components, ref } from './components.ts';
 import { listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';
+import { type Relating, relatedMembers, relatedParameters } from './related-schemas.ts';
 import { bodyContent, patchContent, withExamples } from './resource-content.ts';
 import type { ResourceExamples } from './resource-examples.ts';
 
@@ -25,6 +28,7 @@ export type Described = {
   readonly limits: CollectionLimits;
   readonly components: Components;
   readonly examples: ResourceExamples;
+  readonly relating: Relating;
 };
 
 export const collectionOperations: Readonly<
@@ -37,6 +41,8 @@ export const collectionOperations: Readonly<
   replace: replaceDescription,
   patch: patchDescription,
   remove: deleteDescription,
+  bulk: bulkDescription,
+  export: exportDescription,
   'bulk-delete': bulkDeleteDescription,
 };
 
@@ -46,13 +52,14 @@ function listDescription({
   limits,
   components,
   examples,
+  relating,
 }: Described): OperationDocumentation {
   const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
   return {
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
     codes: ['query_parameter_invalid'],
-    parameters: listParameters(listed, limits, components),
+    parameters: [...listParameters(listed, limits, components), ...relatedParameters(relating, limits)],
     gives: { representation: listContent(names, examples) },
     representationFields: ['Link', 'X-Total-Count'],
   };
@@ -79,6 +86,7 @@ function queryDescription({
   limits,
   components,
   examples,
+  relating,
 }: Described): OperationDocumentation {
   return {
     id: `query${names.plural}`,
@@ -86,9 +94,112 @@ function queryDescription({
     description:
       'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. An aggregate query has groups in place of resources. The query component must be empty.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
-    takes: queryContent(collection, names, limits, components),
+    takes: queryContent({ ...relating, collection }, names, limits, components),
     gives: { representation: queryResultContent(names, examples, components) },
     representationFields: ['Content-Location', 'Link', 'Location', 'X-Total-Count'],
+  };
+}
+
+function bulkDescription({ collection, names, limits }: Described): OperationDocumentation {
+  const [example = {}] = collection.examples;
+  const items = {
+    description: `Each as the content of a POST. In an import, each as Comity serves it, with its owner in \`${ownerMember(collection)}\`.`,
+    type: 'array',
+    items: { type: 'object' },
+    maxItems: limits.bulkItemsMax,
+  };
+  const atomic = {
+    description: '`true`: all are created, or none. `false`: each has its own outcome.',
+    type: 'boolean',
+    default: true,
+  };
+  const options = {
+    type: 'object',
+    properties: {
+      existing: { enum: ['refuse', 'skip', 'update'], default: 'refuse' },
+      events: { type: 'boolean', default: true },
+    },
+    additionalProperties: false,
+  };
+  const imports = {
+    description:
+      'Takes `id`, `createdAt`, `updatedAt` and the owner from the items, for administrators. `existing`: what happens to an id that exists; `events`: whether the writes append events.',
+    anyOf: [{ type: 'boolean' }, options],
+  };
+  return {
+    id: `bulkCreate${names.plural}`,
+    summary: `Create several ${names.many}`,
+    description:
+      'The response has one entry for each item, in their order: `status` and `id`, or `status` and the members of an error. If an atomic request is refused, nothing is created, and the pointers of `errors` begin with the item (`/items/3/name`).',
+    codes: [
+      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'forbidden'] as const),
+      ...storeCodes(collection, 'create'),
+    ],
+    takes: {
+      'application/json': {
+        schema: {
+          type: 'object',
+          properties: { items, atomic, import: imports },
+          required: ['items'],
+          additionalProperties: false,
+        },
+        example: { items: [example] },
+      },
+    },
+    gives: {
+      changed: {
+        'application/json': {
+          schema: bulkResults,
+          example: { items: [{ status: 201, id: '01k1jx7v2mh5s8b4c9d0e6f3ga' }] },
+        },
+      },
+      accepted: operationContent,
+    },
+  };
+}
+
+const bulkResults: Item = {
+  type: 'object',
+  properties: {
+    items: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          status: { type: 'integer' },
+          id: { type: 'string' },
+          unchanged: { const: true },
+          error: { type: 'string' },
+          code: { type: 'string' },
+        },
+        required: ['status'],
+      },
+    },
+  },
+  required: ['items'],
+};
+
+function exportDescription({ collection, names, limits, components }: Described): OperationDocumentation {
+  const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
+  const document = { type: 'object' };
+  const page = {
+    description: `Documents as an import takes them, with the owner in \`${ownerMember(collection)}\`.`,
+    type: 'object',
+    properties: {
+      items: { type: 'array', items: document },
+      nextCursor: { type: ['string', 'null'] },
+    },
+    required: ['items', 'nextCursor'],
+  };
+  return {
+    id: `export${names.plural}`,
+    summary: `Export ${names.many}`,
+    description:
+      'For administrators: documents as they are stored, with their owners, page by page. `afterRead` does not apply.',
+    codes: ['query_parameter_invalid', 'forbidden'],
+    parameters: listParameters(listed, limits, components),
+    gives: { representation: { 'application/json': { schema: page } } },
+    representationFields: ['Link', 'X-Total-Count'],
   };
 }
 
@@ -118,14 +229,20 @@ function bulkDeleteDescription({ collection, names, limits }: Described): Operat
   };
 }
 
-function readDescription({ collection, names, examples }: Described): OperationDocumentation {
+function readDescription({
+  collection,
+  names,
+  examples,
+  relating,
+  limits,
+}: Described): OperationDocumentation {
   return {
     id: `read${names.singular}`,
     summary: `Read ${names.one}`,
     member: { collection, action: 'read' },
     codes: ['query_parameter_invalid'],
-    parameters: [selectionParameter(collection.fields)],
-    gives: { representation: selectableContent(names, examples) },
+    parameters: [selectionParameter(collection.fields), ...relatedParameters(relating, limits)],
+    gives: { representation: selectableContent(names, examples, relating) },
   };
 }
 
@@ -203,9 +320,15 @@ function memberContent({ singular }: CollectionNames, { representation }: Resour
   return { 'application/json': withExamples(ref('schemas', singular), representation) };
 }
 
-/** The same content if `fields` may select members. */
-function selectableContent({ singular }: CollectionNames, { representation }: ResourceExamples): Content {
-  const schema = { anyOf: [ref('schemas', singular), ref('schemas', `${singular}Selection`)] };
+/** The same content if `fields` may select members, and `expand` add some. */
+function selectableContent(
+  { singular }: CollectionNames,
+  { representation }: ResourceExamples,
+  relating: Relating,
+): Content {
+  const isRelated = Object.keys(relatedMembers(relating)).length > 0;
+  const forms = ['', 'Selection', ...(isRelated ? ['Expanded'] : [])];
+  const schema = { anyOf: forms.map((form) => ref('schemas', `${singular}${form}`)) };
   return { 'application/json': withExamples(schema, representation) };
 }
 

@@ -109,7 +109,7 @@ h2 { font-size: 1.15rem; margin: 2.25rem 0 0; padding-bottom: 0.3rem; border-bot
 h3 { font-size: 1rem; margin: 0; }
 h3 a { color: inherit; text-decoration: none; }
 h3 a:hover::after, h3 a:focus-visible::after { content: " #"; color: var(--quiet); }
-article { padding: 0.9rem 0; border-bottom: 1px solid var(--line); }
+article { padding: 0.9rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 article:target { background: #fff8e1; box-shadow: 0 0 0 0.5rem #fff8e1; }
 article p { margin: 0.25rem 0 0; }
 .quiet { color: var(--quiet); font-size: 0.92rem; }

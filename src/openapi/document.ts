@@ -12,7 +12,7 @@ import { pathItem, type Setting } from './path-item.ts';
 import { addErrorSchemas } from './refusals.ts';
 import { resourcePath } from './resource-path.ts';
 import type { FieldName } from './response-fields.ts';
-import { collectionNames } from './schema-names.ts';
+import { collectionNames, servedCollections } from './schema-names.ts';
 import { type DescribedEventType, sentEvents } from './sent-events.ts';
 
 export type OpenApiVersion = '3.2' | '3.1';
@@ -83,6 +83,7 @@ export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
   const names = collectionNames(resources);
+  const collections = servedCollections(resources);
   const setting: Setting = {
     components,
     security,
@@ -92,7 +93,7 @@ export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   };
   const paths: Record<string, Item> = {};
   for (const resource of resources) {
-    const described = resourcePath(resource, { components, names });
+    const described = resourcePath(resource, { components, names, collections });
     yield;
     if (described === undefined) continue;
     paths[described.path] = pathItem(described, setting);

@@ -3,28 +3,41 @@
  * fields, the same names as a form, and one SQL SELECT.
  */
 
-import type { CollectionNames, Content, Item, ListLimits } from '../kernel/documentation.ts';
+import type {
+  CollectionLimits,
+  CollectionNames,
+  Content,
+  Item,
+  ListLimits,
+} from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
 import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
 import { sortKeys } from './list-parameters.ts';
+import { type Relating, relatedLists } from './related-schemas.ts';
 import { queryExamples } from './resource-examples.ts';
 
 export function queryContent(
-  collection: Collection,
+  relating: Relating,
   names: CollectionNames,
-  limits: ListLimits,
+  limits: CollectionLimits,
   components: Components,
 ): Content {
+  const { collection } = relating;
+  const related = relatedLists(relating, limits);
   const filter = components.add(
     'schemas',
     `${names.plural}Filter`,
     filterSchema(collection, `${names.plural}Filter`, components),
   );
   const examples = queryExamples(collection, names, components);
-  const list = components.add('schemas', `${names.plural}ListQuery`, jsonSchema(collection, limits, filter));
+  const list = components.add(
+    'schemas',
+    `${names.plural}ListQuery`,
+    jsonSchema(collection, limits, filter, related),
+  );
   const grouped = components.add(
     'schemas',
     `${names.plural}AggregateQuery`,
@@ -34,13 +47,16 @@ export function queryContent(
   const form = components.add(
     'schemas',
     `${names.plural}QueryForm`,
-    formSchema(collection, limits, components),
+    formSchema(collection, limits, components, related),
   );
   const filters = filterable(collection.fields).map(({ name }) => [
     name,
     { style: 'deepObject', explode: true },
   ]);
-  const lists = ['sort', 'fields'].map((name) => [name, { style: 'form', explode: false }]);
+  const lists = ['sort', 'fields', ...Object.keys(related)].map((name) => [
+    name,
+    { style: 'form', explode: false },
+  ]);
   return {
     'application/json': { schema: json, examples: examples.json },
     'application/x-www-form-urlencoded': {
@@ -56,6 +72,8 @@ export function queryContent(
     },
   };
 }
+
+type Related = Readonly<Record<string, Item>>;
 
 function filterSchema(collection: Collection, name: string, components: Components): Item {
   const self = ref('schemas', name);
@@ -76,7 +94,7 @@ function filterSchema(collection: Collection, name: string, components: Componen
   };
 }
 
-function jsonSchema(collection: Collection, limits: ListLimits, filter: Item): Item {
+function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, related: Related): Item {
   const { fields } = collection;
   return {
     type: 'object',
@@ -86,6 +104,7 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item): I
       ...positions(limits, true),
       fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
+      ...related,
     },
     additionalProperties: false,
   };
@@ -126,7 +145,12 @@ function aggregateSchema(collection: Collection, limits: ListLimits, filter: Ite
   };
 }
 
-function formSchema(collection: Collection, limits: ListLimits, components: Components): Item {
+function formSchema(
+  collection: Collection,
+  limits: ListLimits,
+  components: Components,
+  related: Related,
+): Item {
   const { fields } = collection;
   return {
     description: 'The parameters of a list.',
@@ -141,6 +165,7 @@ function formSchema(collection: Collection, limits: ListLimits, components: Comp
       ...positions(limits, false),
       fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
+      ...related,
     },
     additionalProperties: false,
   };

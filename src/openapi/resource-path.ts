@@ -28,6 +28,8 @@ export type Naming = {
   readonly components: Components;
   /** Names of collections in schemas, by collection. */
   readonly names: ReadonlyMap<string, CollectionNames>;
+  /** Those whose members are resources, by name. */
+  readonly collections: ReadonlyMap<string, Collection>;
 };
 
 /** Undefined if the resource or all of its operations are undocumented. */
@@ -43,13 +45,21 @@ export function resourcePath(resource: Resource, naming: Naming): PathDescriptio
 
 function ownPath(
   resource: Resource,
-  { name, noun, parameters, tag }: PathDocumentation,
+  { name, noun, parameters, tag, belongsTo }: PathDocumentation,
   naming: Naming,
 ): PathDescription {
+  const shared: Shared =
+    belongsTo === undefined
+      ? { tag: tag.name }
+      : {
+          tag: tag.name,
+          deprecated: belongsTo.deprecation !== undefined,
+          constantFields: deprecationFields(belongsTo),
+        };
   const operations = [...resource.operations].flatMap(([method, operation]) => {
     const { documentation } = operation;
     if (documentation === undefined) return [];
-    return [describe(resource, method, operation, documentation, { tag: tag.name }, naming)];
+    return [describe(resource, method, operation, documentation, shared, naming)];
   });
   const own = parameters === undefined ? {} : { parameters };
   return { path: resource.pattern, name, noun, ...own, operations };
@@ -62,9 +72,10 @@ function collectionPath(
 ): PathDescription {
   const { components } = naming;
   const names = namesOf(collection, naming);
-  if (!components.has('schemas', names.singular)) addResourceSchemas(collection, names, components);
+  const relating = { ...naming, collection };
+  if (!components.has('schemas', names.singular)) addResourceSchemas(relating, names, components);
   const examples = resourceExamples(collection, names, components, idPrefix);
-  const described: Described = { collection, names, limits, components, examples };
+  const described: Described = { collection, names, limits, components, examples, relating };
   const shared: Shared = {
     tag: collection.name,
     deprecated: collection.deprecation !== undefined,
@@ -87,6 +98,7 @@ const operationNames: Readonly<
 > = {
   collection: { GET: 'list', POST: 'create', QUERY: 'query' },
   member: { GET: 'read', PUT: 'replace', PATCH: 'patch', DELETE: 'remove' },
+  bulk: { GET: 'export', POST: 'bulk' },
   'bulk-delete': { POST: 'bulk-delete' },
 };
 
@@ -95,6 +107,7 @@ function pathNames(
   { singular, plural, one, many }: CollectionNames,
 ): Pick<PathDescription, 'name' | 'noun' | 'parameters'> {
   if (part === 'collection') return { name: plural, noun: `the ${many}` };
+  if (part === 'bulk') return { name: `${plural}Bulk`, noun: `bulk creation and export of ${many}` };
   if (part === 'bulk-delete') return { name: `${plural}BulkDelete`, noun: `bulk deletion of ${many}` };
   const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
   return { name: singular, noun: one, parameters: [id] };

@@ -7,7 +7,9 @@
 import { plainSchema } from '../config/schema-references.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
+import type { Stamp } from '../model/stamp.ts';
 import type { Components } from './components.ts';
+import { type Relating, relatedMembers } from './related-schemas.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
 const id: Item = {
@@ -16,11 +18,9 @@ const id: Item = {
   description: 'Assigned by the server, or by the client if PUT creates the resource.',
 };
 
-export function addResourceSchemas(
-  collection: Collection,
-  names: CollectionNames,
-  components: Components,
-): void {
+export function addResourceSchemas(relating: Relating, names: CollectionNames, components: Components): void {
+  const { collection } = relating;
+  const related = relatedMembers(relating);
   const bounded = withTextBounds(plainSchema(collection.schema), collection);
   const properties = withConduct(isItem(bounded.properties) ? bounded.properties : {}, collection);
   const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
@@ -46,6 +46,13 @@ export function addResourceSchemas(
     type: 'object',
     properties: members,
   });
+  if (Object.keys(related).length > 0) {
+    components.add('schemas', `${names.singular}Expanded`, {
+      description: 'The resource with what `expand` and `counts` add.',
+      type: 'object',
+      properties: { ...members, ...related },
+    });
+  }
   components.add('schemas', `${names.singular}Input`, {
     description:
       'A complete resource. PUT removes members that it leaves out; it may contain members that the server sets, with their current values.',
@@ -65,6 +72,7 @@ export function addResourceSchemas(
         type: ['string', 'null'],
         description: 'Cursor of the next page; null on the last page.',
       },
+      ...related,
     },
     required: ['items', 'nextCursor'],
   });
@@ -172,9 +180,20 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
 
-type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed'>;
+type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed' | 'stamp'>;
 
 const computedNote = 'Computed from the other members: a change is answered 400.';
+
+const stampNotes = {
+  principal: 'Id of the principal',
+  tenant: 'Tenant of the principal',
+  time: 'Time',
+} as const;
+
+function stampNote({ value, on }: Stamp): string {
+  const write = on === 'create' ? 'the creation' : 'the last write';
+  return `${stampNotes[value]} of ${write}, set by the server: a change is answered 400.`;
+}
 
 const readOnlyNote = 'Read-only for most callers: a change is answered 400.';
 const hiddenNote = 'Absent for callers who are not permitted to see it.';
@@ -183,19 +202,22 @@ const tenantNote =
 
 /** @param properties of the declared schema, by name */
 function withConduct(properties: Item, collection: Conduct): Item {
-  const { readOnly, hidden, tenantField, computed } = collection;
-  if (readOnly.size + hidden.size + (computed?.size ?? 0) === 0 && tenantField === undefined)
-    return properties;
+  const { readOnly, hidden, tenantField, computed, stamp } = collection;
+  const noted = readOnly.size + hidden.size + (computed?.size ?? 0) + (stamp?.size ?? 0);
+  if (noted === 0 && tenantField === undefined) return properties;
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
+      const stamped = stamp?.get(name);
       const notes = [
         ...(computed?.has(name) === true ? [computedNote] : []),
+        ...(stamped === undefined ? [] : [stampNote(stamped)]),
         ...(readOnly.has(name) ? [readOnlyNote] : []),
         ...(hidden.has(name) ? [hiddenNote] : []),
         ...(name === tenantField ? [tenantNote] : []),
       ];
-      const noted = notes.length === 0 ? schema : annotated(schema, notes);
-      return [name, computed?.has(name) === true ? { ...(noted as Item), readOnly: true } : noted];
+      const shown = notes.length === 0 ? schema : annotated(schema, notes);
+      const isServers = computed?.has(name) === true || stamped !== undefined;
+      return [name, isServers ? { ...(shown as Item), readOnly: true } : shown];
     }),
   );
 }

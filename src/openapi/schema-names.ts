@@ -16,6 +16,16 @@ export function collectionNames(resources: readonly Resource[]): ReadonlyMap<str
   return new Map([...schemaNames(unnamed, taken), ...given]);
 }
 
+/** The collections whose members are resources, by name. */
+export function servedCollections(resources: Iterable<Resource>): ReadonlyMap<string, Collection> {
+  const found = new Map<string, Collection>();
+  for (const { documentation } of resources) {
+    if (documentation !== undefined && 'part' in documentation && documentation.part === 'member')
+      found.set(documentation.collection.name, documentation.collection);
+  }
+  return found;
+}
+
 /** Names of the paths and schemas that resources declare. */
 function ownNames(resources: Iterable<Resource>): ReadonlySet<string> {
   const found = new Set<string>();

@@ -20,8 +20,9 @@ import {
   type TailEntry,
 } from '../store/store.ts';
 
+import { whenKnown } from '../store/when-known.ts';
 import type { Hub } from './hub.ts';
-import { beginning, isAfter, laterOf } from './logged-event.ts';
+import { beginning, isAfter, type LoggedEvent, laterOf } from './logged-event.ts';
 import type { Readers } from './readers.ts';
 import { covers, ofTypes, type Subscription } from './subscriptions.ts';
 
@@ -95,8 +96,11 @@ export class CatchUp {
     const { store, hub, readers, batchEventsMax, batchBytesMax, memory } = this.#options;
     const recent = hub.recentAfter(this.#cursor);
     if (recent !== undefined) {
+      const newest = new Map(recent.map((event) => [documentOf(event), event] as const));
       for (const event of recent) {
-        const frame = this.#wants(event.entry.type, event.position) ? readers.frameOf(event) : undefined;
+        const last = newest.get(documentOf(event)) ?? event;
+        const isWanted = this.#wants(event.entry.type, event.position);
+        const frame = isWanted ? readers.frameOf(event, last === event || readers.sees(last)) : undefined;
         this.#cursor = event.position;
         if (frame !== undefined && !this.#send(event.entry.id, frame)) return;
       }
@@ -106,15 +110,18 @@ export class CatchUp {
     }
     const isFirstStretch = isAfter(this.#until, this.#cursor);
     const wanted = isFirstStretch ? this.#fresh() : this.#options.all();
-    const filter = allOf([readers.visible, ofTypes(wanted)]);
+    const filter = allOf([readers.reach, ofTypes(wanted)]);
     // This read sees everything that the hub has announced.
     const announced = isFirstStretch ? this.#until : hub.position;
     memory.whenRoom(batchesReserved * batchBytesMax, () => {
       if (this.#mode !== 'reading') return;
       this.#whenRead(
-        () => store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }),
-        (batch) => {
-          this.#take(batch, announced, isFirstStretch);
+        () =>
+          whenKnown(store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }), (batch) =>
+            whenKnown(readers.withheld(batch), (withheld) => ({ batch, withheld })),
+          ),
+        ({ batch, withheld }) => {
+          this.#take(batch, withheld, { announced, isFirstStretch });
           // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
@@ -122,10 +129,14 @@ export class CatchUp {
     });
   }
 
-  #take(batch: readonly TailEntry[], announced: LogPosition, isFirstStretch: boolean): void {
+  #take(
+    batch: readonly TailEntry[],
+    withheld: readonly boolean[],
+    { announced, isFirstStretch }: { readonly announced: LogPosition; readonly isFirstStretch: boolean },
+  ): void {
     const { readers, batchEventsMax, batchBytesMax } = this.#options;
     let isWhole = !isTailFull(batch, batchEventsMax, batchBytesMax);
-    for (const entry of batch) {
+    for (const [at, entry] of batch.entries()) {
       const position = { rev: entry.rev, id: entry.id };
       if (isFirstStretch && isAfter(position, this.#until)) {
         isWhole = true;
@@ -133,7 +144,7 @@ export class CatchUp {
       }
       const isWanted = this.#wants(entry.type, position);
       this.#cursor = position;
-      if (isWanted && !this.#send(entry.id, readers.textOf(entry))) return;
+      if (isWanted && !this.#send(entry.id, readers.textOf(entry, withheld[at] === true))) return;
     }
     if (isWhole) this.#cursor = laterOf(this.#cursor, announced);
     // Lets other work run between two batches.
@@ -182,6 +193,11 @@ export class CatchUp {
         .catch(fail);
     }
   }
+}
+
+/** Of events about no document, each its own. */
+function documentOf({ entry: { collection, document, id } }: LoggedEvent): string {
+  return document === null ? id : `${collection} ${document}`;
 }
 
 /** A missing event may have been purged: the catch-up then begins at the oldest kept one, and may send events again. */

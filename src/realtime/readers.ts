@@ -5,12 +5,14 @@
  * A catch-up evaluates visibility in SQL, the hub evaluates it here on the event; test/realtime checks that both agree.
  */
 import type { Collection } from '../model/collection.ts';
+import { eventType } from '../model/event.ts';
 import { allOf, always, anyOf, type Filter, never } from '../model/filter.ts';
 import { matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
-import type { EventView } from '../resources/events/seen-event.ts';
-import { visibleEvents } from '../resources/events/visibility.ts';
-import type { TailEntry } from '../store/store.ts';
+import { hasLeft, leftText, matchableEvent, type Reach, reachOf } from '../resources/events/leaving.ts';
+import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
+import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
+import type { MaybePromise, TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 import type { LoggedEvent } from './logged-event.ts';
 
@@ -19,61 +21,99 @@ const rulesMax = 1024;
 
 export class Readers {
   readonly audience: string;
-  /** Selects the visible events, for the store. */
-  readonly visible: Filter;
+  readonly #reach: Reach;
   /** Number of sockets that hold it; at 0 it is removed. */
   sockets = 0;
-  readonly #view: EventView | undefined;
-  readonly #rules = new Map<string, Filter>();
+  readonly #view: LogView;
+  readonly #withholds: Withholds | undefined;
+  readonly #rules = new Map<string, Rules>();
   #last: LoggedEvent | undefined;
   #lastFrame: Buffer | undefined;
 
-  constructor(audience: string, visible: Filter, view: EventView | undefined) {
+  constructor(audience: string, { reach, view, withholds }: ReadersParts) {
     this.audience = audience;
-    this.visible = visible;
+    this.#reach = reach;
     this.#view = view;
+    this.#withholds = withholds;
   }
 
-  /** Returns the frame that they get; undefined: they may not see the event. The last result is cached. */
-  frameOf(event: LoggedEvent): Buffer | undefined {
+  /** Selects the events that they get, or of which they get that the document left, for the store. */
+  get reach(): Filter {
+    return this.#reach.both;
+  }
+
+  /**
+   * Returns the frame that they get; undefined: they may not see the event. The last result is cached.
+   * @param isReadable false: its document became unreadable to them with a later event
+   */
+  frameOf(event: LoggedEvent, isReadable = true): Buffer | undefined {
+    if (!isReadable && this.sees(event)) return Buffer.from(this.textOf(event.entry, true));
     if (this.#last === event) return this.#lastFrame;
     this.#last = event;
-    this.#lastFrame = this.#sees(event) ? this.#seen(event) : undefined;
+    this.#lastFrame = this.sees(event) ? this.#seen(event) : this.#saw(event) ? event.left : undefined;
     return this.#lastFrame;
   }
 
-  /** Returns the frame of an event that the store found visible. */
-  textOf({ type, doc, owner }: TailEntry): string {
-    return eventFrame(this.#view === undefined ? doc : this.#view(type, doc, owner));
+  /** Returns the frame of an event within their reach. */
+  textOf(entry: TailEntry, isWithheld: boolean): string {
+    if (hasLeft(this.#reach, matchableEvent(entry))) return leftText(entry);
+    const { type, doc, owner } = entry;
+    return eventFrame(seenEvent(this.#view, type, isWithheld ? withoutText(doc) : doc, owner));
   }
 
-  #sees(event: LoggedEvent): boolean {
-    const rule = this.#ruleOf(event.entry.collection);
-    return rule.op === 'always' || (rule.op !== 'never' && matches(rule, event));
+  /** Tells of each event if they may no longer read its text. */
+  withheld(entries: readonly TailEntry[]): MaybePromise<readonly boolean[]> {
+    return this.#withholds === undefined || entries.length === 0 ? none : this.#withholds(entries);
+  }
+
+  sees(event: LoggedEvent): boolean {
+    return holds(this.#rulesOf(event.entry.collection).visible, event);
+  }
+
+  /** They could read the document before the event, which they may not read. */
+  #saw(event: LoggedEvent): boolean {
+    return holds(this.#rulesOf(event.entry.collection).formerly, event);
   }
 
   #seen(event: LoggedEvent): Buffer {
-    if (this.#view === undefined) return event.frame;
-    const { type, doc, owner } = event.entry;
-    const seen = this.#view(type, doc, owner);
-    return seen === doc ? event.frame : Buffer.from(eventFrame(seen));
+    const { hides, shows } = this.#view;
+    const { type, owner } = event.entry;
+    const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause));
+    const seen = hides === undefined ? doc : hides(type, doc, owner);
+    return seen === doc ? frame : Buffer.from(eventFrame(seen));
   }
 
-  #ruleOf(collection: string): Filter {
-    let rule = this.#rules.get(collection);
-    if (rule === undefined) {
+  #rulesOf(collection: string): Rules {
+    let rules = this.#rules.get(collection);
+    if (rules === undefined) {
       if (this.#rules.size >= rulesMax) this.#rules.clear();
-      rule = within(this.visible, collection);
-      this.#rules.set(collection, rule);
+      const { visible, formerly } = this.#reach;
+      rules = { visible: within(visible, collection), formerly: within(formerly, collection) };
+      this.#rules.set(collection, rules);
     }
-    return rule;
+    return rules;
   }
+}
+
+type Rules = Pick<Reach, 'visible' | 'formerly'>;
+
+type ReadersParts = {
+  readonly reach: Reach;
+  readonly view: LogView;
+  readonly withholds: Withholds | undefined;
+};
+
+const none: readonly boolean[] = [];
+
+function holds(rule: Filter, event: LoggedEvent): boolean {
+  return rule.op === 'always' || (rule.op !== 'never' && matches(rule, event));
 }
 
 export type ReadersOptions = {
   readonly collections: readonly Collection[];
-  /** The view of events for a principal; undefined: whole events. */
-  readonly views: (principal: Principal) => EventView | undefined;
+  readonly views: (principal: Principal) => LogView;
+  /** Absent: nothing is withheld from those who missed events. */
+  readonly withholds?: WithholdsFrom;
 };
 
 export type ReadersByAudience = {
@@ -82,14 +122,18 @@ export type ReadersByAudience = {
   release(readers: Readers): void;
 };
 
-export function createReaders({ collections, views }: ReadersOptions): ReadersByAudience {
+export function createReaders({ collections, views, withholds }: ReadersOptions): ReadersByAudience {
   const held = new Map<string, Readers>();
   return {
     hold(principal) {
       const audience = audienceOf(principal);
       let readers = held.get(audience);
       if (readers === undefined) {
-        readers = new Readers(audience, visibleEvents(collections, principal), views(principal));
+        readers = new Readers(audience, {
+          reach: reachOf(collections, principal),
+          view: views(principal),
+          withholds: withholds?.(principal),
+        });
         held.set(audience, readers);
       }
       readers.sockets += 1;
@@ -110,6 +154,7 @@ function within(filter: Filter, collection: string): Filter {
     case 'or':
       return anyOf(filter.filters.map((part) => within(part, collection)));
     case 'eq':
+      if (filter.field.column === 'type' && filter.value !== eventType(collection, 'updated')) return never;
       if (filter.field.column !== 'collection') return filter;
       return filter.value === collection ? always : never;
     default:

@@ -5,7 +5,7 @@
 
 import { operationResources } from '../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
-import type { Principal } from '../model/principal.ts';
+import { isAdministrator, type Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
@@ -17,9 +17,11 @@ import {
   serveCollection,
 } from './collection/serving.ts';
 import { eventResources } from './events/event-log-routes.ts';
-import { createEventViews, showEvents } from './events/seen-event.ts';
+import { historyResource } from './events/history.ts';
+import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
-import { eventFields, visibleEvents } from './events/visibility.ts';
+import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
+import { createWithholds } from './events/withheld-text.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
@@ -38,35 +40,41 @@ export type RoutesOptions = ServingOptions & {
 export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const { store, base, collections } = options;
   const serving = createServing(options);
-  const served = [
-    ...[...collections.values()].map((collection) => serveCollection(serving, collection)),
-    ...(options.builtIn?.(serving) ?? []),
-  ];
+  const declared = [...collections.values()].map((collection) => serveCollection(serving, collection));
+  const served = [...declared, ...(options.builtIn?.(serving) ?? [])];
   const queries = new Map<string, QueryOptions>(
     served.flatMap((each) => ('query' in each ? [[each.query.collection.name, each.query] as const] : [])),
   );
   const posted = options.postedEvents?.(serving);
-  const eventViews = createEventViews(collections.values());
+  const logViews = createLogViews(collections.values());
+  const withholds = createWithholds(store, collections.values());
   const events = {
     table: eventsTable,
     fields: eventFields,
     searched: false,
     visibility: (principal: Principal) => visibleEvents(collections.values(), principal),
     view: (principal: Principal) => {
-      const view = eventViews(principal);
-      return { mark: '', fields: eventFields, show: view === undefined ? view : showEvents(store, view) };
+      const view = logViews(principal);
+      const isAdmin = isAdministrator(principal);
+      return {
+        mark: isAdmin ? 'a' : '',
+        fields: isAdmin ? allEventFields : eventFields,
+        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view, withholds(principal)),
+      };
     },
   };
   return [
     ...served.flatMap((each) => ('query' in each ? each.resources : [each])),
+    ...declared.map(({ served: of }) => historyResource({ serving, served: of, views: logViews })),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({
       store,
       path: `${base}/events`,
       collections: [...collections.values()],
-      views: eventViews,
-      streamViews: createEventViews(collections.values(), (error) =>
+      views: logViews,
+      withholds,
+      streamViews: createLogViews(collections.values(), (error) =>
         options.observe?.({ kind: 'hook-failed', error }),
       ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },

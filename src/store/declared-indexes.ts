@@ -18,6 +18,12 @@ export type DeclaredIndex = {
 };
 
 const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
+/** The history of a resource, newest first, at the cost of a page. */
+const historyFields: readonly Field[] = [
+  { name: 'collection', path: [], type: 'string', column: 'collection' },
+  { name: 'document', path: [], type: 'string', column: 'document' },
+  revField,
+];
 
 const undeclaredEvents: Table = {
   name: eventsTable,
@@ -62,7 +68,10 @@ export function declaredIndexes(table: Table, all: readonly Table[]): readonly D
   const indexes = new Map<string, DeclaredIndex>();
   const add = (index: DeclaredIndex): unknown => indexes.has(index.label) || indexes.set(index.label, index);
   for (const fields of table.indexes) add(ordered(table, fields));
-  if (table.name === eventsTable) add(ordered(table, [revField]));
+  if (table.name === eventsTable) {
+    add(ordered(table, [revField]));
+    add(ordered(table, historyFields));
+  }
   for (const { field, table: target } of table.references) {
     if (kindOf(field) !== 'text') {
       throw new TypeError(`reference ${field.name} of table ${table.name} is not a string field`);
@@ -80,7 +89,7 @@ export function declaredIndexes(table: Table, all: readonly Table[]): readonly D
     const label = labelOf(table, 'unique', [field]);
     add({ label, fields: [field], over: [field], unique: true });
   }
-  return [...indexes.values()];
+  return [...indexes.values()].filter(({ label }) => table.late?.has(label) !== true);
 }
 
 function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {

@@ -20,6 +20,7 @@ export const columnNames: Readonly<Record<Column, string>> = {
   rev: 'rev',
   type: 'type',
   collection: 'collection',
+  document: 'document',
 };
 
 const columnKinds: Readonly<Record<Column, ValueKind>> = {
@@ -31,6 +32,7 @@ const columnKinds: Readonly<Record<Column, ValueKind>> = {
   rev: 'number',
   type: 'text',
   collection: 'text',
+  document: 'text',
 };
 
 const scalarKinds: Readonly<Record<ScalarType, ValueKind>> = {
@@ -48,11 +50,13 @@ export function kindOf(field: Field): ValueKind {
 
 /** Identifies a field by where its value is stored, whatever clients call it. */
 export function fieldKey(field: Field): string {
-  return field.column ?? JSON.stringify(field.path);
+  return field.column ?? `${field.within ?? ''}${JSON.stringify(field.path)}`;
 }
 
+const nullableColumns: ReadonlySet<Column> = new Set(['owner', 'deletedAt', 'document']);
+
 export function isNeverNull(field: Field): boolean {
-  return field.column !== undefined && field.column !== 'owner' && field.column !== 'deletedAt';
+  return field.column !== undefined && !nullableColumns.has(field.column);
 }
 
 /**

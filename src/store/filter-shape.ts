@@ -20,8 +20,11 @@ export type Shape =
   | { readonly op: 'has'; readonly field: Field; readonly element: Element; readonly at: number }
   /** The values of the pattern start at `at`; the engine decides their number. */
   | { readonly op: 'like'; readonly field: Field; readonly at: number }
-  /** The index of each term's first value. */
-  | { readonly op: 'search'; readonly terms: readonly number[] };
+  /** The index of each term's first value. `words`: an index of words finds them by the query at `at`, in texts that begin with the mark. */
+  | { readonly op: 'search'; readonly terms: readonly number[]; readonly words?: WordsShape }
+  | { readonly op: 'related'; readonly field: Field; readonly table: string; readonly part: Shape };
+
+export type WordsShape = { readonly mark: string; readonly at: number };
 
 /** The element that an array is searched for: a value that SQL may have to write as a literal, or the type of another value. */
 export type Element = 'null' | 'true' | 'false' | 'string' | 'number';
@@ -31,6 +34,8 @@ export type ValueEncoding<Value> = {
   readonly list: (values: readonly (string | number)[]) => Value;
   readonly pattern: (pattern: string) => readonly (Value | SqlValue)[];
   readonly term: (term: string) => readonly (Value | SqlValue)[];
+  /** The query of an index of words for terms that end at word boundaries (src/model/search). */
+  readonly words: (terms: readonly string[]) => Value;
   readonly element: (value: Scalar) => Value;
 };
 
@@ -86,7 +91,19 @@ function shapeOf<Value>(filter: Filter, encoding: ValueEncoding<Value>, values: 
     }
     case 'search': {
       const terms = filter.terms.map((term) => takeAll(encoding.term(term)));
-      return terms.length === 0 ? always : { op: 'search', terms };
+      if (terms.length === 0) return always;
+      if (filter.mark === undefined) return { op: 'search', terms };
+      return {
+        op: 'search',
+        terms,
+        words: { mark: filter.mark, at: take(encoding.words(filter.terms)) },
+      };
+    }
+    case 'related': {
+      const { field, table } = filter;
+      if (kindOf(field) !== 'text') return never;
+      const part = shapeOf(filter.filter, encoding, values);
+      return part.op === 'never' ? never : { op: 'related', field, table, part };
     }
     default:
       return shapeOfComparison(filter.op, filter.field, filter.value, take);
@@ -146,7 +163,9 @@ function keyOf(shape: Shape): string {
     case 'not':
       return `not(${keyOf(shape.part)})`;
     case 'search':
-      return `search${shape.terms.length}`;
+      return `search${shape.terms.length}${shape.words?.mark ?? ''}`;
+    case 'related':
+      return `related ${keyOfField(shape.field)} ${JSON.stringify(shape.table)}(${keyOf(shape.part)})`;
     case 'has':
       return `has ${shape.element} ${keyOfField(shape.field)}`;
     case 'absent':
@@ -177,8 +196,23 @@ export function placesOf(values: readonly unknown[], placesMax: number): number 
   return Math.min(placesMax, 1 + Math.floor(octetsOfValue(values) / octetsPerPlace));
 }
 
+/** The search that an index of words serves, if the filter requires one. */
+export function searchIn(shape: Shape): WordsShape | undefined {
+  for (const part of conjuncts(shape))
+    if (part.op === 'search' && part.words !== undefined) return part.words;
+  return undefined;
+}
+
 /** The terms of a conjunction, flattened; empty for `always`. */
 export function conjuncts(shape: Shape): readonly Shape[] {
   if (shape.op === 'always') return [];
   return shape.op === 'and' ? shape.parts.flatMap(conjuncts) : [shape];
+}
+
+const levelPrefix = 'comity_level_';
+
+/** The name that a statement gives the table of a `related` within the level: no table may have it. */
+export function levelWithin(outer: string): string {
+  const depth = outer.startsWith(levelPrefix) ? Number(outer.slice(levelPrefix.length)) : 0;
+  return `${levelPrefix}${depth + 1}`;
 }

@@ -287,7 +287,7 @@ function rowAfter({ id, next }: Change, provisional: number): Row | undefined {
 function charactersOf({ changes, events }: Unit): number {
   let characters = 0;
   for (const { next } of changes) characters += next?.doc.length ?? 0;
-  for (const { doc } of events) characters += doc.length;
+  for (const { doc, former } of events) characters += doc.length + (former?.length ?? 0);
   return characters;
 }
 

@@ -11,6 +11,7 @@
  */
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
+import type { SearchIndex } from '../model/search/search-index.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -39,6 +40,12 @@ export type Table = {
   readonly references: readonly Reference[];
   /** True if rows carry search text. */
   readonly searched: boolean;
+  /** Set if an index holds the words of the search text (src/model/search). */
+  readonly words?: SearchIndex;
+  /** True if SQL tools get a view of its undeleted rows, with a column for each member (view-columns.ts). */
+  readonly view?: true;
+  /** Labels of indexes that stored rows do not fit yet: they are made after a migration of documents. */
+  readonly late?: ReadonlySet<string>;
 };
 
 export type Reference = { readonly field: Field; readonly table: string };
@@ -65,7 +72,7 @@ export type NextRow = {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly deletedAt: number | null;
-  /** Folded text for `search`; null if the table is not searched. */
+  /** Text for `search`, folded or made by `words` of the table; null if the table is not searched. */
   readonly search: string | null;
   /** The non-null values of the table's reference fields: each must name an undeleted row. */
   readonly references: readonly { readonly field: string; readonly id: string }[];
@@ -74,7 +81,7 @@ export type NextRow = {
 /** The table of the event log, which every store has. */
 export const eventsTable = 'events';
 
-/** An outbox entry (§6), stored in the table `events`, which also has the columns `type` and `collection`. */
+/** An outbox entry (§6), stored in the table `events`, which also has the columns `type`, `collection`, `document` and `former`. */
 export type EventEntry = {
   readonly id: string;
   readonly type: string;
@@ -84,6 +91,10 @@ export type EventEntry = {
   /** The envelope of §2.6 as served. */
   readonly doc: string;
   readonly createdAt: number;
+  /** The id of the resource, by which its events are found; absent: the event is about none. */
+  readonly document?: string;
+  /** The representation before an update, kept with the event; absent: the event is about no update. */
+  readonly former?: string | undefined;
   /** For subscribers, and not stored: the representation before the change. */
   readonly before?: string | undefined;
   /** For subscribers, and not stored: how many of their units led to the event, one after the other. Absent: none. */
@@ -142,7 +153,7 @@ export type Page = {
   readonly last: readonly Scalar[] | null;
   /** True if rows remain beyond the page in the direction of reading. */
   readonly more: boolean;
-  /** The table's `version` in the snapshot of the page. */
+  /** The table's `version` in the snapshot of the page; the latest of several, if the filter looks at other tables. */
   readonly version: string;
 };
 
@@ -198,6 +209,10 @@ export type TailEntry = {
   readonly collection: string;
   readonly owner: string | null;
   readonly doc: string;
+  /** The id of the resource; null for an event about none, and for one from before version 2 of the log. */
+  readonly document: string | null;
+  /** The representation before an update; null for every other event. */
+  readonly former: string | null;
 };
 
 /** A position in the event log; entries after it have a greater (rev, id). */
@@ -287,10 +302,22 @@ export type Store = {
   /** Reads the row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
   /**
+   * Reads the rows that exist of these ids, softly deleted or not, as `read` would. Unlike reads of one row each, it ends at a bound.
+   * @param bytesMax octets of documents that the caller takes together
+   * @returns undefined if the rows have more octets
+   */
+  readMany(
+    table: string,
+    ids: readonly string[],
+    bytesMax: number,
+  ): MaybePromise<ReadonlyMap<string, Row> | undefined>;
+  /**
    * Reads the row as the changes of this process leave it that are not committed yet. For a change that holds a chained turn at the row; the
    * row then has a provisional revision, and nothing may be answered from it before it is committed.
    */
   readNewest(table: string, id: string): MaybePromise<Newest>;
+  /** True if the table exists and has an undeleted row, also a table that is no longer declared. */
+  holdsDocuments(table: string): MaybePromise<boolean>;
   plan(query: ListQuery): Plan;
   /** @param party as for a page */
   count(table: string, filter: Filter, party?: string): MaybePromise<number>;
@@ -315,6 +342,8 @@ export type Store = {
     limit: number,
     options?: { readonly bytesMax?: number | undefined; readonly party?: string | undefined },
   ): MaybePromise<readonly TailEntry[]>;
+  /** The representation before an update that the event is about; null for every other event, and for one that is gone. */
+  former(eventId: string): MaybePromise<string | null>;
   /** The position of the newest event, for a tail that starts now. */
   head(): MaybePromise<LogPosition>;
   /** Calls the listener soon after events become visible, from this process or another. Returns a function that removes it. */

@@ -2,3 +2,12 @@
 export function versionText(rev: number): string {
   return rev.toString(36);
 }
+
+/**
+ * The later of two versions. Every unit has a greater revision than all before it, so the latest version of several tables changes with each
+ * unit that changes one of them, and only then.
+ */
+export function laterVersion(one: string, other: string): string {
+  if (one.length !== other.length) return one.length > other.length ? one : other;
+  return one > other ? one : other;
+}

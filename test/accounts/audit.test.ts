@@ -77,7 +77,7 @@ for (const [engine, open] of engines) {
     assert.deepEqual(row, {
       id: entry.id,
       type: 'account.roles_changed',
-      actor: 'administrator',
+      actor: { kind: 'administrator-key', id: 'administrator' },
       subject: 'usr_01',
       address: '2001:db8::/64',
       detail: { roles: ['editor', 'seller'], before: [], times: 2, forced: true },

@@ -30,7 +30,7 @@ test('refuses a database or a folder that holds a store already, in one line', a
   assert.deepEqual([twice.code, twice.stdout], [1, '']);
   assert.match(
     twice.stderr,
-    /^comity: the schema "comity" of [^@\n]* holds rows already \(server_secrets, signing_keys, endpoint_generation, webhook_keys, sender_secrets, work_hold\); [^\n]*\n$/,
+    /^comity: the schema "comity" of [^@\n]* holds rows already \(server_secrets, signing_keys, endpoint_generation, webhook_keys, sender_secrets, work_hold, document_migrations\); [^\n]*\n$/,
   );
   const there = await runCommand(['restore', copy, '--data', data], { COMITY_CONFIG: shop });
   assert.deepEqual(

@@ -250,3 +250,16 @@ for (const args of [
     assert.deepEqual([code, stdout], [2, '']);
   });
 }
+
+test('removes the second factor of an account whose owner lost the device', async () => {
+  const { id } = jsonOf(await users('create', 'lost@shop.example', '--json')) as { id: string };
+  assert.deepEqual(jsonOf(await users('reset-second-factor', 'lost@shop.example', '--json')), {
+    id,
+    email: 'lost@shop.example',
+    secondFactor: false,
+  });
+  const told = await users('reset-second-factor', id, '--yes');
+  assert.equal(told.stdout, `lost@shop.example (${id}) has no second factor and no sessions.\n`);
+  const missing = await users('reset-second-factor', 'nobody@shop.example', '--yes');
+  assert.notEqual(missing.code, 0);
+});

@@ -5,6 +5,7 @@ import { Type } from 'typebox';
 import { countName, resolveCollections } from '../../src/config/collections.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
+import { searchLanguages } from '../../src/model/search/stems.ts';
 import type { Table } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
 
@@ -81,6 +82,10 @@ test('searches every string at the top level but references, unless told otherwi
   assert.deepEqual(resolved().searchFields, ['name', 'ownerId']);
   assert.deepEqual(resolved({ search: ['tags'] }).searchFields, ['tags']);
   assert.deepEqual(resolved({ search: [] }).searchFields, []);
+  assert.equal(resolved().searchIndex, undefined);
+  assert.deepEqual(resolved({ search: ['tags'] }).searchIndex?.fields, ['tags']);
+  const { searchFields, searchIndex } = resolved({ search: { fields: ['name'], language: 'german' } });
+  assert.deepEqual([searchFields, searchIndex?.language], [['name'], 'german']);
 });
 
 test('resolves indexes to fields, single and several', () => {
@@ -98,8 +103,14 @@ test('tells each collection who depends on it, and under which name they are cou
     things: { schema, references: { ownerId: { collection: 'makers', countAs: 'goods' } } },
   });
   assert.deepEqual(collections.get('makers')?.dependants, [
-    { field: 'ownerId', collection: 'makers', countAs: 'orderLineCount', from: 'order-lines' },
-    { field: 'ownerId', collection: 'makers', countAs: 'goods', from: 'things' },
+    {
+      field: 'ownerId',
+      collection: 'makers',
+      countAs: 'orderLineCount',
+      onDelete: 'restrict',
+      from: 'order-lines',
+    },
+    { field: 'ownerId', collection: 'makers', countAs: 'goods', onDelete: 'restrict', from: 'things' },
   ]);
   assert.deepEqual(collections.get('things')?.dependants, []);
 });
@@ -239,10 +250,42 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     'references.ownerId.countAs is "code", which every error body has already',
   ],
   [
+    { references: { ownerId: { collection: 'things', onDelete: 'cascad' } } },
+    'references.ownerId.onDelete must be restrict, cascade or setNull, not "cascad"; did you mean cascade?',
+  ],
+  [
+    {
+      schema: Type.Object({ ownerId: Type.String() }),
+      references: { ownerId: { collection: 'things', onDelete: 'setNull' } },
+    },
+    'references.ownerId.onDelete is setNull, but the schema requires "ownerId"; make it optional, or use cascade',
+  ],
+  [
+    { unpatchable: ['ownerId'], references: { ownerId: { collection: 'things', onDelete: 'setNull' } } },
+    'references.ownerId.onDelete is setNull, but "ownerId" cannot be changed after creation',
+  ],
+  [
+    {
+      schema: Type.Object({ included: Type.String(), ownerId: Type.String() }),
+      references: { ownerId: { collection: 'things' } },
+    },
+    'schema declares "included", where responses with expand have what the references lead to; rename the field',
+  ],
+  [
     { search: ['price'] },
     'search names "price"; only strings and lists of strings at the top level are searched',
   ],
   [{ search: ['titel'] }, 'search names "titel", which is not a field'],
+  [{ search: { fields: ['titel'] } as never }, 'search names "titel", which is not a field'],
+  [{ search: { language: 'english' } as never }, "search must name its fields: { fields: ['title'] }"],
+  [
+    { search: { fields: ['name'], languages: 'english' } as never },
+    'search has an unknown member "languages"; did you mean language?',
+  ],
+  [
+    { search: { fields: ['name'], language: 'germen' } as never },
+    `search.language is "germen", which is not one of ${searchLanguages.join(', ')}; did you mean german?`,
+  ],
   [{ formats: ['json', 'xml'] }, 'formats holds "xml"; the formats are json, form, multipart and text'],
   [{ formats: [] }, 'formats must name at least one body format'],
   [

@@ -99,6 +99,10 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [{ hidden: { price: { rule: 'x' } } }, `hidden.price ${anyRule}`],
   [
+    { hidden: { ownerId: 'owner' }, search: { fields: ['name', 'ownerId'] } },
+    'search names "ownerId", which some principals cannot see: a search would reveal its value to them',
+  ],
+  [
     { hidden: { ownerId: 'owner' }, search: ['name', 'ownerId'] },
     'search names "ownerId", which some principals cannot see: a search would reveal its value to them',
   ],

@@ -1,7 +1,8 @@
 /** The event log: order, completeness under concurrent writers, filters, and the calls on change; shared counters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { always } from '../../src/model/filter.ts';
+import { type Field, idField } from '../../src/model/field.ts';
+import { always, type Filter } from '../../src/model/filter.ts';
 import type { LogPosition, Store, TailEntry } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { commitAll, event, fields, put, remove, rowAt, things, unit } from './fixture.ts';
@@ -10,6 +11,7 @@ const origin: LogPosition = { rev: 0, id: '' };
 
 export function eventTests(bench: Bench): void {
   readingTests(bench);
+  resourceTests(bench);
   deliveryTests(bench);
   changeTests(bench);
   tallyTests(bench);
@@ -17,6 +19,74 @@ export function eventTests(bench: Bench): void {
 }
 
 /** What a tail gives, in which order, and what a filter keeps back. */
+function resourceTests({ store, fresh }: Bench): void {
+  test('keeps the id of the resource of an event, and its representation before an update, in one unit with events that have none', async () => {
+    const from = await store().head();
+    const long = JSON.stringify({ text: 'é\\u001f"\\\\'.repeat(1000) });
+    await commitAll(
+      store(),
+      { ...event('evt_1'), document: 'a' },
+      { ...event('evt_2'), document: 'a', former: long },
+      event('evt_3'),
+      { ...event('evt_4'), document: 'b', former: '{}' },
+    );
+    await commitAll(store(), { ...event('evt_5'), document: 'é', former: undefined });
+    const found = await store().tail(from, always, 10);
+    assert.deepEqual(
+      found.map(({ id, document, former }) => [id, document, former]),
+      [
+        ['evt_1', 'a', null],
+        ['evt_2', 'a', long],
+        ['evt_3', null, null],
+        ['evt_4', 'b', '{}'],
+        ['evt_5', 'é', null],
+      ],
+    );
+  });
+
+  test('lists the events of one resource newest first at the cost of a page, and filters by members of the former representation', async () => {
+    const collection: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
+    const document: Field = { name: 'document', path: [], type: 'string', column: 'document' };
+    const rev: Field = { name: 'rev', path: [], type: 'integer', column: 'rev' };
+    const status: Field = { name: 'status', path: ['status'], type: 'string', within: 'former' };
+    const opened = await fresh();
+    for (let index = 0; index < 30; index += 1) {
+      const former =
+        index % 3 === 0 ? JSON.stringify({ status: index === 3 ? 'open' : 'closed' }) : undefined;
+      await commitAll(opened.store, { ...event(`evt_${index}`), document: `d${index % 2}`, former });
+    }
+    const filter: Filter = {
+      op: 'and',
+      filters: [
+        { op: 'eq', field: collection, value: 'things' },
+        { op: 'eq', field: document, value: 'd1' },
+      ],
+    };
+    const sort = [
+      { field: rev, direction: 'desc' },
+      { field: idField, direction: 'desc' },
+    ] as const;
+    const plan = opened.store.plan({ table: 'events', filter, sort, limit: 2 });
+    assert.equal(plan.bounded, true);
+    const [first, second] = await plan.rows({ from: 'start' });
+    assert.deepEqual([first?.id, second?.id], ['evt_29', 'evt_27']);
+    const open = await opened.store.tail({ rev: 0, id: '' }, { op: 'eq', field: status, value: 'open' }, 10);
+    assert.deepEqual(
+      open.map(({ id }) => id),
+      ['evt_3'],
+    );
+    const other = await opened.store.tail(
+      { rev: 0, id: '' },
+      { op: 'like', field: status, pattern: 'clo%' },
+      3,
+    );
+    assert.deepEqual(
+      other.map(({ id }) => id),
+      ['evt_0', 'evt_6', 'evt_9'],
+    );
+  });
+}
+
 function readingTests({ store, fresh }: Bench): void {
   test('starts with a head before every event', async () => {
     const opened = await fresh();
@@ -32,7 +102,7 @@ function readingTests({ store, fresh }: Bench): void {
     const from = await store().head();
     const rev = await commitAll(store(), put(things, 'e', {}), entry);
     const { createdAt, ...rest } = entry;
-    assert.deepEqual(await store().tail(from, always, 10), [{ ...rest, rev }]);
+    assert.deepEqual(await store().tail(from, always, 10), [{ ...rest, rev, document: null, former: null }]);
     const row = await store().read('events', 'evt_whole');
     assert.ok(
       row?.rev === rev && row.doc === entry.doc && row.owner === 'usr_1' && row.createdAt === createdAt,

@@ -10,9 +10,12 @@ import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests, randomFilterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
+import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
+import { randomRelatedTests, relatedTests } from './related.ts';
+import { searchTests } from './search.ts';
 import { upkeepTests } from './upkeep.ts';
 
 export function contractSuite(name: string, engine: Engine): void {
@@ -21,7 +24,10 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('chains', engine, chainTests);
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
+    topic('related', engine, relatedTests);
     topic('pages', engine, pageTests);
+    topic('many rows', engine, manyRowsTests);
+    topic('search', engine, searchTests);
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);
@@ -33,6 +39,7 @@ export function contractSuite(name: string, engine: Engine): void {
 export function contractAtRandom(name: string, engine: Engine): void {
   describe(`store contract at random: ${name}`, () => {
     topic('filters', engine, (bench) => randomFilterTests(bench, { passed: 400, negated: 100 }));
+    topic('related', engine, (bench) => randomRelatedTests(bench, 200));
     topic('pages', engine, (bench) => randomPageTests(bench, 250));
   });
 }

@@ -276,6 +276,7 @@ describe('references', () => {
       field,
       collection: 'c',
       countAs: 'n',
+      onDelete: 'restrict' as const,
     }));
     const fields = { one: 'a', many: ['b', 'c'], none: null, other: 'd' };
     assert.deepEqual(referencesOf({ references }, fields), [

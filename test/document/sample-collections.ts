@@ -46,7 +46,9 @@ export const products: Collection = sampleCollection(
   {
     name: 'products',
     unpatchable: new Set(['sku']),
-    references: [{ field: 'categoryId', collection: 'categories', countAs: 'productCount' }],
+    references: [
+      { field: 'categoryId', collection: 'categories', countAs: 'productCount', onDelete: 'restrict' },
+    ],
   },
 );
 

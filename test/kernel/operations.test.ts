@@ -23,7 +23,7 @@ const startedAt = Date.UTC(2030, 0, 1);
 /** A process: its room, what it was asked to carry out, and the gate at which it stands before it commits. */
 type Process = {
   readonly operations: Operations;
-  /** Ids of operations, in the order in which they were begun. */
+  /** Ids of requests, in the order in which they were begun. */
   readonly begun: string[];
   readonly facts: Observation[];
   /** What carrying out waits for; resolved unless a test says otherwise. */
@@ -84,9 +84,16 @@ const newId = createIdSource(Date.now, () => randomInt(32));
 
 const askLater = (): Ask => askOf({ preferences: { ...noPreferences, respondAsync: true }, now: startedAt });
 
+/** Ids of the accepted requests, which those that carry them out see, by operation. */
+const requestIds = new Map<string, string | undefined>();
+
 async function accept(process: Process): Promise<string> {
-  const { location } = await process.operations.accept(askLater(), Buffer.from('{}'));
-  return location.slice('/operations/'.length);
+  const asked = askLater();
+  const ask = { ...asked, request: { ...asked.request, id: newId() } };
+  const { location } = await process.operations.accept(ask, Buffer.from('{}'));
+  const id = location.slice('/operations/'.length);
+  requestIds.set(id, ask.request.id);
+  return id;
 }
 
 test('accepts requests up to a bound in octets, and again when those were carried out', async (context) => {
@@ -173,7 +180,7 @@ for (const [engine, open] of engines) {
     time.now += leaseMs + 1;
     await Promise.all(alive.map(lookRound));
     const begun = alive.flatMap((process) => process.begun);
-    assert.deepEqual([...begun].sort(), [...ids].sort(), 'each was begun once');
+    assert.deepEqual([...begun].sort(), ids.map((id) => requestIds.get(id)).sort(), 'each was begun once');
     for (const id of ids) assert.equal(await statusOf(other, id), 'succeeded');
     assert.deepEqual([await thingsOf(other), await requestsOf(other)], [25, 0]);
   });
@@ -232,7 +239,7 @@ for (const [engine, open] of engines) {
     await stopping.operations.drain(0);
     const next = startProcess(context, other, time);
     await lookRound(next);
-    assert.deepEqual(next.begun, [id]);
+    assert.deepEqual(next.begun, [requestIds.get(id)]);
     held.open();
     await stopping.operations.idle();
     assert.equal(await statusOf(other, id), 'succeeded');
@@ -347,7 +354,7 @@ test('the only process of an embedded store takes its own back at once', async (
   for (let at = 0; at < 25; at += 1) ids.push(await accept(dead));
   const restarted = startProcess(context, store, time);
   await lookRound(restarted);
-  assert.deepEqual([...restarted.begun].sort(), [...ids].sort());
+  assert.deepEqual([...restarted.begun].sort(), ids.map((id) => requestIds.get(id)).sort());
   assert.equal(await thingsOf(store), 25);
 });
 

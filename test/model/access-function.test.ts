@@ -129,7 +129,7 @@ test('no value equals null, so that whoever has no id or tenant is shown nothing
   );
 });
 
-test('a function sees id, roles, scopes and tenant of the caller and nothing else', () => {
+test('a function sees id, roles, scopes, tenant and fields of the caller and nothing else', () => {
   let seen: RulePrincipal | undefined;
   const look: Judge = (principal) => {
     seen = principal;
@@ -142,6 +142,7 @@ test('a function sees id, roles, scopes and tenant of the caller and nothing els
     roles: new Set(['editor']),
     scopes: new Set(['read', 'write']),
     tenant: 'north',
+    fields: {},
   });
   filterOf(look, anonymous);
   assert.deepEqual(seen, {
@@ -150,6 +151,7 @@ test('a function sees id, roles, scopes and tenant of the caller and nothing els
     roles: new Set(),
     scopes: new Set(),
     tenant: null,
+    fields: {},
   });
 });
 

@@ -2,12 +2,15 @@
  * The sign-in by a provider as a program would serve it: the two resources with real sessions and a real store, over real sockets. Who
  * calls is known by the session cookie, by `Bearer` and an access token, or by `Bearer key` as somebody without a session.
  */
+
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { createAudit } from '../../src/accounts/audit.ts';
 import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
 import { createOAuth } from '../../src/accounts/oauth/oauth.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { createChallengeTokens } from '../../src/accounts/second-factor/challenge-tokens.ts';
+import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
 import { sessionCookieName } from '../../src/accounts/sessions/cookie.ts';
 import { createSessions } from '../../src/accounts/sessions/create-sessions.ts';
 import type { Sessions } from '../../src/accounts/sessions/sessions.ts';
@@ -23,6 +26,7 @@ import type { Identified } from '../../src/kernel/resource.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';
 import type { Store } from '../../src/store/store.ts';
+import { plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 import { base, roomOf, type Surroundings, serve, surround } from '../harness/walked-resources.ts';
 import { knownAs } from '../resources/known.ts';
 
@@ -84,11 +88,17 @@ async function partsOf(surroundings: Surroundings, options: ComityOptions, wirin
   const audit = createAudit({ ...common, waitingMax: 100 });
   const made = { ...common, audit, random: randomBytes };
   const keys = await createSigningKeys(made);
-  const sessions = createSessions({ ...made, tokens: createAccessTokens({ ...made, keys }) });
+  const sessions = createSessions({
+    ...made,
+    tokens: createAccessTokens({ ...made, keys }),
+    factorRule: createFactorRule(surroundings.store, 'optional'),
+  });
   const oauth = createOAuth({
     ...made,
     sessions,
+    challenges: createChallengeTokens({ ...made, secret: 'shared by the processes' }),
     findUser: createFindUser(surroundings.store),
+    newAccounts: plainNewAccounts,
     providers: new Map(options.providers.map((provider) => [provider.name, provider])),
     callbackUrl: (name) => `${wiring.origin()}/api/v1/auth/oauth/${name}/callback`,
   });

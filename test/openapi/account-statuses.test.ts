@@ -62,7 +62,10 @@ test('opens without a credential what one does before one has any', () => {
   assert.deepEqual(open, [
     'auth/register',
     'auth/login',
+    'auth/login/second-factor',
     'auth/refresh',
+    'auth/login/passkey/options',
+    'auth/login/passkey',
     'auth/verification',
     'auth/verification/confirm',
     'auth/password-reset',

@@ -60,7 +60,7 @@ test('is refused by the official schema when an operation is broken', async () =
 
 test('names the operations of a collection as a client library would', () => {
   const ids = operationsOf(documentOf(shopCollections))
-    .filter(({ path }) => path.startsWith('/api/v1/products'))
+    .filter(({ path }) => path.startsWith('/api/v1/products') && !path.endsWith('/history'))
     .map(({ item }) => item.operationId);
   assert.deepEqual(ids, [
     'listProducts',
@@ -74,6 +74,10 @@ test('names the operations of a collection as a client library would', () => {
     'patchProduct',
     'deleteProduct',
     'optionsProduct',
+    'exportProducts',
+    'headProductsBulk',
+    'bulkCreateProducts',
+    'optionsProductsBulk',
     'bulkDeleteProducts',
     'optionsProductsBulkDelete',
   ]);

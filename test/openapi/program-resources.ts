@@ -10,6 +10,11 @@ import { logoutResource } from '../../src/accounts/logout.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
 import { registerResource } from '../../src/accounts/register.ts';
 import { passwordResetResources } from '../../src/accounts/reset-password.ts';
+import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
+import { finishLoginResource } from '../../src/accounts/second-factor/finish-login-route.ts';
+import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login-routes.ts';
+import { passkeyResources } from '../../src/accounts/second-factor/passkeys/passkey-routes.ts';
+import { resetFactorResource } from '../../src/accounts/second-factor/reset-factor.ts';
 import { meResource, refreshResource } from '../../src/accounts/session-routes.ts';
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
@@ -36,6 +41,7 @@ import { eventTypeResources } from '../../src/webhooks/sending/event-types/event
 import type { EventTypes } from '../../src/webhooks/sending/event-types/event-types.ts';
 import { postedEvents } from '../../src/webhooks/sending/events/event-routes.ts';
 import { recoveryResources } from '../../src/webhooks/sending/recovery/recoveries.ts';
+import { plainAccounts, plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 
 export type ProgramSetting = {
   readonly collections: ReadonlyMap<string, Collection>;
@@ -123,19 +129,27 @@ function accountResources(
   const own = optionsWith({
     ...differing,
     registrationOpen: differing.registration !== 'closed',
+    accounts: plainAccounts,
+    newAccounts: plainNewAccounts,
     providers,
+    admitEnrolling: (resource: Resource) => resource,
   });
   return [
     registerResource(own),
     loginResource(own),
+    finishLoginResource(own),
     refreshResource(own),
     logoutResource(own),
     meResource(own),
+    ...factorResources(own),
+    ...passkeyResources(own),
+    ...passkeyLoginResources(own),
+    resetFactorResource(own),
     passwordResource(own),
     ...verificationResources(own),
     ...passwordResetResources(own),
     ...oauthResources(own),
-    ...builtInCollections({ ...settings, ...servicesOfAccounts })(serving),
+    ...builtInCollections({ ...settings, ...servicesOfAccounts, accounts: plainAccounts })(serving),
     jwksResource([]),
   ];
 }

@@ -27,6 +27,8 @@ export function matches(filter: Filter, resource: Resource): boolean {
     }
     case 'search':
       throw new Error('the test resources have no search text');
+    case 'related':
+      throw new Error('the test resources refer to nothing');
     default:
       return compareTo(filter.op, scalarOf(resource, filter.field.name), filter.value);
   }

@@ -3,11 +3,11 @@ import { describe, test } from 'node:test';
 import type { Field } from '../../src/model/field.ts';
 import { projection } from '../../src/resources/query/project.ts';
 import { readSelection } from '../../src/resources/query/selection.ts';
-import { field, fields } from './shop.ts';
+import { field, fields, limits } from './shop.ts';
 
 describe('the query component of one resource', () => {
   const names = (query: string) => {
-    const selection = readSelection(query, fields);
+    const selection = readSelection(query, { fields }, limits);
     return selection.ok ? selection.select?.map(({ name }) => name) : selection.message;
   };
 
@@ -22,7 +22,7 @@ describe('the query component of one resource', () => {
     ['fields=prize', /^unknown field "prize"; fields: id/],
     ['fields=', /^fields has an empty field name$/],
     ['fields=a&fields=b', /^fields is given more than once$/],
-    ['page=2', /^unknown parameter "page"; parameters: fields$/],
+    ['page=2', /^unknown parameter "page"; parameters: fields, expand, counts$/],
     ['fields=%', /^malformed query string$/],
   ];
   for (const [query, message] of faults) {

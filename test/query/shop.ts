@@ -31,10 +31,14 @@ export const limits: QueryLimits = {
   filterDepthMax: 4,
   filterNodesMax: 12,
   inValuesMax: 5,
+  filterReferenceDepthMax: 3,
+  filterReferencesMax: 8,
   searchTermsMax: 3,
   sqlCharactersMax: 2000,
   aggregateGroupsMax: 100,
   aggregateColumnsMax: 6,
+  expandDepthMax: 3,
+  expandPathsMax: 4,
   validationErrorsMax: 5,
 };
 

@@ -11,7 +11,7 @@ import type { Resource } from '../../src/kernel/resource.ts';
 import { eventDocument } from '../../src/model/event.ts';
 import { anonymous, authenticated, type Known, type Principal } from '../../src/model/principal.ts';
 import { type RealtimeOptions, realtimeResources } from '../../src/realtime/realtime-routes.ts';
-import { createEventViews } from '../../src/resources/events/seen-event.ts';
+import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import type { EventEntry, Store } from '../../src/store/store.ts';
 import { askOf } from '../resources/ask.ts';
 import { configuration } from '../wire/resources/house-of-rules.ts';
@@ -30,7 +30,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     store,
     base: '/api/v1',
     collections,
-    views: createEventViews(collections),
+    views: createLogViews(collections),
     clock: Date.now,
     random: randomBytes,
     cors: corsPolicy('', 0),
@@ -73,6 +73,8 @@ let made = 0;
 export type EventParts = Partial<Pick<EventEntry, 'type' | 'collection' | 'owner'>> & {
   readonly object?: Readonly<Record<string, unknown>>;
   readonly tenant?: string;
+  /** The resource before an update. */
+  readonly former?: Readonly<Record<string, unknown>>;
 };
 
 /** Ids go down within a unit of several: their order in the log is not that of making. */
@@ -81,7 +83,11 @@ export function entryOf(parts: EventParts = {}): EventEntry {
   const { type = 'staff.created', collection = 'staff', owner = null, object = {}, tenant } = parts;
   const id = `evt_${String(1_000_000 - made)}`;
   const doc = eventDocument(id, type, Date.now(), JSON.stringify(object), tenant);
-  return { id, type, collection, owner, doc, createdAt: Date.now() };
+  const { former } = parts;
+  const entry = { id, type, collection, owner, doc, createdAt: Date.now() };
+  return former === undefined
+    ? entry
+    : { ...entry, document: 'o', former: JSON.stringify({ id: 'o', ...former }) };
 }
 
 /** Resolves when live sockets of the embedded store have been told. @returns ids of the events, in log order */

@@ -10,7 +10,8 @@ import { anonymous, type Principal } from '../../src/model/principal.ts';
 import { LoggedEvent } from '../../src/realtime/logged-event.ts';
 import { createReaders } from '../../src/realtime/readers.ts';
 import { covers, ofTypes } from '../../src/realtime/subscriptions.ts';
-import { createEventViews } from '../../src/resources/events/seen-event.ts';
+import { reachOf } from '../../src/resources/events/leaving.ts';
+import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import { visibleEvents } from '../../src/resources/events/visibility.ts';
 import type { LogPosition } from '../../src/store/store.ts';
 import { engines } from '../harness/stores.ts';
@@ -47,6 +48,9 @@ function everyEvent(): readonly EventParts[] {
     for (const owner of owners) {
       for (const object of objects)
         parts.push({ collection, owner, object, type: `${collection || 'a_b'}.created` });
+      for (const object of objects)
+        for (const former of objects)
+          parts.push({ collection, owner, object, former, type: `${collection || 'a_b'}.updated` });
       if (collection === '') {
         for (const tenant of ['north', 'south']) parts.push({ collection, owner, tenant, type: 'a.b.c' });
       }
@@ -62,14 +66,17 @@ for (const [engine, open] of engines) {
     const [store] = await open(context);
     const beginning: LogPosition = { rev: 0, id: '' };
     await emit(store, ...everyEvent());
-    const all = (await store.tail(beginning, always, 1000)).map((entry) => new LoggedEvent(entry));
-    const readers = createReaders({ collections, views: createEventViews(collections) });
+    const all = (await store.tail(beginning, always, 5000)).map((entry) => new LoggedEvent(entry));
+    const readers = createReaders({ collections, views: createLogViews(collections) });
     const everybody: readonly Principal[] = [anonymous, ...people.values()];
     const counts = new Set<number>();
+    const left: number[] = [];
     for (const principal of everybody) {
       const held = readers.hold(principal);
       const live = all.filter((event) => held.frameOf(event) !== undefined).map(({ entry }) => entry.id);
-      const found = await store.tail(beginning, visibleEvents(collections, principal), 1000);
+      const found = await store.tail(beginning, reachOf(collections, principal).both, 5000);
+      const seen = await store.tail(beginning, visibleEvents(collections, principal), 5000);
+      left.push(found.length - seen.length);
       assert.deepEqual(
         live,
         found.map(({ id }) => id),
@@ -77,14 +84,17 @@ for (const [engine, open] of engines) {
       counts.add(live.length);
       for (const entry of found) {
         const event = new LoggedEvent(entry);
-        assert.equal(held.frameOf(event)?.toString('utf8'), held.textOf(entry));
+        assert.equal(held.frameOf(event)?.toString('utf8'), held.textOf(entry, false));
+        const isLeft = !seen.some(({ id }) => id === entry.id);
+        assert.equal(held.textOf(entry, false).startsWith('{"left":{"id":"o",'), isLeft);
       }
       readers.release(held);
     }
     assert.ok(counts.size > 4, 'the people differ');
+    assert.ok(new Set(left).size > 3, 'documents leave some of them');
     for (const pattern of patterns) {
       const subscription = { pattern, since: beginning };
-      const found = await store.tail(beginning, allOf([always, ofTypes([subscription])]), 1000);
+      const found = await store.tail(beginning, allOf([always, ofTypes([subscription])]), 5000);
       const matched = all.filter(({ entry, position }) => covers([subscription], entry.type, position));
       assert.deepEqual(
         found.map(({ id }) => id),
@@ -93,7 +103,7 @@ for (const [engine, open] of engines) {
       );
     }
     const several = patterns.slice(1).map((pattern) => ({ pattern, since: beginning }));
-    const found = await store.tail(beginning, ofTypes(several), 1000);
+    const found = await store.tail(beginning, ofTypes(several), 5000);
     assert.equal(
       found.length,
       all.filter(({ entry, position }) => covers(several, entry.type, position)).length,

@@ -86,9 +86,11 @@ test('a plain read and a list parse no stored document but those at the edges of
     'src/store/postgres/{changes,compile,connection,read}/*.ts',
   ];
   const edges = 'src/store/document-key.ts:';
+  // Making an index of words anew is neither a read nor a list: the writer does it.
+  const indexing = 'src/store/sqlite/word-index.ts:';
   const places = find(reading, /\bJSON\.parse\b|\bparseJson\b/);
   assert.deepEqual(
-    places.filter((place) => !place.startsWith(edges)),
+    places.filter((place) => !place.startsWith(edges) && !place.startsWith(indexing)),
     [],
   );
   // The one exception still needs to be one, so that the pattern is known to find what it looks for.

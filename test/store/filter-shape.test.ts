@@ -10,6 +10,7 @@ import { Parameters } from '../../src/store/postgres/compile/parameters.ts';
 import { encoding, compileFilter as sqliteSql } from '../../src/store/sqlite/compile/filter.ts';
 import { fields } from '../contract/fixture.ts';
 
+const level = { name: 'things', schema: 'public', steered: true };
 const scalar = fc.constantFrom<Scalar>('a', 'b', 'a\0', '', 1, 2, 0.5, 2 ** 60, true, false, null);
 const field = fc.constantFrom(fields.name, fields.price, fields.live, fields.tags, fields.owner, fields.id);
 const comparison = fc.constantFrom('eq', 'ne', 'gt', 'gte', 'lt', 'lte');
@@ -27,6 +28,12 @@ const filter = fc.letrec<{ filter: Filter }>((tie) => ({
     leaf,
     fc.record({ op: fc.constantFrom('and', 'or'), filters: fc.array(tie('filter'), { maxLength: 3 }) }),
     fc.record({ op: fc.constant('not'), filter: tie('filter') }),
+    fc.record({
+      op: fc.constant('related'),
+      field: fc.constantFrom(fields.categoryId, fields.parentId, fields.owner),
+      table: fc.constantFrom('categories', 'things'),
+      filter: tie('filter'),
+    }),
   ) as fc.Arbitrary<Filter>,
 })).filter;
 
@@ -51,8 +58,8 @@ suite('the shape of a filter', () => {
       const sqlite = shapeFilter(of, encoding);
       const postgres = shapeOfFilter(of);
       return [
-        [sqlite.key, sqliteSql(sqlite.shape, [])],
-        [postgres.key, postgresSql(postgres.shape, new Parameters(true))],
+        [sqlite.key, sqliteSql(sqlite.shape, [], '"things"')],
+        [postgres.key, postgresSql(postgres.shape, new Parameters(true), level)],
       ] as const;
     };
     const textOf = new Map<string, string>();
@@ -79,9 +86,15 @@ suite('the shape of a filter', () => {
         { op: 'has', field: fields.tags, value: secret },
         { op: 'like', field: fields.name, pattern: secret },
         { op: 'search', terms: [secret] },
+        {
+          op: 'related',
+          field: fields.categoryId,
+          table: 'categories',
+          filter: { op: 'eq', field: fields.name, value: secret },
+        },
       ],
     };
-    assert.ok(!sqliteSql(shapeFilter(of, encoding).shape, []).includes(secret));
-    assert.ok(!postgresSql(shapeOfFilter(of).shape, new Parameters(true)).includes(secret));
+    assert.ok(!sqliteSql(shapeFilter(of, encoding).shape, [], '"things"').includes(secret));
+    assert.ok(!postgresSql(shapeOfFilter(of).shape, new Parameters(true), level).includes(secret));
   });
 });

@@ -25,8 +25,11 @@ CREATE TABLE "events" (
   deleted_at INTEGER,
   type TEXT NOT NULL,
   collection TEXT NOT NULL,
+  document TEXT,
+  former TEXT,
   doc TEXT NOT NULL
 );
+CREATE INDEX "events.index[""collection"",""document"",""rev""]" ON "events"(collection, document, rev, id) WHERE deleted_at IS NULL;
 CREATE INDEX "events.index[""rev""]" ON "events"(rev, id) WHERE deleted_at IS NULL;
 CREATE TABLE "things" (
   id TEXT PRIMARY KEY NOT NULL,

@@ -2,6 +2,7 @@
  * A proxy over HTTP/1.1 and HTTP/2 in the test's own process, with the real guard, dialler, key verifier and store; around it the least
  * server that does what ours does with a CONNECT.
  */
+
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,6 +14,7 @@ import type { TestContext } from 'node:test';
 import { createProxyAuthenticate } from '../../src/accounts/authenticate.ts';
 import { proxyChallengesFor } from '../../src/accounts/challenges.ts';
 import { createKeyVerifier } from '../../src/accounts/keys/key-verifier.ts';
+import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
 import { createVerifiedCredentials } from '../../src/accounts/verified-credentials.ts';
 import { createDialer, type Dial } from '../../src/egress/dial.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
@@ -131,6 +133,7 @@ function verifiersOver(store: Store, clock: () => number) {
     adminKeyHash: () => hash('sha256', adminKey, 'buffer'),
     adminKeyKept: false,
     uses: { intervalMs: 60_000, note: () => undefined },
+    factorRule: createFactorRule(store, 'optional'),
   });
   return {
     key: verifyKey,

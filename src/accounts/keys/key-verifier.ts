@@ -5,6 +5,7 @@
  * - A secret key of an account acts for that account, within the key's scopes and the account's current ones.
  * - A key created with the administrator key, and every publishable key, is its own principal. A publishable key, which is public, may
  *   read what any authenticated client may, but nothing of its owner's.
+ * - A secret key of an account that needs a second factor and has none is limited like the other credentials of the account.
  * - A key created with another key is valid only as long as that key, so that revoking a stolen key also revokes the thief's keys, and
  *   the host rules of that key apply to it (§4.10).
  */
@@ -15,6 +16,7 @@ import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { keySecretsTable, keysTable, readUser, usersTable } from '../account-tables.ts';
 import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
+import type { FactorRule } from '../second-factor/factor-rule.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
 import {
@@ -36,6 +38,7 @@ export type KeyVerifierOptions = {
   /** Whether the administrator key is in the store, where another process may change it, rather than in COMITY_ADMIN_KEY. */
   readonly adminKeyKept: boolean;
   readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
+  readonly factorRule: FactorRule;
 };
 
 const userIdPrefix = 'usr_';
@@ -65,12 +68,12 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
 
 /** Verifies a grant against the current rows. @param endsAt expiry of the key's text, in milliseconds since the epoch */
 export function judgeGrant(
-  options: Pick<KeyVerifierOptions, 'store' | 'clock' | 'uses'>,
+  options: Pick<KeyVerifierOptions, 'store' | 'clock' | 'uses' | 'factorRule'>,
   grant: KeyGrant,
   endsAt: number,
   basis: readonly Basis[],
 ): MaybePromise<Verdict> {
-  const { store, clock, uses } = options;
+  const { store, clock, uses, factorRule } = options;
   const { key, kind, owner, tunnel } = grant;
   const scopes =
     kind === 'secret' ? grant.scopes : grant.scopes.filter((each) => publishableScopes.has(each));
@@ -82,10 +85,12 @@ export function judgeGrant(
     }
     return whenKnown(store.read(usersTable, owner), (row) => {
       if (row === undefined || row.deletedAt !== null) return unusable;
-      const account = principalOf(readUser(row.doc), scopes);
+      const user = readUser(row.doc);
+      const account = principalOf(user, scopes);
       if (account === undefined) return unusable;
-      const principal = kind === 'secret' ? account : itself(key);
-      return good(key, principal, { ...rest, basis: [...rest.basis, toBasis(usersTable, row)] }, uses);
+      const whole = { ...rest, basis: [...rest.basis, toBasis(usersTable, row)] };
+      if (kind !== 'secret') return good(key, itself(key), whole, uses);
+      return factorRule(user, good(key, account, whole, uses));
     });
   }
 

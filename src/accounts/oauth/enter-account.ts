@@ -4,24 +4,22 @@
  */
 
 import { hash } from 'node:crypto';
+import { accountDefaults } from '../../config/account-members.ts';
 import type { Problem } from '../../http/problem.ts';
+import type { Ask } from '../../kernel/resource.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { overtaken } from '../../store/lines.ts';
-import type { Change, Overtaken, Row, Store } from '../../store/store.ts';
-import {
-  identitiesTable,
-  readUser,
-  sessionsTable,
-  type User,
-  type UserFields,
-  userDefaults,
-  usersTable,
-} from '../account-tables.ts';
+import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { identitiesTable, readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
 import type { Audit } from '../audit-fact.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
+import type { ChallengeTokens } from '../second-factor/challenge-tokens.ts';
+import { readFactor } from '../second-factor/factor-row.ts';
+import { type NextStep, nextStep } from '../second-factor/next-step.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
 import type { FindUser, FoundUser } from '../users/find-user.ts';
+import type { NewAccount, NewAccounts } from '../users/new-accounts.ts';
 import { userRow } from '../users/user-row.ts';
 import { type AccountRules, decideAccount, type Findings } from './decide-account.ts';
 import type { ProviderIdentity } from './provider-identity.ts';
@@ -31,8 +29,10 @@ export type EnterAccountOptions = AccountRules &
   Pick<Services, 'clock' | 'newId' | 'observe'> & {
     readonly store: Pick<Store, 'read' | 'commit' | 'lines'>;
     readonly findUser: FindUser;
+    readonly newAccounts: NewAccounts;
     readonly sessions: Pick<Sessions, 'open'>;
     readonly audit: Audit;
+    readonly challenges: ChallengeTokens;
   };
 
 /** A person as the provider described them, and the purpose of the sign-in. */
@@ -41,10 +41,13 @@ export type Arrival = Pick<SignIn, 'provider' | 'link'> & {
   /** Whether a cookie carries the session. */
   readonly cookie: boolean;
   readonly address: string;
+  readonly ask: Ask;
 };
 
 export type Entered =
   | { readonly kind: 'entered'; readonly opened: Opened }
+  /** The account has a second factor, which the challenge asks for (§5.8). */
+  | { readonly kind: 'second-factor'; readonly step: NextStep }
   | { readonly kind: 'linked'; readonly user: Pick<User, 'id' | 'email'> }
   | { readonly kind: 'refused'; readonly problem: Problem };
 
@@ -62,18 +65,13 @@ type Found = {
 };
 
 async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | Overtaken> {
-  const { audit, clock } = options;
+  const { clock } = options;
   const found = await find(options, arrival);
   const decided = decideAccount(found.findings, options);
   const at = clock();
   switch (decided.decision) {
-    case 'refuse': {
-      const { subject, problem } = decided;
-      const detail = { provider: arrival.provider, problem: problem.code };
-      audit.note({ type: 'login.failed', actor: null, subject, address: arrival.address, detail });
-      options.observe({ kind: 'login-judged', outcome: 'failed' });
-      return { kind: 'refused', problem };
-    }
+    case 'refuse':
+      return refuse(options, arrival, decided);
     case 'link': {
       const { user, proven } = decided;
       const changes = linkChanges(options, arrival, found, { user: user.id, proven }, at);
@@ -82,37 +80,100 @@ async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<
     }
     case 'register': {
       const { emailVerified, name } = arrival.identity;
-      const id = `usr_${options.newId()}`;
-      const account = newAccount({ id, email: decided.email, emailVerified, name, at });
-      const registered = fact(options, arrival, 'account.registered', id);
-      const linked = linkChanges(options, arrival, found, { user: id, proven: emailVerified }, at);
-      return enterWithSession(
-        options,
-        arrival,
-        account.user,
-        [...account.changes, registered, ...linked],
-        at,
-      );
+      const fields = {
+        ...{ email: decided.email, ...(name === undefined ? {} : { name }) },
+        ...{ ...accountDefaults, emailVerified },
+      };
+      return enterNewAccount(options, arrival, found, { id: `usr_${options.newId()}`, fields }, at);
     }
     case 'link-and-enter': {
       const { user, proven } = decided;
       const linked = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      const changes = [
-        expectUnchanged(user, found),
-        ...linked,
-        ...(await rewritePassword(options, user, at)),
-      ];
+      const password = await rewritePassword(options, user, at);
+      // The link would outlast a stolen mailbox: with a second factor, the owner links the identity in a session.
+      if ((await stepOf(options, user)) !== undefined) {
+        return refuse(options, arrival, { subject: user.id, problem: { code: 'account_exists' } });
+      }
+      const changes = [expectUnchanged(options, user, found), ...linked, ...password];
       return enterWithSession(options, arrival, user, changes, at);
     }
     case 'enter': {
       const { user, proven } = decided;
       const used = rewriteIdentity(arrival, found, { user: user.id, proven }, at);
       const password = await rewritePassword(options, user, at);
+      const step = await stepOf(options, user);
+      if (step !== undefined) return { kind: 'second-factor', step };
       // A reset may verify the address at this moment; then an unproven identity must not enter.
-      const changes = proven ? [used, ...password] : [expectUnchanged(user, found), used, ...password];
+      const changes = proven
+        ? [used, ...password]
+        : [expectUnchanged(options, user, found), used, ...password];
       return enterWithSession(options, arrival, user, changes, at);
     }
   }
+}
+
+async function enterNewAccount(
+  options: EnterAccountOptions,
+  arrival: Arrival,
+  found: Found,
+  proposed: NewAccount,
+  at: number,
+): Promise<Entered | Overtaken> {
+  const { newAccounts, store } = options;
+  const judged = await newAccounts.judge(proposed, {});
+  if ('refused' in judged) return { kind: 'refused', problem: incomplete };
+  const committed = await newAccounts.commit(arrival.ask, store, judged, async (account) => {
+    const next = userRow(newAccounts.users, account.id, account.fields, at, at);
+    const user = readUser(next.doc);
+    const opened = await options.sessions.open(user, { cookie: arrival.cookie, at });
+    const changes = [
+      { table: usersTable, id: user.id, expect: { absent: true }, next } as const,
+      passwordChange(user.id, undefined, null, at),
+      fact(options, arrival, 'account.registered', user.id),
+      ...linkChanges(options, arrival, found, { user: user.id, proven: user.emailVerified }, at),
+      ...opened.changes,
+      fact(options, arrival, 'login.succeeded', user.id),
+    ];
+    return { changes, result: opened };
+  });
+  if ('result' in committed) {
+    options.observe({ kind: 'login-judged', outcome: 'succeeded' });
+    return { kind: 'entered', opened: committed.result };
+  }
+  if (!('refused' in committed)) return committed;
+  // Another account took the address meanwhile: the next attempt finds it.
+  if (isTakenAddress(committed.refused)) return new Overtaken({ table: usersTable, id: judged.id });
+  return { kind: 'refused', problem: committed.refused };
+}
+
+const incomplete: Problem = {
+  code: 'forbidden',
+  message: 'an account needs fields that the provider does not send; register first, then link the provider',
+};
+
+function isTakenAddress({ code, errors }: Problem): boolean {
+  return code === 'unique_taken' && errors?.[0]?.pointer === '/email';
+}
+
+function refuse(
+  { audit, observe }: EnterAccountOptions,
+  { provider, address }: Arrival,
+  { subject, problem }: { readonly subject: string | null; readonly problem: Problem },
+): Entered {
+  const detail = { provider, problem: problem.code };
+  audit.note({ type: 'login.failed', actor: null, subject, address, detail });
+  observe({ kind: 'login-judged', outcome: 'failed' });
+  return { kind: 'refused', problem };
+}
+
+/**
+ * Returns undefined for an account without a second factor. Call it after `rewritePassword`: adding a factor rewrites that row too, so
+ * one that is added later makes the unit of the sign-in fail.
+ */
+async function stepOf({ store, challenges }: EnterAccountOptions, user: User): Promise<NextStep | undefined> {
+  const password = await readPassword(store, user.id);
+  const stored = await readFactor(store, user.id);
+  return stored === undefined ? undefined : nextStep(challenges, user.id, password?.hash, stored.factor);
 }
 
 async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Found> {
@@ -137,9 +198,13 @@ async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Fou
 }
 
 /** Writes the account unchanged, so that the unit fails if it changed after the decision. */
-function expectUnchanged(user: User, { accountRow: read }: Found): Change {
+function expectUnchanged(
+  { newAccounts }: EnterAccountOptions,
+  user: User,
+  { accountRow: read }: Found,
+): Change {
   if (read?.id !== user.id) throw new Error('the chosen account requires its row');
-  const next = userRow(user.id, user, read.createdAt, read.updatedAt);
+  const next = userRow(newAccounts.users, user.id, user, read.createdAt, read.updatedAt);
   return { table: usersTable, id: user.id, expect: { rev: read.rev }, next };
 }
 
@@ -238,32 +303,4 @@ function identityChange(id: string, before: Row | undefined, identity: Identity,
     expect: before === undefined ? { absent: true } : { rev: before.rev },
     next: keptRow(JSON.stringify(identity), identity.user, before?.createdAt ?? at, at),
   };
-}
-
-type NewAccount = {
-  readonly id: string;
-  readonly email: string;
-  readonly emailVerified: boolean;
-  readonly name: string | undefined;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-};
-
-function newAccount(account: NewAccount): {
-  readonly user: User;
-  readonly changes: readonly Change[];
-} {
-  const { id, email, emailVerified, name, at } = account;
-  const fields: UserFields = {
-    email,
-    ...(name === undefined ? {} : { name }),
-    ...userDefaults,
-    emailVerified,
-  };
-  const next = userRow(id, fields, at, at);
-  const changes = [
-    { table: usersTable, id, expect: { absent: true }, next } as const,
-    passwordChange(id, undefined, null, at),
-  ];
-  return { user: readUser(next.doc), changes };
 }

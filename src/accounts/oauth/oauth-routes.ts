@@ -12,6 +12,7 @@ import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Item, OperationDocumentation } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Representation, Resource, Standing } from '../../kernel/resource.ts';
 import { accountOutput, accountsTag, tokensOutput } from '../account-schemas.ts';
+import { type NextStep, stepProblem } from '../second-factor/next-step.ts';
 import { type OAuth, readBrowserSecret, type Start } from './oauth.ts';
 
 export type OAuthResourcesOptions = {
@@ -87,7 +88,7 @@ const finishDocumentation: OperationDocumentation = {
   id: 'finishSignIn',
   summary: 'Finish a sign-in with a provider',
   description:
-    'The provider redirects the browser here. With a `redirect` at the start, the response is 303 to it, with a session cookie; without one, 200 with tokens, or with only the account if an identity was linked to it. HEAD does not finish a sign-in and is refused with 400.',
+    'The provider redirects the browser here. With a `redirect` at the start, the response is 303 to it, with a session cookie; without one, 200 with tokens, or with only the account if an identity was linked to it. If the account has a second factor, the response is 401 with a `challenge` for `/auth/login/second-factor`, or the redirect has it in its fragment, as `#second_factor=...&methods=...`, and sets no cookie. HEAD does not finish a sign-in and is refused with 400.',
   parameters: ['code', 'state', 'iss', 'error', 'error_description'].map((name) =>
     queryParameter(name, { description: 'Sent by the provider.', schema: { type: 'string' } }),
   ),
@@ -103,7 +104,14 @@ const finishDocumentation: OperationDocumentation = {
   },
   representationFields: ['Set-Cookie'],
   madeFields: ['Set-Cookie'],
-  codes: ['account_exists', 'forbidden', 'email_unverified', 'provider_unavailable', 'sign_in_invalid'],
+  codes: [
+    'account_exists',
+    'forbidden',
+    'email_unverified',
+    'provider_unavailable',
+    'second_factor_required',
+    'sign_in_invalid',
+  ],
 };
 
 function queryParameter(name: string, rest: Item): Item {
@@ -151,9 +159,11 @@ function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation
         parameters,
         browser: readBrowserSecret(fields.cookie),
         address: addressOf(ask.request),
+        ask,
       });
       if (finished.kind === 'refused') return { problem: finished.problem };
       const { redirect } = finished;
+      if (finished.kind === 'second-factor') return stepProposal(finished.step, redirect);
       const [content, cookies] =
         finished.kind === 'entered'
           ? [finished.opened.content, finished.opened.fields]
@@ -163,6 +173,14 @@ function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation
     },
     represent: (_ask, _standing, proposal) => represent(proposal),
   };
+}
+
+/** The challenge goes into the fragment, which the browser sends to no server. */
+function stepProposal(step: NextStep, redirect: string | null): Finishing {
+  if (redirect === null) return { problem: stepProblem(step) };
+  const { challenge, methods } = step;
+  const fragment = `second_factor=${challenge}&methods=${methods.join(',')}`;
+  return { problem: null, elsewhere: `${redirect}${redirect.includes('#') ? '&' : '#'}${fragment}` };
 }
 
 function represent(proposal: Finishing | undefined): Representation {

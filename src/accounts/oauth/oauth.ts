@@ -7,6 +7,7 @@ import { hash } from 'node:crypto';
 import { isLoopbackHost, type OAuthProvider } from '../../config/oauth-providers.ts';
 import type { Problem } from '../../http/problem.ts';
 import { readCookie } from '../../http/syntax/cookie.ts';
+import type { Ask } from '../../kernel/resource.ts';
 import { type EnterAccountOptions, type Entered, enterAccount } from './enter-account.ts';
 import { ProviderFailure } from './provider-failure.ts';
 import {
@@ -43,6 +44,7 @@ export type Finish = {
   readonly browser: string | undefined;
   /** The client's address, recorded with failed sign-ins. */
   readonly address: string;
+  readonly ask: Ask;
 };
 
 export type Finished = Exclude<Entered, { kind: 'refused' }> & { readonly redirect: string | null };
@@ -79,7 +81,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
     }
   }
 
-  async function finish({ provider: name, parameters, browser, address }: Finish) {
+  async function finish({ provider: name, parameters, browser, address, ask }: Finish) {
     const provider = providerNamed(name);
     const state = parameters.get('state');
     if (state === undefined || !isSecret(state) || browser === undefined) return refused(invalid);
@@ -100,7 +102,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
       });
       if (identity === undefined) return refused(invalid);
       const { link, redirect } = signIn;
-      const arrival = { provider: name, link, identity, cookie: redirect !== null, address };
+      const arrival = { provider: name, link, identity, cookie: redirect !== null, address, ask };
       const entered = await enterAccount(options, arrival);
       return entered.kind === 'refused' ? entered : { ...entered, redirect };
     } catch (error) {

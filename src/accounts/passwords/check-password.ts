@@ -12,6 +12,8 @@ import type { Store } from '../../store/store.ts';
 import { passwordsTable, usersTable } from '../account-tables.ts';
 import type { Audit } from '../audit-fact.ts';
 import type { LoginLimit } from '../login-limit.ts';
+import { readFactor } from '../second-factor/factor-row.ts';
+import type { FactorRule } from '../second-factor/factor-rule.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import { type FindUser, type FoundUser, nobodyId } from '../users/find-user.ts';
 import type { Verdict } from '../verdict.ts';
@@ -102,8 +104,10 @@ type PasswordVerifier = (user: string, password: string, address: string) => Pro
 export function createPasswordVerifier(options: {
   readonly checkPassword: CheckPassword;
   readonly verifiedEmailRequired: boolean;
+  readonly store: Pick<Store, 'read'>;
+  readonly factorRule: FactorRule;
 }): PasswordVerifier {
-  const { checkPassword, verifiedEmailRequired } = options;
+  const { checkPassword, verifiedEmailRequired, store, factorRule } = options;
   return async (typed, password, address) => {
     const checked = await checkPassword(typed, password, address, 'basic');
     if (!checked.ok) {
@@ -115,7 +119,9 @@ export function createPasswordVerifier(options: {
     if (verifiedEmailRequired && !user.emailVerified) return { problem: 'email_unverified' };
     const principal = principalOf(user);
     if (principal === undefined) return { problem: 'invalid_credentials' };
-    return {
+    // Basic has no place for a code. Adding a factor rewrites the row of the password, on which the verdict rests.
+    if ((await readFactor(store, user.id)) !== undefined) return { problem: 'second_factor_required' };
+    return factorRule(user, {
       principal,
       scheme: 'password',
       session: null,
@@ -125,6 +131,6 @@ export function createPasswordVerifier(options: {
         { table: usersTable, id: user.id, rev: row.rev },
         { table: passwordsTable, id: user.id, rev: checked.password.row.rev },
       ],
-    };
+    });
   };
 }

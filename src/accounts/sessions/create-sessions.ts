@@ -43,10 +43,11 @@ async function verifyAccessToken(options: SessionsOptions, token: string): Promi
   ]);
   if (session === undefined || owner === undefined) return invalid;
   if (readSession(session).user !== claims.user) return invalid;
-  const principal = principalOf(readUser(owner.doc));
+  const user = readUser(owner.doc);
+  const principal = principalOf(user);
   const expiresAt = Math.min(claims.expiresAt, endOf(session, options.sessionSeconds));
   if (principal === undefined || clock() >= expiresAt) return invalid;
-  return {
+  return options.factorRule(user, {
     principal,
     scheme: 'token',
     session: session.id,
@@ -56,7 +57,7 @@ async function verifyAccessToken(options: SessionsOptions, token: string): Promi
       { table: sessionsTable, id: session.id, rev: session.rev },
       { table: usersTable, id: owner.id, rev: owner.rev },
     ],
-  };
+  });
 }
 
 /**
@@ -88,10 +89,11 @@ function verifySessionCookie(
       : judgeOwner(row, expiresAt, owner);
   }
 
-  function judgeOwner(row: Row, expiresAt: number, owner: Row | undefined): Verdict {
-    const principal = owner === undefined ? undefined : principalOf(readUser(owner.doc));
-    if (principal === undefined || owner === undefined) return invalid;
-    return {
+  function judgeOwner(row: Row, expiresAt: number, owner: Row | undefined): MaybePromise<Verdict> {
+    const user = owner === undefined ? undefined : readUser(owner.doc);
+    const principal = user === undefined ? undefined : principalOf(user);
+    if (principal === undefined || user === undefined || owner === undefined) return invalid;
+    return options.factorRule(user, {
       principal,
       scheme: 'session-cookie',
       session: row.id,
@@ -102,7 +104,7 @@ function verifySessionCookie(
         { table: usersTable, id: owner.id, rev: owner.rev },
       ],
       onUse: sightings.ofSession(row),
-    };
+    });
   }
 
   const row = store.read(sessionsTable, parts.session);

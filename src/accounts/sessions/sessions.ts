@@ -6,6 +6,7 @@ import type { Services } from '../../store/capabilities.ts';
 import type { Change } from '../../store/store.ts';
 import type { User } from '../account-tables.ts';
 import type { Audit } from '../audit-fact.ts';
+import type { FactorRule } from '../second-factor/factor-rule.ts';
 import type { AccessTokens } from '../tokens/access-token.ts';
 import type { Verdict } from '../verdict.ts';
 import type { SameSite } from './cookie.ts';
@@ -58,6 +59,7 @@ export type Sessions = {
 export type SessionsOptions = Services & {
   readonly audit: Pick<Audit, 'entry'>;
   readonly tokens: AccessTokens;
+  readonly factorRule: FactorRule;
   readonly refreshTokenSeconds: number;
   readonly sessionIdleSeconds: number;
   readonly sessionSeconds: number;

@@ -2,14 +2,16 @@
  * The principal of an account (§5.1), the same for all of its credentials. It has the account's current rights; the content of a token
  * or key never adds to them.
  */
+import { hash } from 'node:crypto';
 import {
   type Authenticated,
   administratorRole,
   authenticated,
+  type PrincipalParts,
   type Scope,
   scopes,
 } from '../../model/principal.ts';
-import type { User } from '../account-tables.ts';
+import { fieldsOfUser, type User } from '../account-tables.ts';
 
 /**
  * Returns undefined for a disabled account. The role `administrator` gives every scope.
@@ -24,5 +26,23 @@ export function principalOf(user: User, limit?: readonly Scope[]): Authenticated
     limit === undefined || limit.includes('admin')
       ? user.roles
       : user.roles.filter((role) => role !== administratorRole);
-  return authenticated({ id: user.id, scopes: granted, roles, tenant: user.tenant ?? null });
+  return authenticated({
+    ...{ id: user.id, scopes: granted, roles, tenant: user.tenant ?? null },
+    ...principalFields(fieldsOfUser(user)),
+  });
+}
+
+/** The digest keeps audiences short, by which caches are kept, however long the fields are. */
+function principalFields(
+  fields: Readonly<Record<string, unknown>>,
+): Pick<PrincipalParts, 'fields' | 'fieldsMark'> {
+  if (Object.keys(fields).length === 0) return {};
+  return { fields: frozen(fields), fieldsMark: hash('sha256', JSON.stringify(fields), 'base64url') };
+}
+
+/** Access functions and hooks get the same object for every request: none may change it for the next. */
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const within of Object.values(value)) frozen(within);
+  return Object.freeze(value);
 }

@@ -11,6 +11,7 @@ import { byId } from '../../model/filter.ts';
 import type { Change, Plan, Store } from '../../store/store.ts';
 import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../account-tables.ts';
 import { createKeysOfOwner, keysPerUnitMax } from '../keys/keys-of-owner.ts';
+import { secondFactorsTable } from '../second-factor/factor-row.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 /** Rows of each kind that go in one unit. */
@@ -36,6 +37,7 @@ export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser
   async function gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
     const parts = await Promise.all([
       removalOf(store, passwordsTable, user),
+      removalOf(store, secondFactorsTable, user),
       sessions.endOfUser(user, null).then((ends) => ends.slice(0, leavingsPerUnitMax)),
       removalOfOwned(store, identitiesTable, user),
       codes(user),

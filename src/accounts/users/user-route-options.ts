@@ -1,5 +1,6 @@
 /** What the resources of accounts need besides what every collection does. */
 
+import type { ResolvedAccounts } from '../../config/accounts.ts';
 import type { ContentLimits } from '../../kernel/content/content-limits.ts';
 import type { Change } from '../../store/store.ts';
 import type { Audit } from '../audit-fact.ts';
@@ -7,6 +8,7 @@ import type { AddressOf } from '../fact-of-ask.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 export type UserResourcesOptions = {
+  readonly accounts: ResolvedAccounts;
   readonly audit: Pick<Audit, 'entry'>;
   readonly addressOf: AddressOf;
   readonly sessions: Pick<Sessions, 'endOfUser'>;
@@ -14,6 +16,8 @@ export type UserResourcesOptions = {
   readonly hashPassword: (password: string) => Promise<string>;
   readonly passwordCharactersMin: number;
   readonly passwordBytesMax: number;
+  /** Octets of the content that changes an account, and characters of an account. */
+  readonly accountBytesMax: number;
   /** What a unit contains that changes what an owner of endpoints may be told (webhooks/sending/fan-out/generation.ts). */
   readonly generationChanges: () => readonly Change[];
   readonly limits: ContentLimits & { readonly validationErrorsMax: number };

@@ -1,39 +1,46 @@
 /**
- * `/users`: accounts as a collection (§5.1). Administrators list, make and change them; an account reads, renames and deletes itself.
- * Roles, scopes and whatever else decides what it may do are for administrators alone (`readOnly` in collections.ts).
+ * `/users`: accounts as a collection (§5.1, §5.7). Administrators list, make and change them; an account reads, renames and deletes itself.
+ * Roles, scopes and whatever else decides what it may do are for administrators, and for accounts that administer others within their own
+ * rights (administering.ts). The rules of the application decide about its fields, and who else sees an account.
  */
 
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Resource } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import { revised } from '../../resources/collection/revised.ts';
+import { type Revise, revised } from '../../resources/collection/revised.ts';
 import type { Accompaniment, Served, Written } from '../../resources/collection/served.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
 import { memberStanding } from '../../resources/collection/standing.ts';
 import type { Change } from '../../store/store.ts';
-import { usersCollection } from '../account-collections.ts';
 import { examplePassword, newPasswordSchema } from '../account-schemas.ts';
-import { passwordsTable, readUser, type User } from '../account-tables.ts';
+import { fieldsOfUser, passwordsTable, readUser, type User } from '../account-tables.ts';
 import { administratorsOnly } from '../administrators-only.ts';
 import type { AuditFact } from '../audit-fact.ts';
 import { commitRetried } from '../commit-retried.ts';
 import { factOfAsk } from '../fact-of-ask.ts';
 import { newPasswordFault } from '../passwords/new-password.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
-import { reviseEmail } from './change-email.ts';
+import { type Administering, createAdministering } from './administering.ts';
 import { createUserOperation } from './create-user.ts';
 import { createLeavings, type Leavings } from './leavings.ts';
+import { demandAddress } from './new-accounts.ts';
+import { beyondRights, reviseUser } from './revise-user.ts';
 import type { UserResourcesOptions } from './user-route-options.ts';
 
 export function userResources(options: UserResourcesOptions, serving: Serving): ServedCollection {
   const leavings = createLeavings(serving.store, options.sessions);
-  const plain = serveCollection(serving, usersCollection, {
+  const { accounts, accountBytesMax } = options;
+  const administering = createAdministering(accounts);
+  const documentCharactersMax = Math.min(serving.documentCharactersMax, accountBytesMax);
+  const own: OwnOptions = { ...options, administering, revise: reviseUser(administering) };
+  const plain = serveCollection({ ...serving, documentCharactersMax }, accounts.users, {
     announced: false,
-    accompany: accompanyUser(options, leavings),
-    listPermission: administratorsOnly,
-    create: createUserOperation,
+    accompany: accompanyUser(own, leavings),
+    ...(accounts.isListed ? {} : { listPermission: administratorsOnly }),
+    create: createUserOperation(accounts, own.revise),
     documentation: {
       names: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
       idPrefix: 'usr_',
@@ -42,21 +49,42 @@ export function userResources(options: UserResourcesOptions, serving: Serving): 
   return {
     ...plain,
     resources: [
-      ...plain.resources.map((resource) => adapted(resource, options, leavings)),
-      setPasswordResource(options, plain.served, leavings),
+      ...plain.resources.map((resource) => adapted(resource, own, leavings)),
+      setPasswordResource(own, plain.served, leavings),
     ],
   };
 }
 
-function adapted(resource: Resource, options: UserResourcesOptions, leavings: Leavings): Resource {
+type OwnOptions = UserResourcesOptions & {
+  readonly administering: Administering;
+  readonly revise: Revise;
+};
+
+function adapted(resource: Resource, options: OwnOptions, leavings: Leavings): Resource {
   const isBulkDelete = resource.pattern.endsWith('/bulk-delete');
   const operations = [...resource.operations].map(([method, operation]) => {
-    if (method === 'PUT' || method === 'PATCH') return [method, revised(operation, reviseEmail)] as const;
+    if (method === 'PUT' || method === 'PATCH')
+      return [method, short(revised(operation, options.revise), options)] as const;
+    if (method === 'POST' && !isBulkDelete) return [method, short(operation, options)] as const;
     if (method === 'DELETE') return [method, clearing(operation, options, leavings, idOfMember)] as const;
     if (isBulkDelete) return [method, clearing(operation, options, leavings, idsNamed)] as const;
     return [method, operation] as const;
   });
   return { ...resource, operations: new Map(operations) };
+}
+
+/** Every request of an account reads it, and its content is checked on the event loop. */
+function short(operation: Operation, { accountBytesMax }: OwnOptions): Operation {
+  const { understand } = operation;
+  if (understand === undefined) throw new Error('an operation that writes an account requires content');
+  const message = `an account takes at most ${accountBytesMax} bytes (COMITY_ACCOUNT_BYTES_MAX)`;
+  return {
+    ...operation,
+    understand: (ask, bytes, mediaType) =>
+      bytes.length > accountBytesMax
+        ? { ok: false, problem: { code: 'content_too_large', message } }
+        : understand(ask, bytes, mediaType),
+  };
 }
 
 type IdsOf = (ask: Ask, proposal: Proposal | undefined) => readonly string[];
@@ -94,10 +122,10 @@ type Told = Pick<AuditFact, 'type' | 'detail'>;
  * the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
  */
 function accompanyUser(
-  options: Pick<UserResourcesOptions, 'audit' | 'addressOf' | 'sessions' | 'generationChanges'>,
+  options: OwnOptions,
   leavings: Leavings,
 ): (written: Written) => Promise<Accompaniment> {
-  const { audit, addressOf, sessions, generationChanges } = options;
+  const { audit, addressOf, sessions, generationChanges, administering } = options;
 
   async function consequences(
     ask: Written['ask'],
@@ -116,8 +144,11 @@ function accompanyUser(
 
   return async ({ ask, id, before, next }) => {
     if (next === null && !mayLeave(ask)) return { refused: { code: 'forbidden', message: keyOnly } };
+    if (next === null && !administering.mayChange(ask.principal, { before, next }))
+      return { refused: beyondRights };
     const stood = before === undefined ? undefined : readUser(before.doc);
     const after = next === null ? undefined : readUser(next.doc);
+    if (after !== undefined) demandAddress(after);
     const entries = factsOf(stood, after).map((told) =>
       audit.entry(factOfAsk(ask, addressOf, { ...told, subject: id })),
     );
@@ -151,9 +182,10 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
     facts.push({ type: after.disabled ? 'account.disabled' : 'account.enabled' });
   }
   if (!sameGrants(before, after)) facts.push({ type: 'account.roles_changed', detail: grants(after) });
-  const members = (['email', 'name', 'emailVerified', 'tenant'] as const).filter(
+  const own = (['email', 'name', 'emailVerified', 'tenant'] as const).filter(
     (member) => before[member] !== after[member],
   );
+  const members = [...own, ...changedFields(before, after)];
   if (members.length > 0) facts.push({ type: 'account.changed', detail: { members } });
   return facts;
 }
@@ -161,7 +193,14 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
 /** Whether the endpoints of the account may be told of other events than before. */
 function mayBeToldOtherwise(before: User, after: User): boolean {
   const isSame = before.tenant === after.tenant && before.disabled === after.disabled;
-  return !isSame || !sameGrants(before, after);
+  return !isSame || !sameGrants(before, after) || changedFields(before, after).length > 0;
+}
+
+/** Names of fields of the application. */
+function changedFields(before: User, after: User): readonly string[] {
+  const [from, to] = [fieldsOfUser(before), fieldsOfUser(after)];
+  const names = new Set([...Object.keys(from), ...Object.keys(to)]);
+  return [...names].filter((name) => JSON.stringify(from[name]) !== JSON.stringify(to[name]));
 }
 
 function grants({ roles, scopes }: User): Told['detail'] & object {
@@ -173,12 +212,14 @@ function sameGrants(before: User, after: User): boolean {
 }
 
 const lost: Done = { refused: { code: 'unavailable' } };
+const gone: Done = { refused: { code: 'not_found' } };
+const closed: Done = { refused: beyondRights };
 
 /**
- * POST to `/users/{id}/password`: an administrator sets the password of an account, which ends all of its sessions and makes every
- * code that was mailed to it void. One's own password is changed at `/auth/password`, which asks for the old one.
+ * POST to `/users/{id}/password`: an administrator, or an account that administers it, sets the password of an account, which ends all of
+ * its sessions and makes every code that was mailed to it void. One's own password is changed at `/auth/password`, which asks for the old one.
  */
-function setPasswordResource(options: UserResourcesOptions, served: Served, leavings: Leavings): Resource {
+function setPasswordResource(options: OwnOptions, served: Served, leavings: Leavings): Resource {
   return actionResource(
     {
       path: `${served.path}/{id}/password`,
@@ -189,15 +230,22 @@ function setPasswordResource(options: UserResourcesOptions, served: Served, leav
       id: 'setUserPassword',
       summary: 'Set the password of an account',
       description:
-        'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.',
+        options.accounts.admin === undefined
+          ? 'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.'
+          : 'For administrators, and for accounts that administer this one. Ends all sessions of the account and revokes the codes that were mailed to it.',
       input: {
         name: 'PasswordSet',
         schema: Type.Object({ password: newPasswordSchema(options) }),
         example: { password: examplePassword },
       },
       codes: [],
-      permission: administratorsOnly,
-      standing: (ask) => memberStanding(served, ask, 'update'),
+      permission: (principal) => permission(served.collection.access.create, 'update', principal),
+      standing: async (ask) => {
+        const standing = await memberStanding(served, ask, 'update');
+        const { row } = standing;
+        const reaches = row === undefined || options.administering.reaches(ask.principal, row);
+        return { ...standing, permitted: standing.permitted && reaches };
+      },
       mayBeMissing: true,
       handler: async (ask, { password }) => {
         const fault = newPasswordFault(password, options);
@@ -212,20 +260,29 @@ function setPasswordResource(options: UserResourcesOptions, served: Served, leav
   );
 }
 
-/** Where the account is deleted meanwhile, its password is as dead as the rest of what it leaves. */
 async function setPassword(
-  options: UserResourcesOptions,
-  { store, clock }: Served,
+  options: OwnOptions,
+  served: Served,
   leavings: Leavings,
   ask: Ask,
   hash: string,
 ): Promise<Done> {
+  const { store, clock } = served;
   const id = ask.captures[0] ?? '';
   const fact = factOfAsk(ask, options.addressOf, { type: 'password.changed', subject: id });
   const attempt = async () => {
+    const account = await store.read(served.collection.name, id);
+    if (account === undefined) return { refused: gone };
+    // The account may have got rights meanwhile that the caller lacks.
+    if (!options.administering.reaches(ask.principal, account)) return { refused: closed };
     const before = await readPassword(store, id);
     const at = Math.max(clock(), before?.row.updatedAt ?? 0);
     const changes = [
+      {
+        ...{ table: served.collection.name, id, expect: { rev: account.rev } },
+        next: null,
+        stays: true,
+      } as const,
       passwordChange(id, before, hash, at),
       ...(await options.sessions.endOfUser(id, null)),
       ...(await leavings.codes(id)),

@@ -14,6 +14,7 @@ import type {
 } from './user-commands.ts';
 
 const accountHelp = 'id or e-mail address';
+const fieldHelp = 'fields of the application; name:=value takes JSON, such as level:=3';
 const passwordHelp = 'read the password from stdin instead of generating one';
 
 export function declareUsers(program: Command, terminal: Terminal, finish: Finish): void {
@@ -24,6 +25,7 @@ export function declareUsers(program: Command, terminal: Terminal, finish: Finis
   declareReading(users, terminal, finish);
   declareMaking(users, terminal, finish);
   declareState(users, terminal, finish);
+  declareFields(users, terminal, finish);
   declareRemoval(users, terminal, finish);
 }
 
@@ -53,6 +55,7 @@ function declareMaking(users: Command, terminal: Terminal, finish: Finish): void
     .option('--role <role...>', 'roles; "administrator" may do everything')
     .option('--scope <scope...>', 'scopes (read write)')
     .option('--tenant <tenant>', 'the tenant that it belongs to')
+    .option('--field <name=value...>', fieldHelp)
     .option('--password-stdin', passwordHelp)
     .option('--no-password', 'no password: log in only by a mailed code or a provider')
     .action(async (email: string, { json = false, ...options }: Given<CreateArguments>) => {
@@ -99,6 +102,23 @@ function declareState(users: Command, terminal: Terminal, finish: Finish): void 
     );
 }
 
+function declareFields(users: Command, terminal: Terminal, finish: Finish): void {
+  withServer(users.command('set-fields'))
+    .description('change fields of the application; name:=null removes one')
+    .argument('<account>', accountHelp)
+    .argument('<fields...>', 'such as organisationId=lighthouse level:=3')
+    .action(
+      async (
+        name: string,
+        fields: readonly string[],
+        { json = false, ...options }: Given<ServerArguments>,
+      ) => {
+        const { setUserFields } = await import('./user-commands.ts');
+        finish(await setUserFields(terminal, name, fields, options, json));
+      },
+    );
+}
+
 function declareRemoval(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('delete'))
     .description('delete an account with its password, sessions and keys')
@@ -107,5 +127,13 @@ function declareRemoval(users: Command, terminal: Terminal, finish: Finish): voi
     .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
       const { deleteUser } = await import('./user-commands.ts');
       finish(await deleteUser(terminal, name, options, json));
+    });
+  withServer(users.command('reset-second-factor'))
+    .description('remove the second factor of an account, which ends every session of it')
+    .argument('<account>', accountHelp)
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
+    .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
+      const { resetSecondFactor } = await import('./user-commands.ts');
+      finish(await resetSecondFactor(terminal, name, options, json));
     });
 }

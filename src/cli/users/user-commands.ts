@@ -1,7 +1,7 @@
 /** `comity users` and its subcommands. */
 
 import { randomBytes } from 'node:crypto';
-import type { User } from '../../accounts/account-tables.ts';
+import { fieldsOfUser, ownAccountMembers, type User } from '../../accounts/account-tables.ts';
 import { normalizeEmail } from '../../mail/email.ts';
 import { isConfirmed, stdinLine } from '../confirm.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
@@ -60,7 +60,10 @@ function accountText(account: User): string {
     ['created', account.createdAt],
     ['changed', account.updatedAt],
   ];
-  return lines
+  const fields = Object.entries(fieldsOfUser(account)).map(
+    ([label, value]) => [label, typeof value === 'string' ? value : JSON.stringify(value)] as const,
+  );
+  return [...lines, ...fields]
     .flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)}  ${printable(value)}`]))
     .join('\n');
 }
@@ -88,6 +91,8 @@ export type CreateArguments = ServerArguments & {
   readonly role?: readonly string[];
   readonly scope?: readonly string[];
   readonly tenant?: string;
+  /** `name=value` or `name:=JSON`. */
+  readonly field?: readonly string[];
   readonly passwordStdin?: boolean;
   /** False for `--no-password`. */
   readonly password?: boolean;
@@ -118,8 +123,12 @@ export async function createUser(
   return exitCodes.done;
 }
 
-function accountOf(email: string, { name, role, scope, tenant }: CreateArguments): Record<string, unknown> {
+function accountOf(
+  email: string,
+  { name, role, scope, tenant, field = [] }: CreateArguments,
+): Record<string, unknown> {
   return {
+    ...readFields(field),
     email,
     ...(name === undefined ? {} : { name }),
     ...(role === undefined ? {} : { roles: role }),
@@ -214,6 +223,50 @@ export async function setUserPassword(
   return exitCodes.done;
 }
 
+const assignment = /^([^:=]+)(:?=)(.*)$/s;
+
+/** @throws CommandFailure for anything but `name=value` and `name:=JSON` */
+function readFields(assignments: readonly string[]): Readonly<Record<string, unknown>> {
+  const fields: [string, unknown][] = [];
+  for (const text of assignments) {
+    const [, name, sign, value = ''] = assignment.exec(text) ?? [];
+    if (name === undefined) throw notAnAssignment(text);
+    fields.push([name, sign === '=' ? value : readJson(text, value)]);
+  }
+  return Object.fromEntries(fields);
+}
+
+function readJson(text: string, value: string): unknown {
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw notAnAssignment(text);
+  }
+}
+
+function notAnAssignment(text: string): CommandFailure {
+  const message = `a field must be name=value, or name:=JSON such as level:=3, not ${JSON.stringify(text)}`;
+  return new CommandFailure(message, { exitCode: exitCodes.usage });
+}
+
+/** `comity users set-fields`: changes fields that the application declares, and no member of Comity. */
+export async function setUserFields(
+  terminal: Terminal,
+  name: string,
+  assignments: readonly string[],
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const fields = readFields(assignments);
+  const own = Object.keys(fields).find((field) => Object.hasOwn(ownAccountMembers, field));
+  if (own !== undefined) {
+    const message = `${own} is not a field of the application; see comity users --help`;
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  tellAccount(terminal, await changeAccount(openServer(terminal, options), name, fields), json);
+  return exitCodes.done;
+}
+
 export type SetRolesArguments = ServerArguments & { readonly none?: boolean };
 
 /** `comity users set-roles`: replaces the roles of an account. */
@@ -233,5 +286,25 @@ export async function setUserRoles(
     await changeAccount(openServer(terminal, options), name, { roles: [...new Set(roles)] }),
     json,
   );
+  return exitCodes.done;
+}
+
+/** `comity users reset-second-factor`: for an owner who lost the device and the recovery codes. */
+export async function resetSecondFactor(
+  terminal: Terminal,
+  name: string,
+  options: DeleteArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const { id, email } = await findAccount(server, name);
+  const question = `Remove the second factor of ${email} and end its sessions?`;
+  if (options.yes !== true && !json && !(await isConfirmed(terminal, question))) {
+    terminal.err('comity: nothing was removed');
+    return exitCodes.failed;
+  }
+  await server.ask('POST', `/users/${id}/reset-second-factor`, { subject: `account ${name}` });
+  const text = `${email} (${id}) has no second factor and no sessions.`;
+  terminal.out(json ? JSON.stringify({ id, email, secondFactor: false }) : text);
   return exitCodes.done;
 }

@@ -41,6 +41,10 @@ export const accountsSettings = section('Accounts', {
     'Sessions that one account may have; a further login ends the oldest.',
   ),
   sessionSameSite: choice(['Lax', 'Strict'], 'Lax', '`SameSite` of the session cookie.'),
+  accountBytesMax: integer(
+    { unit: 'bytes', default: 64 * 1024, least: 4096, most: MiB },
+    'Length of the content of a request that changes an account, and of the account itself; a longer one is answered 413. Every request reads the account of its caller.',
+  ),
   signingAlgorithm: choice(['EdDSA', 'ES256', 'RS256'], 'EdDSA', 'Algorithm of new signing keys.'),
   signingKeySeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: minuteS, most: 10 * yearS },
@@ -77,6 +81,33 @@ export const accountsSettings = section('Accounts', {
   loginWindowSeconds: integer(
     { unit: 'seconds', default: 15 * minuteS, least: 1, most: dayS },
     'Time in which failed logins are counted.',
+  ),
+  secondFactor: choice(
+    ['optional', 'administrators', 'required'],
+    'optional',
+    'Accounts that need a second factor: none, those with the role `administrator` or the scope `admin`, or all. Until such an account has one, its credentials, API keys included, can only add it. The administrator key is not an account.',
+  ),
+  secondFactorChallengeSeconds: integer(
+    { unit: 'seconds', default: 5 * minuteS, least: 30, most: hourS },
+    'Time between a correct password and the code of the second factor, and time to confirm a new one.',
+  ),
+  passkeysPerAccountMax: integer(
+    { unit: 'passkeys', default: 20, least: 1, most: 100 },
+    'Passkeys that one account may have; a further one is answered 409.',
+  ),
+  passkeyRelyingPartyId: text(
+    undefined,
+    { charactersMax: 253 },
+    'Domain that passkeys belong to, such as `shop.example`: the host of the pages that use them, or one above it. Without it, the host of the first of `passkeyOrigins`. Passkeys are bound to it for ever.',
+  ),
+  passkeyOrigins: text(
+    '',
+    { charactersMax: 4000 },
+    'Origins of the pages that may use passkeys, separated by commas. Without it, `publicUrl`, and without that `localhost` with the port that Comity listens on.',
+  ),
+  totpWindowStepsMax: integer(
+    { unit: 'steps', default: 1, least: 0, most: 10 },
+    'Steps of 30 seconds by which the clock of an authenticator application may be early or late.',
   ),
   verificationCodeSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },

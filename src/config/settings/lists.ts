@@ -26,11 +26,38 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'nodes', default: 256, least: 1, most: 10_000 },
     'Comparisons and connectives in a filter.',
   ),
+  filterReferenceDepthMax: integer(
+    { unit: 'references', default: 3, least: 0, most: 8 },
+    'References that the path of one field in a filter may lead through: `ticketId.customerId.organisationId` leads through two. 0 allows only the fields of the collection itself.',
+  ),
+  filterReferencesMax: integer(
+    { unit: 'references', default: 8, least: 0, most: 64 },
+    'References that the paths of all fields in a filter may lead through together.',
+  ),
   inValuesMax: integer(
     { unit: 'values', default: 1000, least: 1, most: 10_000 },
     'Values that one `in` may list.',
   ),
-  searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may contain.'),
+  searchTermsMax: integer(
+    { unit: 'terms', default: 8, least: 1, most: 64 },
+    'Words, prefixes and phrases that `q` may contain.',
+  ),
+  expandDepthMax: integer(
+    { unit: 'references', default: 3, least: 1, most: 8 },
+    'References that one path of `expand` may follow; a longer one is answered 400.',
+  ),
+  expandPathsMax: integer(
+    { unit: 'names', default: 10, least: 1, most: 100 },
+    'Paths that `expand`, and names that `counts` may list.',
+  ),
+  expandDocumentsMax: integer(
+    { unit: 'documents', default: 2000, least: 1, most: 100_000 },
+    'Documents that `expand` may add to a response; a request for more is answered 400.',
+  ),
+  expandBytesMax: integer(
+    { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
+    'Length of the documents that `expand` may add to a response; a request for more is answered 400.',
+  ),
   queryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: KiB, most: 16 * MiB },
     'Length of the content of a QUERY, with and without content codings; then 413.',

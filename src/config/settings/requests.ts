@@ -87,9 +87,25 @@ export const requestsSettings = section('Requests', {
     { unit: 'errors', default: 20, least: 1, most: 1000 },
     'Entries of `errors` in one answer; further ones are left out.',
   ),
+  cascadeMax: integer(
+    { unit: 'documents', default: 1000, least: 1, most: 10_000 },
+    'Documents that one unit deletes or changes because they refer to a deleted one. A deletion with more becomes an operation (202), in units of as many.',
+  ),
+  cascadeBytesMax: integer(
+    { unit: 'bytes', default: 16 * MiB, least: KiB, most: 64 * MiB },
+    'Length of these documents in one unit.',
+  ),
   bulkDeleteIdsMax: integer(
     { unit: 'ids', default: 1000, least: 1, most: 100_000 },
     'Entries of `ids` in a bulk deletion; then 422.',
+  ),
+  bulkItemsMax: integer(
+    { unit: 'items', default: 1000, least: 1, most: 10_000 },
+    'Entries of `items` in a bulk request; then 422.',
+  ),
+  bulkBytesMax: integer(
+    { unit: 'bytes', default: 8 * MiB, least: KiB, most: 256 * MiB },
+    'Length of the content of a bulk request; then 413. With a content coding, `decodedBytesMax` bounds it as well.',
   ),
   idempotencySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },

@@ -1,7 +1,7 @@
-/** Settings of the store: for both engines, for the embedded one, and for PostgreSQL. */
+/** Settings of the store: for both engines, for the embedded one, for migrations of documents, and for PostgreSQL. */
 
 import { refuseDatabaseUrl, refuseSchema } from '../refusals.ts';
-import { integer, section, text } from '../setting.ts';
+import { integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -63,6 +63,35 @@ export const storeSettings = section('Store', {
   eventRetentionSeconds: integer(
     { unit: 'seconds', default: 31 * dayS, least: 60, most: 3650 * dayS },
     'Time for which events are kept, and so how far back an event stream can resume.',
+  ),
+});
+
+export const migrationsSettings = section('Migrations', {
+  migrateAtStart: toggle(
+    'Makes pending migrations of documents at the start, before anything is served; of several processes one makes them and the others wait. Otherwise Comity refuses to start while a migration is pending.',
+  ),
+  serveUnmigrated: toggle(
+    'Serves although documents do not fit the declaration, or migrations are pending; together with `migrateAtStart` they are made while it serves.',
+  ),
+  migrationLookDocumentsMax: integer(
+    { unit: 'documents', default: 10_000, least: 1, most: 10_000_000 },
+    'Documents of a collection whose declaration has changed that are looked at before the start. If there are more, `comity migrate` looks at all.',
+  ),
+  migrationBatchDocumentsMax: integer(
+    { unit: 'documents', default: 250, least: 1, most: 10_000 },
+    'Documents that a migration reads, changes and commits together.',
+  ),
+  migrationBatchBytesMax: integer(
+    { unit: 'bytes', default: MiB, least: 1024, most: 256 * MiB },
+    'Length of documents at which such a batch takes no further one.',
+  ),
+  migrationTimeoutMs: integer(
+    { unit: 'ms', default: 10_000, least: 10, most: 3_600_000 },
+    'Time that `up` may take for one document; then the migration stops.',
+  ),
+  migrationHeapBytesMax: integer(
+    { unit: 'bytes', default: 512 * MiB, least: 32 * MiB, most: 65_536 * MiB },
+    'Memory of the thread that runs migrations; beyond it the migration stops.',
   ),
 });
 

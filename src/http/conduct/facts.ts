@@ -41,7 +41,7 @@ export type Facts = {
   readonly reports: boolean;
   /** How the operation leads to another URI; undefined: it does not, or with 303 where its state says so. */
   readonly redirect: 'see_other' | 'temporary' | 'permanent' | undefined;
-  readonly asyncAsked: boolean;
+  asyncAsked: boolean;
   readonly minimalAsked: boolean;
   readonly representationAsked: boolean;
   /** The content is a form from a browser that wants a page (§4.12). */

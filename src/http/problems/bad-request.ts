@@ -52,6 +52,13 @@ export const badRequestProblems = {
     meaning:
       'The request carries credentials in more than one place, such as a header field and the query component. Send exactly one.',
   },
+  challenge_invalid: {
+    status: 400,
+    message: 'the challenge is unknown, expired or used',
+    retry: 'no',
+    meaning:
+      'The `challenge` of a login, or the `enrolment` of a second factor, is unknown, used, older than `COMITY_SECOND_FACTOR_CHALLENGE_SECONDS`, or void because the password or the second factor of the account changed: start again.',
+  },
   code_invalid: {
     status: 400,
     message: 'invalid or expired code',

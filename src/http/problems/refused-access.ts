@@ -32,6 +32,33 @@ export const refusedAccessProblems = {
     retry: 'with-credentials',
     meaning: 'User name or password is wrong.',
   },
+  second_factor_required: {
+    status: 401,
+    message: 'second factor required',
+    retry: 'with-credentials',
+    meaning:
+      'The password is right, and the account has a second factor. A login continues at `/auth/login/second-factor` with the `challenge` of this response; Basic authentication is refused: use a session or an API key.',
+  },
+  second_factor_invalid: {
+    status: 401,
+    message: 'invalid second factor',
+    retry: 'with-credentials',
+    meaning: 'The code is wrong, used, or too old or too new by `COMITY_TOTP_WINDOW_STEPS_MAX`.',
+  },
+  passkey_invalid: {
+    status: 401,
+    message: 'invalid passkey',
+    retry: 'with-credentials',
+    meaning:
+      'The response of the authenticator is not for this challenge, page or account, its signature is wrong, its sign counter did not grow, it did not verify its user, or it has a certificate.',
+  },
+  second_factor_enrolment_required: {
+    status: 403,
+    message: 'the account must add a second factor',
+    retry: 'later',
+    meaning:
+      'The account needs a second factor (`COMITY_SECOND_FACTOR`) and has none. Until it has one, its credentials open only the routes below `/auth` that add it.',
+  },
   forbidden: {
     status: 403,
     message: 'not permitted',

@@ -32,6 +32,12 @@ export const refusedRequestProblems = {
     retry: 'no',
     meaning: 'Another resource has this value of a unique field.',
   },
+  passkeys_exhausted: {
+    status: 409,
+    message: 'the account has as many passkeys as it may',
+    retry: 'no',
+    meaning: 'The limit is `COMITY_PASSKEYS_PER_ACCOUNT_MAX`; remove one first.',
+  },
   account_exists: {
     status: 409,
     message: 'an account with this e-mail address exists; log in to it and link the provider there',

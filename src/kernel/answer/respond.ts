@@ -102,8 +102,9 @@ async function acceptedResponse(status: number, context: WalkContext, ended: End
       'application/json',
       'Cache-Control',
       'no-store',
-      'Preference-Applied',
-      formatPreferenceApplied([['respond-async', '']]),
+      ...(ended.ask.preferences.respondAsync
+        ? ['Preference-Applied', formatPreferenceApplied([['respond-async', '']])]
+        : []),
     ],
     content: operation.doc,
   };

@@ -10,6 +10,8 @@ import type { Ask } from '../resource.ts';
 
 export type StoredRequest = {
   readonly id: string;
+  /** The id of the request that was accepted; absent: kept by an earlier version. */
+  readonly requestId?: string;
   readonly method: string;
   readonly target: string;
   readonly fields: readonly string[];
@@ -37,6 +39,7 @@ export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefine
   keep('If-Unmodified-Since', request.fields.ifUnmodifiedSince);
   return {
     id,
+    requestId: request.id,
     method: request.method,
     target: request.target.split('?', 1)[0] ?? request.target,
     fields: kept,
@@ -66,7 +69,7 @@ export function requestOf(stored: StoredRequest): Request {
     rawFields,
     readContent: async () => ({ ok: true, bytes }),
     peer: '',
-    id: stored.id,
+    id: stored.requestId ?? stored.id,
   };
 }
 

@@ -32,6 +32,8 @@ export type NetWrite = {
   readonly next: NextRow | null;
   /** Undefined if it was created and deleted again: no event is needed. */
   readonly kind: ChangeKind | undefined;
+  /** A write to a table of the program's own, such as that of accounts, which no event tells of. */
+  readonly isSilent: boolean;
   /** The representation for the event. */
   readonly doc: string;
   readonly owner: string | null;
@@ -98,16 +100,16 @@ export function createOverlay(store: Store): Overlay {
   }
 
   async function commit({ changes, events }: Parameters<Store['commit']>[0]): ReturnType<Store['commit']> {
-    if (changes.length !== events.length)
-      throw new Error('in a commit of a function each change must have its event');
+    if (changes.length !== events.length && events.length > 0)
+      throw new Error('in a commit of a function each change must have its event, or none');
     for (const [at, change] of changes.entries()) {
-      const event = events[at];
-      if (event !== undefined) await write(change, event);
+      if (change.stays === true) entries.set(Symbol('stays'), { kept: change }, 0);
+      else await write(change, events[at]);
     }
     return { outcome: 'committed', rev: lastRev };
   }
 
-  async function write(change: StoreChange, event: EventEntry): Promise<void> {
+  async function write(change: StoreChange, event: EventEntry | undefined): Promise<void> {
     const { table, id, next } = change;
     const key = keyOf(table, id);
     const own = written(key);
@@ -151,14 +153,16 @@ function netWrite(
   { table, id, expect, next }: StoreChange,
   before: Row | undefined,
   earlier: NetWrite | undefined,
-  event: EventEntry,
+  event: EventEntry | undefined,
 ): NetWrite {
+  const { owner = null, updatedAt = 0 } = next ?? before ?? {};
   return {
     ...{ table, id, expect, before, next },
     kind: kindOf(before !== undefined, next !== null && next.deletedAt === null),
     doc: next?.doc ?? earlier?.doc ?? before?.doc ?? '',
-    owner: event.owner,
-    at: event.createdAt,
+    isSilent: event === undefined,
+    owner: event === undefined ? owner : event.owner,
+    at: event?.createdAt ?? updatedAt,
   };
 }
 

@@ -67,6 +67,16 @@ export type Transaction = {
   readonly call: Scope['call'];
   /** The calls of one function. @param enclosing of a hook */
   scope(enclosing?: Enclosing): Scope;
+  /**
+   * Deletes what depends on the documents, and removes references to them, as far as declared (cascade.ts).
+   * @param scope of the function whose deletion it is; undefined: a request's
+   * @param partly up to the limit of one unit, if there is more
+   * @returns true if nothing is left
+   * @throws CascadeExceeded without `partly`; ResourceRefused, FunctionFailed, StoreUnavailable
+   */
+  cascade(named: readonly RowName[], scope: Scope | undefined, partly?: boolean): Promise<boolean>;
+  /** True for a reference whose documents follow a deletion in the table. */
+  follows(table: string, reference: { readonly table: string; readonly field: string }): boolean;
   unit(): Unit;
   /** A row that was changed between two reads of it: what the functions concluded from them does not count. */
   torn(): RowName | undefined;

@@ -15,6 +15,14 @@ import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { refusalOfCall, refuse } from './asking.ts';
+import {
+  CascadeExceeded,
+  type CascadeLimits,
+  collectCascade,
+  hasCascade,
+  isCascaded,
+  withoutNeedless,
+} from './cascade.ts';
 import { largestPage, listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
 import { createOverlay, type Emitted, type NetWrite, type Overlay } from './overlay.ts';
@@ -22,7 +30,7 @@ import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } fro
 import { depthWithin, type RunHooks, UnitLogic } from './unit-logic.ts';
 import { type WriteCall, writeResource } from './write-resource.ts';
 
-export type TransactionLimits = {
+export type TransactionLimits = CascadeLimits & {
   readonly handlerChangesMax: number;
   readonly handlerReadsMax: number;
 };
@@ -74,7 +82,12 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
         throw new FunctionFailed(`no collection is named ${JSON.stringify(name)}`);
       // Functions get documents as they are stored, from every call alike.
       const whole = wholeView(collection);
-      const served = known.get(name) ?? { ...servedOf(serving, collection), view: () => whole };
+      const served = known.get(name) ?? {
+        ...servedOf(serving, collection),
+        // Functions may give what no client may.
+        collection: collection.stamp === undefined ? collection : { ...collection, stamp: undefined },
+        view: () => whole,
+      };
       known.set(name, served);
       return served;
     },
@@ -86,6 +99,7 @@ class LogicTransaction implements Transaction {
   readonly caller: Principal;
   readonly #shared: Shared;
   readonly #owner: string | null;
+  readonly #stampedBy: Principal | null;
   readonly #overlay: Overlay;
   readonly call: Scope['call'];
   #reads = 0;
@@ -94,6 +108,7 @@ class LogicTransaction implements Transaction {
     this.#shared = shared;
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : ownerOf(caller);
+    this.#stampedBy = caller ?? null;
     this.#overlay = createOverlay(shared.serving.store);
     const own = this.scope();
     this.call = (call) => own.call(call);
@@ -148,8 +163,47 @@ class LogicTransaction implements Transaction {
     return this.#write(call, scope);
   }
 
+  async cascade(named: readonly RowName[], scope: Scope | undefined, partly = false): Promise<boolean> {
+    const { collections, readable, limits } = this.#shared;
+    const collectionOf = (name: string) => collections.get(name) ?? readable?.get(name);
+    const found = await collectCascade(this.store, collectionOf, named, limits);
+    if (found.outcome === 'cycle') {
+      const { table, id } = found.at;
+      const message = `${table} ${JSON.stringify(id)} and others refer to each other: remove one of the references first`;
+      throw refuse('dependants_exist', message);
+    }
+    const { steps, isWhole } = found;
+    const { cascadeMax } = limits;
+    if (!isWhole && (!partly || steps.length === 0)) {
+      throw new CascadeExceeded(
+        `more than ${cascadeMax} resources depend on it (COMITY_CASCADE_MAX, COMITY_CASCADE_BYTES_MAX)`,
+      );
+    }
+    const [writing] = named;
+    if (writing === undefined) return true;
+    const own = this.scope({ scope, writing });
+    try {
+      for (const { table, id, without } of withoutNeedless(steps, named)) {
+        const row = { collection: table, id };
+        const call =
+          without === undefined
+            ? ({ do: 'delete', ...row } as const)
+            : ({ do: 'update', ...row, patch: { [without]: null } } as const);
+        await this.#write(call, own, false);
+      }
+    } finally {
+      own.end();
+    }
+    return isWhole;
+  }
+
+  follows(table: string, reference: { readonly table: string; readonly field: string }): boolean {
+    const { collections, readable } = this.#shared;
+    return isCascaded(collections.get(table) ?? readable?.get(table), reference.table, reference.field);
+  }
+
   unit(): Unit {
-    const { collections, served, serving } = this.#shared;
+    const { collections, readable = noCollections, served, serving } = this.#shared;
     const entries = this.#overlay.writes();
     const writes: NetWrite[] = [];
     const kept: Change[] = [];
@@ -159,10 +213,12 @@ class LogicTransaction implements Transaction {
       else if ('entry' in entry) events.push(entry.entry(`evt_${serving.newId()}`));
       else if (entry.kind !== undefined) {
         writes.push(entry);
+        if (entry.isSilent) continue;
         events.push(eventOf(served(entry.table), entry.kind, entry, entry.at, entry.before?.doc));
       }
     }
-    const changes = orderChanges(writes, collections).map(({ table, id, expect, next }) => ({
+    const ordered = orderChanges(writes, new Map([...collections, ...readable]));
+    const changes = ordered.map(({ table, id, expect, next }) => ({
       table,
       id,
       expect,
@@ -192,7 +248,8 @@ class LogicTransaction implements Transaction {
     return listPage(served, this.#overlay, principal, asked, queryLimits);
   }
 
-  async #write(call: WriteCall, scope: Scope): Promise<string | undefined> {
+  /** @param cascades false: what depends on the document is deleted already */
+  async #write(call: WriteCall, scope: Scope, cascades = true): Promise<string | undefined> {
     const { runHooks, readable } = this.#shared;
     if (readable?.has(call.collection) === true)
       throw new FunctionFailed(`functions read ${call.collection} and do not write them`);
@@ -203,10 +260,13 @@ class LogicTransaction implements Transaction {
       );
     }
     const served = this.#shared.served(call.collection);
+    const { collection } = served;
+    const isFollowed = cascades && hasCascade(collection);
+    const hasHooks = collection.hooks?.beforeWrite !== undefined && runHooks !== undefined;
     const logic =
-      served.collection.hooks?.beforeWrite === undefined || runHooks === undefined
-        ? undefined
-        : new UnitLogic({ transaction: () => this, scope }, runHooks, this.#shared.onHookFailed);
+      isFollowed || hasHooks
+        ? new UnitLogic({ transaction: () => this, scope, cascades }, runHooks, this.#shared.onHookFailed)
+        : undefined;
     const store: Store = {
       ...this.#overlay.store,
       commit: async (unit) => {
@@ -214,7 +274,7 @@ class LogicTransaction implements Transaction {
         return this.#overlay.store.commit(unit);
       },
     };
-    const within: Served = { ...served, store, logic };
+    const within: Served = { ...served, store, logic, caller: this.#stampedBy };
     return writeResource(within, { principal: this.#shared.principal, owner: this.#owner }, call);
   }
 
@@ -248,6 +308,8 @@ class LogicTransaction implements Transaction {
     }
   }
 }
+
+const noCollections: ReadonlyMap<string, Collection> = new Map();
 
 type ChangeCall = Exclude<ResourceCall, { do: 'get' | 'list' }>;
 

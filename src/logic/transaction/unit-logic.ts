@@ -4,14 +4,16 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { problems } from '../../http/problem-registry.ts';
-import type { Ask, Result } from '../../kernel/resource.ts';
+import { type Ask, caused, type Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import { overtaken } from '../../store/lines.ts';
-import { type MaybePromise, Overtaken, StoreUnavailable } from '../../store/store.ts';
+import { type MaybePromise, Overtaken, type RowName, StoreUnavailable } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { FunctionFailed } from '../function-failed.ts';
+import { problemOrFailure } from '../function-run.ts';
+import { CascadeExceeded, hasCascade } from './cascade.ts';
 import type { OpenTransaction, Scope, Transaction } from './resource-call.ts';
 
 /** The unit that a hook runs in. */
@@ -20,6 +22,8 @@ export type HookUnit = {
   readonly transaction: () => Transaction;
   /** Of the function whose write it is; undefined: a request's. */
   readonly scope: Scope | undefined;
+  /** False: what depends on a deleted document is deleted already. */
+  readonly cascades: boolean;
 };
 
 /** Of a hook of a write of this function. */
@@ -39,11 +43,11 @@ export type RunHooks = (
 
 /** The hooks of writes within the unit of a transaction. */
 export class UnitLogic implements WriteLogic {
-  readonly #runHooks: RunHooks;
+  readonly #runHooks: RunHooks | undefined;
   readonly #unit: HookUnit;
   readonly #onFailed: (error: FunctionFailed) => void;
 
-  constructor(unit: HookUnit, runHooks: RunHooks, onFailed: (error: FunctionFailed) => void) {
+  constructor(unit: HookUnit, runHooks: RunHooks | undefined, onFailed: (error: FunctionFailed) => void) {
     this.#runHooks = runHooks;
     this.#unit = unit;
     this.#onFailed = onFailed;
@@ -51,7 +55,18 @@ export class UnitLogic implements WriteLogic {
 
   async write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): Promise<Result> {
     const outcome = await this.#run(served, ask, writes);
-    return 'refused' in outcome ? outcome : make(served, ask, outcome.fields);
+    if ('refused' in outcome) return outcome;
+    const { transaction, scope, cascades } = this.#unit;
+    const named = cascades ? namedBy(served, writes) : [];
+    if (named.length > 0) {
+      try {
+        await transaction().cascade(named, scope);
+      } catch (error) {
+        if (!(error instanceof CascadeExceeded)) throw error;
+        return { refused: { code: 'dependants_exist', message: error.message } };
+      }
+    }
+    return make(served, ask, outcome.fields);
   }
 
   async #run(served: Served, ask: Ask, writes: readonly ProposedWrite[]): Promise<HooksOutcome> {
@@ -80,18 +95,85 @@ export class RequestLogic implements WriteLogic {
       opened ??= this.#open(ask.principal);
       return opened;
     };
-    const running = runAll(this.#runHooks, served, ask, writes, { transaction, scope: undefined });
+    const unit = { transaction, scope: undefined, cascades: true };
+    const running = runAll(this.#runHooks, served, ask, writes, unit);
+    const named = namedBy(served, writes);
     const finish = (outcome: HooksOutcome): MaybePromise<Result> => {
       if ('refused' in outcome) return outcome;
       if (opened === undefined) return make(served, ask, outcome.fields);
       return makeWithin(served, ask, opened, (within, own) => make(within, own, outcome.fields));
     };
+    if (named.length > 0) {
+      return unlessTorn(
+        () => opened,
+        async () => {
+          const outcome = await running;
+          if ('refused' in outcome) return outcome;
+          const ended = await this.#cascade(served, ask, named, transaction);
+          return ended ?? finish(outcome);
+        },
+      );
+    }
     if (!(running instanceof Promise)) return finish(running);
     return unlessTorn(
       () => opened,
       async () => finish(await running),
     );
   }
+
+  /**
+   * Deletes what depends on the documents, within the unit of the request. If that is more than a unit takes, the request
+   * becomes an operation, which first deletes the dependants in units of their own.
+   * @returns the result of the request, if that is known now
+   */
+  async #cascade(
+    served: Served,
+    ask: Ask,
+    named: readonly RowName[],
+    transaction: () => Transaction,
+  ): Promise<Result | undefined> {
+    try {
+      await transaction().cascade(named, undefined);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof CascadeExceeded))
+        return {
+          refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
+        };
+    }
+    return ask.companions.length === 0 ? { postponed: true } : this.#deleteDependants(served, ask, named);
+  }
+
+  /** Ends with `Overtaken`: the request then finds few enough of them for its own unit. */
+  async #deleteDependants(served: Served, ask: Ask, named: readonly RowName[]): Promise<Result> {
+    const [first] = named;
+    if (first === undefined) throw new Error('a cascade requires a deleted document');
+    for (let isWhole = false; !isWhole; ) {
+      const part = this.#open(ask.principal);
+      try {
+        isWhole = await part.cascade(named, undefined, true);
+      } catch (error) {
+        if (error instanceof CascadeExceeded)
+          return { refused: { code: 'dependants_exist', message: error.message } };
+        return {
+          refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
+        };
+      }
+      const { changes, events } = part.unit();
+      if (changes.length === 0) break;
+      const commit = await served.store.commit({ changes, events });
+      if (commit.outcome === 'taken' || commit.outcome === 'dangling')
+        return { refused: ofAnotherWrite(commit, changes[commit.change]?.table) };
+      // What another change came before is looked at again: by the next part, or by the request itself.
+    }
+    return new Overtaken(first);
+  }
+}
+
+/** The deleted documents, if others may follow them. */
+function namedBy({ collection }: Served, writes: readonly ProposedWrite[]): readonly RowName[] {
+  if (!hasCascade(collection)) return [];
+  return writes.flatMap(({ action, id }) => (action === 'delete' ? [{ table: collection.name, id }] : []));
 }
 
 /** Commits what `make` commits together with what the functions of the transaction wrote. */
@@ -109,7 +191,7 @@ async function makeWithin(
 type HooksOutcome = { readonly fields: readonly FieldsOrWritten[] } | { readonly refused: Problem };
 
 function runAll(
-  runHooks: RunHooks,
+  runHooks: RunHooks | undefined,
   served: Served,
   ask: Ask,
   writes: readonly ProposedWrite[],
@@ -117,6 +199,7 @@ function runAll(
 ): MaybePromise<HooksOutcome> {
   const [first] = writes;
   if (first === undefined) return { fields: [] };
+  if (runHooks === undefined) return { fields: writes.map(({ fields }) => fields ?? {}) };
   if (writes.length > 1) return runInTurn(runHooks, served, ask, writes, unit);
   return whenKnown(runHooks(served, ask, first, unit), (outcome) =>
     'refused' in outcome ? outcome : { fields: [outcome.fields] },
@@ -133,10 +216,20 @@ async function runInTurn(
   const fields: FieldsOrWritten[] = [];
   for (const write of writes) {
     const outcome = await runHooks(served, ask, write, unit);
-    if ('refused' in outcome) return outcome;
+    if ('refused' in outcome) return { refused: placed(outcome.refused, served.placeOf?.(write.id) ?? '') };
     fields.push(outcome.fields);
   }
   return { fields };
+}
+
+/** A refusal of one of several writes, with the place of its resource in the content. */
+function placed(refused: Problem, place: string): Problem {
+  if (place === '') return refused;
+  const { errors = [{ pointer: '', message: refused.message ?? 'was refused' }] } = refused;
+  return {
+    ...refused,
+    errors: errors.map(({ pointer, message }) => ({ pointer: place + pointer, message })),
+  };
 }
 
 /**
@@ -168,7 +261,9 @@ export async function commitTransaction(
   transaction: Transaction,
   { made, rev }: Extract<Result, { readonly made: unknown }>,
 ): Promise<Result> {
-  const { changes, events } = transaction.unit();
+  const unit = transaction.unit();
+  const { changes } = unit;
+  const events = caused(unit.events, ask);
   const companions = ask.companions.map((companion) => companion(made));
   if (changes.length === 0 && events.length === 0 && companions.length === 0) return { made, rev };
   const busy = ask.hasTurn === true ? undefined : changes.find((change) => served.store.lines.isBusy(change));
@@ -181,6 +276,9 @@ export async function commitTransaction(
     return overtaken({ changes, events }, commit);
   }
   const change = changes[commit.change];
+  // A document that refers to it was created meanwhile.
+  if (commit.outcome === 'depended-on' && change !== undefined && transaction.follows(change.table, commit))
+    return new Overtaken(change);
   if ('collection' in served && change?.table === served.collection.name)
     return { refused: await problemOfCommit(served, ask, { changes, events }, commit) };
   return { refused: ofAnotherWrite(commit, change?.table) };

@@ -176,7 +176,9 @@ type CallsOf<X> = X extends TObject
  * The calls on each collection, by its name: `Handler<ResourcesOf<{ tickets: typeof Ticket }>>`.
  * @template Shapes by the names of collections: TypeBox objects, declarations (for their computed fields), or the types of fields
  */
-export type ResourcesOf<Shapes> = { readonly [Name in keyof Shapes]: CallsOf<Shapes[Name]> } & Accounts;
+export type ResourcesOf<Shapes> = {
+  readonly [Name in Exclude<keyof Shapes, 'users'>]: CallsOf<Shapes[Name]>;
+} & Accounts<FieldsOfAccounts<Shapes>>;
 
 /** An account, without its password. Absent members are unknown. */
 export type Account = {
@@ -192,15 +194,32 @@ export type Account = {
 /**
  * Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only; the calls that are never there let
  * `resources` of known collections stand where those of any collection are expected.
+ * @template F the fields of the application
  */
-export type Accounts = {
-  readonly users: Pick<CollectionCalls<Account>, 'get' | 'list' | 'all'> & {
+export type Accounts<F = unknown> = {
+  readonly users: Pick<CollectionCalls<Account & F>, 'get' | 'list' | 'all'> & {
     readonly [Name in 'create' | 'update' | 'replace' | 'delete']: never;
   };
 };
 
+/** The fields of accounts among schemas: those at the name `users`. */
+type FieldsOfAccounts<Shapes> = Shapes extends { readonly users: infer S }
+  ? S extends TObject
+    ? Static<S>
+    : unknown
+  : AccountFieldsDeclared;
+
+type AccountFieldsDeclared = Schemas extends { readonly users: infer S extends TObject }
+  ? Static<S>
+  : unknown;
+
+/** The fields of an account as a principal has them. Without `users` in `Schemas`: any. */
+export type AccountFields = unknown extends AccountFieldsDeclared
+  ? Readonly<Record<string, unknown>>
+  : Partial<Readonly<AccountFieldsDeclared>>;
+
 /**
- * The schemas of a project's collections. A function declared within one collection cannot infer the others, so a project says it once:
+ * The schemas of a project's collections, and at `users` that of the fields of its accounts. A function declared within one collection cannot infer the others, so a project says it once:
  * `declare module 'comity' { interface Schemas { tickets: typeof Ticket } }`.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: a project adds to it, and only interfaces can be added to

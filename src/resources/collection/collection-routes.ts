@@ -1,4 +1,4 @@
-/** The three resources of a collection: the collection, its members, and bulk deletion (§4.1). */
+/** The resources of a collection: the collection, its members, bulk creation and bulk deletion (§4.1). */
 
 import { formatHttpDate } from '../../http/syntax/http-date.ts';
 import { formatLink } from '../../http/syntax/link.ts';
@@ -8,6 +8,8 @@ import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
+import { type BulkLimits, bulkOperation } from './bulk.ts';
+import { exportOperation } from './export.ts';
 import { type ListOptions, listOperation } from './list-answer.ts';
 import { createOperation, patchOperation, replaceOperation } from './proposing.ts';
 import { type QueryOptions, queryOperation } from './query.ts';
@@ -23,6 +25,8 @@ export type CollectionResourcesOptions = {
   readonly operations?: ReadonlySet<CollectionOperation>;
   /** Replaces the POST to the collection. */
   readonly create?: Operation;
+  /** Absent: the collection takes no bulk requests. */
+  readonly bulk?: BulkLimits;
   /** Default: the access rule for deletions. */
   readonly bulkDeletePermission?: (principal: Principal) => Permission;
 };
@@ -68,6 +72,12 @@ export function collectionResources(
       ['patch', 'PATCH', patchOperation(served) as Operation],
       ['remove', 'DELETE', removeOperation(served) as Operation],
     ]),
+    ...(options.bulk === undefined
+      ? []
+      : resource('bulk', `${served.path}/bulk`, [
+          ['export', 'GET', exportOperation(served, list) as Operation],
+          ['bulk', 'POST', bulkOperation(served, options.bulk) as Operation],
+        ])),
     ...resource('bulk-delete', `${served.path}/bulk-delete`, [
       ['bulk-delete', 'POST', bulkDelete as Operation],
     ]),
@@ -75,7 +85,8 @@ export function collectionResources(
 }
 
 /** Deprecation (RFC 9745) and Sunset (RFC 8594), as declared. */
-function deprecationFields({ deprecation }: Collection): readonly string[] {
+/** Fields of every response of a deprecated collection. */
+export function deprecationFields({ deprecation }: Collection): readonly string[] {
   if (deprecation === undefined) return [];
   const fields = ['Deprecation', formatDeprecation(Date.parse(deprecation.since))];
   if (deprecation.sunset !== undefined) {

@@ -4,7 +4,7 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
-import type { Ask, Made, Result } from '../../kernel/resource.ts';
+import { type Ask, caused, type Made, type Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
   type Change,
@@ -33,7 +33,7 @@ export async function commitUnit(
   // Mostly known, and a promise each would cost as much as the rest of this function.
   const looking = unseenField(served, ask, unit.changes, standing);
   const unseen = looking instanceof Promise ? await looking : looking;
-  if (unseen !== undefined) return { refused: danglingProblem(served, unseen) };
+  if (unseen !== undefined) return { refused: danglingProblem(served, unseen.field, unseen.id) };
   const accompanied =
     served.accompany === undefined ? unit : await accompany(served, ask, unit.changes, standing);
   if ('refused' in accompanied) return accompanied;
@@ -41,7 +41,7 @@ export async function commitUnit(
   const { changes } = accompanied;
   const commit = await served.store.commit({
     changes: companions.length === 0 ? changes : [...changes, ...companions],
-    events: served.announced ? unit.events : [],
+    events: served.announced ? caused(unit.events, ask) : [],
   });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome !== 'superseded') return { refused: await problemOfCommit(served, ask, unit, commit) };
@@ -80,14 +80,18 @@ function unseenField(
   changes: readonly Change[],
   standing: readonly (Row | undefined)[],
   start = 0,
-): MaybePromise<string | undefined> {
+): MaybePromise<{ readonly field: string; readonly id: string } | undefined> {
   if (served.collection.references.length === 0) return undefined;
   for (let at = start; at < changes.length; at += 1) {
     const change = { before: standing[at], next: changes[at]?.next ?? null };
+    const id = changes[at]?.id ?? '';
     const unseen = served.unseenReference(ask.principal, change);
-    if (unseen instanceof Promise)
-      return unseen.then((field) => field ?? unseenField(served, ask, changes, standing, at + 1));
-    if (unseen !== undefined) return unseen;
+    if (unseen instanceof Promise) {
+      return unseen.then((field) =>
+        field === undefined ? unseenField(served, ask, changes, standing, at + 1) : { field, id },
+      );
+    }
+    if (unseen !== undefined) return { field: unseen, id };
   }
   return undefined;
 }
@@ -117,23 +121,29 @@ export async function problemOfCommit(
   commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
 ): Promise<Problem> {
   if (commit.outcome === 'depended-on') return dependence(served, ask, unit, commit);
+  const { id } = unit.changes[commit.change] ?? { id: '' };
   if (commit.outcome === 'taken') {
+    const pointer = placeIn(served, id) + formatJsonPointer([commit.field]);
     return {
       code: 'unique_taken',
       message: `${commit.field} is already in use`,
-      errors: [{ pointer: formatJsonPointer([commit.field]), message: 'already in use' }],
+      errors: [{ pointer, message: 'already in use' }],
     };
   }
-  return danglingProblem(served, commit.field);
+  return danglingProblem(served, commit.field, id);
 }
 
-function danglingProblem(served: Served, name: string): Problem {
+function placeIn({ placeOf }: Served, id: string): string {
+  return placeOf?.(id) ?? '';
+}
+
+function danglingProblem(served: Served, name: string, id: string): Problem {
   const reference = served.collection.references.find(({ field }) => field === name);
   return {
     code: 'reference_missing',
     errors: [
       {
-        pointer: formatJsonPointer([name]),
+        pointer: placeIn(served, id) + formatJsonPointer([name]),
         message: `names a resource that does not exist in ${reference?.collection ?? 'its collection'}`,
       },
     ],

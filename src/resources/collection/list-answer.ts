@@ -12,7 +12,8 @@ import type { MaybePromise, Position } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
 import type { Asked, QueryLimits } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem } from './fault-problem.ts';
-import type { Listing, ListPage, Prepared } from './listing.ts';
+import type { ListPage } from './list-page.ts';
+import type { Listing, Prepared } from './listing.ts';
 
 export type ListTarget = {
   /** Path at which GET repeats the list. */
@@ -106,7 +107,12 @@ function target(path: string, parameters: string): string {
 
 export type ListProposal = Proposal & {
   readonly list:
-    | { readonly prepared: Prepared; readonly position: Position; readonly target: ListTarget }
+    | {
+        readonly prepared: Prepared;
+        readonly position: Position;
+        readonly target: ListTarget;
+        readonly page?: ListPage;
+      }
     | undefined;
 };
 
@@ -125,9 +131,17 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
   return {
     permission: options.permission,
     standing: () => open,
-    propose: (ask) => proposeList(options, ask.query ?? '', ask.principal),
-    validators: async (ask) => ({
-      tag: await listing.tag(ask.principal),
+    propose: (ask) => {
+      const proposal = proposeList(options, ask.query ?? '', ask.principal);
+      if (proposal.list?.prepared.asked.expansion === undefined) return proposal;
+      return includedPage(listing, ask, proposal.list).then((page) =>
+        page.fault === undefined
+          ? { ...proposal, list: { ...proposal.list, page } as ListProposal['list'] }
+          : { problem: parameterProblem([page.fault]), list: undefined },
+      );
+    },
+    validators: async (ask, _standing, proposal) => ({
+      tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal, proposal?.list?.prepared)),
       modifiedAt: null,
       cacheControl,
       fields: varyByPreference,
@@ -137,6 +151,18 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       return representList(ask, { listing, cacheControl, ...proposal.list });
     },
   };
+}
+
+/**
+ * Reads a page with what it includes. The proposal does it, because only the read can tell that it includes more than
+ * a response may.
+ */
+async function includedPage(
+  listing: Listing,
+  { principal, party }: Pick<Ask, 'principal' | 'party'>,
+  { prepared, position }: { readonly prepared: Prepared; readonly position: Position },
+): Promise<ListPage> {
+  return listing.page(prepared, principal, position, { party });
 }
 
 /** Compiles a query string for the listing. */

@@ -19,6 +19,7 @@ import { commitUnit, leaveAsItIs } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
+import { withStamps } from './stamp.ts';
 import {
   chains,
   closedTo,
@@ -145,7 +146,7 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
   const at = served.clock();
   const row = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: undefined, at }),
     owner: makersOwner(served, ask.principal),
     createdAt: at,
     updatedAt: at,
@@ -156,7 +157,13 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
   const result = { created: true, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, row, result);
   const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-  return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
+  return commitUnit(
+    served,
+    ask,
+    { changes, events: [eventOf(served, 'created', { id, ...row }, at)] },
+    made,
+    [],
+  );
 }
 
 /** Makes a write, in one unit with what the hooks of the collection write. */
@@ -224,7 +231,7 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: row.doc, at }),
     owner: row.owner,
     createdAt: row.createdAt,
     updatedAt: at,
@@ -234,7 +241,7 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const result = { created: false, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  const events = [eventOf(served, 'updated', next, at, row.doc)];
+  const events = [eventOf(served, 'updated', { id, ...next }, at, row.doc)];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
@@ -299,7 +306,7 @@ function put(
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
   const next = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: replaced?.doc, at }),
     owner: replaced === undefined ? makersOwner(served, ask.principal) : replaced.owner,
     createdAt: replaced?.createdAt ?? at,
     updatedAt: at,
@@ -310,7 +317,8 @@ function put(
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
-  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at, replaced?.doc)];
+  const kind = made.created ? 'created' : 'updated';
+  const events = [eventOf(served, kind, { id, ...next }, at, replaced?.doc)];
   const changes = [{ table: served.collection.name, id, expect, next }];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }

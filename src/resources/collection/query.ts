@@ -5,6 +5,7 @@
  * in its next QUERY.
  */
 
+import type { Problem } from '../../http/problem.ts';
 import { type JsonLimits, parseJson } from '../../http/syntax/json.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { decodeText } from '../../kernel/content/parsed.ts';
@@ -25,11 +26,12 @@ import { whenKnown } from '../../store/when-known.ts';
 import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
 import { compileForm } from '../query/form-query.ts';
 import { compileJson } from '../query/json-query.ts';
-import type { Compiled, QueryLimits, Target } from '../query/list-query.ts';
+import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { GroupsExceeded } from './group-page.ts';
 import { representList, varyByPreference } from './list-answer.ts';
-import type { Listing, ListPage, Prepared } from './listing.ts';
+import type { ListPage } from './list-page.ts';
+import type { Listing, Prepared } from './listing.ts';
 
 export type QueryProposal = Proposal & {
   readonly query:
@@ -39,7 +41,7 @@ export type QueryProposal = Proposal & {
         readonly stored: StoredQuery;
         /** The path at which GET repeats the query, if it is stored. */
         readonly location?: string;
-        /** The page of an aggregate query, which is read early because it may be refused. */
+        /** A page that is read early, because it may be refused: groups, and documents with what they include. */
         readonly page?: ListPage;
       }
     | undefined;
@@ -85,11 +87,12 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY requires content');
-      const proposed = readGroupsEarly(options, ask, proposeQuery(options, content, ask.principal));
+      const proposed = readEarly(options, ask, proposeQuery(options, content, ask.principal), queryProblem);
       return whenKnown(proposed, (proposal) => keepQuery(options, ask, proposal));
     },
     validators: async (ask, _standing, proposal) => {
-      const listTag = await listing.tag(ask.principal);
+      const listTag =
+        proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared));
       return {
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,
@@ -115,18 +118,24 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
   };
 }
 
-/** Reads the page of an aggregate query, so that one with too many groups is refused. */
-export function readGroupsEarly<P extends QueryProposal>(
+/**
+ * Reads the page of a query that only the read can refuse: one with too many groups, or that includes too much.
+ * @param problemOf the refusal of the latter
+ */
+export function readEarly<P extends QueryProposal>(
   { listing }: QueryOptions,
   { principal, party }: Ask,
   proposal: P,
+  problemOf: (faults: readonly Fault[]) => Problem,
 ): MaybePromise<P | QueryProposal> {
   const { query } = proposal;
-  if (query?.prepared.asked.aggregation === undefined) return proposal;
+  const { aggregation, expansion } = query?.prepared.asked ?? {};
+  if (query === undefined || (aggregation === undefined && expansion === undefined)) return proposal;
   const read = async (): Promise<P | QueryProposal> => {
     try {
       const how = { party, keepsFirst: true };
       const page = await listing.page(query.prepared, principal, query.position, how);
+      if (page.fault !== undefined) return { problem: problemOf([page.fault]), query: undefined };
       return { ...proposal, query: { ...query, page } };
     } catch (error) {
       if (!(error instanceof GroupsExceeded)) throw error;

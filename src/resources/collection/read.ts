@@ -1,49 +1,95 @@
 /**
  * GET and HEAD of a member (§4.2, §4.3): the stored bytes, or the members that `fields` selects. A selection does not
- * change the entity tag: it is part of the target URI, and a later If-Match must still match.
+ * change the entity tag: it is part of the target URI, and a later If-Match must still match. What `expand` and `counts`
+ * add (§4.16) does change it, because it changes without the resource.
  */
 import type { Problem } from '../../http/problem.ts';
-import type { Operation, Proposal } from '../../kernel/resource.ts';
+import type { Ask, Operation, Proposal, Validators } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import type { Field } from '../../model/field.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { projection } from '../query/project.ts';
 import { readSelection } from '../query/selection.ts';
+import type { Related } from '../relations/related.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
 
-type Selection = Proposal & { readonly select: readonly Field[] | undefined };
+type Selection = Proposal & {
+  readonly select: readonly Field[] | undefined;
+  readonly related: Related | undefined;
+};
 
-const everything: Selection = { problem: null, select: undefined };
+const everything: Selection = { problem: null, select: undefined, related: undefined };
 
 export function readOperation(served: Served): Operation<MemberStanding, never, Selection> {
   const { collection } = served;
   return {
     permission: (principal) => permission(collection.access.read, 'read', principal),
     standing: (ask) => memberStanding(served, ask, 'read'),
-    propose: (ask) => {
-      if (ask.query === undefined) return everything;
-      const selection = readSelection(ask.query, served.view(ask.principal).fields);
-      return selection.ok
-        ? { problem: null, select: selection.select }
-        : { problem: parameterProblem(selection.message), select: undefined };
-    },
-    validators: (_ask, standing) => ({
-      ...memberValidators(standing),
+    propose: (ask, standing) =>
+      ask.query === undefined ? everything : propose(served, ask, standing, ask.query),
+    validators: (_ask, standing, proposal) => ({
+      ...validatorsOf(standing, proposal),
       cacheControl: collection.cacheControl,
     }),
-    restsOn: ({ row }) => ({ table: collection.name, row }),
+    restsOn: ({ row }, proposal) =>
+      proposal?.related === undefined ? { table: collection.name, row } : undefined,
     represent: (_ask, standing, proposal) => {
-      const doc = standing.seen?.doc ?? standing.row?.doc ?? '';
+      const doc = docOf(standing);
+      const selected = proposal?.select === undefined ? doc : projection(proposal.select)(doc);
       return {
-        content: proposal?.select === undefined ? doc : projection(proposal.select)(doc),
+        content: withRelated(selected, proposal?.related),
         mediaType: 'application/json',
-        validators: memberValidators(standing),
+        validators: validatorsOf(standing, proposal),
         cacheControl: collection.cacheControl,
       };
     },
   };
 }
 
-function parameterProblem(message: string): Problem {
-  return { code: 'query_parameter_invalid', message };
+function propose(
+  served: Served,
+  { principal, party }: Ask,
+  standing: MemberStanding,
+  query: string,
+): MaybePromise<Selection> {
+  const { relations, readRelated, expansionLimits } = served;
+  const selection = readSelection(
+    query,
+    { fields: served.view(principal).fields, relations },
+    expansionLimits,
+  );
+  if (!selection.ok) return refused(selection.message);
+  const { select, expansion } = selection;
+  if (expansion === undefined || relations === undefined) return { ...everything, select };
+  const expanding = { of: relations, docs: [docOf(standing)], principal, party };
+  return whenKnown(readRelated(expansion, expanding), (related) =>
+    'fault' in related ? refused(related.fault.message) : { problem: null, select, related },
+  );
+}
+
+function docOf({ seen, row }: MemberStanding): string {
+  return seen?.doc ?? row?.doc ?? '{}';
+}
+
+function withRelated(doc: string, related: Related | undefined): string {
+  if (related === undefined) return doc;
+  return doc === '{}' ? `{${related.text.slice(1)}}` : `${doc.slice(0, -1)}${related.text}}`;
+}
+
+function validatorsOf(standing: MemberStanding, proposal: Selection | undefined): Validators {
+  const { tag, modifiedAt } = memberValidators(standing);
+  const related = proposal?.related;
+  if (related === undefined) return { tag, modifiedAt };
+  const isDated = modifiedAt !== null && related.modifiedAt !== null;
+  return {
+    tag: `${tag}-${related.mark}`,
+    modifiedAt: isDated ? Math.max(modifiedAt, related.modifiedAt) : null,
+  };
+}
+
+function refused(message: string): Selection {
+  const problem: Problem = { code: 'query_parameter_invalid', message };
+  return { ...everything, problem };
 }

@@ -43,7 +43,9 @@ function remove(served: Served, ask: Ask, { id, row }: MemberStanding): Promise<
   const gone = { created: false, location: null, modifiedAt: null, validated: false };
   const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);
   const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
-  const events = [eventOf(served, 'deleted', { doc: removed.doc, owner: row.owner }, removed.at, row.doc)];
+  const events = [
+    eventOf(served, 'deleted', { id, doc: removed.doc, owner: row.owner }, removed.at, row.doc),
+  ];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
@@ -120,7 +122,7 @@ function removeAll(served: Served, ask: Ask, rows: readonly Row[]): Promise<Resu
   for (const row of rows) {
     const { next, doc, at } = removal(served, row);
     changes.push({ table: served.collection.name, id: row.id, expect: { rev: row.rev }, next });
-    events.push(eventOf(served, 'deleted', { doc, owner: row.owner }, at, row.doc));
+    events.push(eventOf(served, 'deleted', { id: row.id, doc, owner: row.owner }, at, row.doc));
   }
   const made: Made = {
     outcome: 'made',

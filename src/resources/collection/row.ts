@@ -1,5 +1,5 @@
 /** Builds the stored row of a resource and the event of its change (§2.1, §6). */
-import { searchText } from '../../model/collection.ts';
+import { searchTextOf } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
 import { referencesOf } from '../document/references.ts';
@@ -16,7 +16,7 @@ export type RowParts = {
   readonly deletedAt: number | null;
 };
 
-export function nextRow(served: Served, parts: RowParts): NextRow {
+export function nextRow(served: Pick<Served, 'collection' | 'validator'>, parts: RowParts): NextRow {
   const { collection } = served;
   const fields = withComputed(served, parts.fields);
   const isWritten = fields instanceof WrittenFields;
@@ -26,16 +26,16 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
     createdAt: parts.createdAt,
     updatedAt: parts.updatedAt,
     deletedAt: parts.deletedAt,
-    search: isWritten ? fields.search : searchText(collection.searchFields, fields),
+    search: isWritten ? fields.search : searchTextOf(collection, fields),
     references: isWritten ? fields.references : referencesOf(collection, fields),
   };
 }
 
 /** @param before the representation before the change, for subscribers */
 export function eventOf(
-  served: Served,
+  served: Pick<Served, 'collection' | 'newId'>,
   kind: ChangeKind,
-  row: { readonly doc: string; readonly owner: string | null },
+  { id: of, ...row }: { readonly id: string; readonly doc: string; readonly owner: string | null },
   at: number,
   before?: string,
 ): EventEntry {
@@ -46,6 +46,8 @@ export function eventOf(
     type,
     collection: served.collection.name,
     owner: row.owner,
+    document: of,
+    former: kind === 'updated' ? before : undefined,
     doc: eventDocument(id, type, at, row.doc),
     createdAt: at,
     before,

@@ -12,6 +12,9 @@ import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { FieldsOrWritten } from '../document/representation.ts';
+import type { ExpansionLimits } from '../query/expansion.ts';
+import type { ReadRelated } from '../relations/related.ts';
+import type { Relations } from '../relations/relations.ts';
 import type { Listing } from './listing.ts';
 import type { View } from './view.ts';
 
@@ -23,6 +26,10 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly threads: CollectionThreads | undefined;
   readonly listing: Listing;
   readonly view: (principal: Principal) => View;
+  /** The collection among those that it refers to; undefined for one that is not an application's. */
+  readonly relations: Relations | undefined;
+  readonly readRelated: ReadRelated;
+  readonly expansionLimits: ExpansionLimits;
   /** Counts the resources of other collections that refer to this one and that the principal may see. */
   readonly countDependants: (dependence: Dependence, principal: Principal) => MaybePromise<number>;
   /** The field by which a change refers to a resource that the principal may not see, if any. */
@@ -44,8 +51,14 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly announced: boolean;
   /** The owner of new resources; absent: the principal that creates them. */
   readonly owner?: string | null;
+  /** Its stamped fields; undefined: there are none. */
+  readonly stamps: Collection['stamp'];
+  /** Set within functions, whose writes it stamps in place of the principal that they act as; null: the function has no caller. */
+  readonly caller?: Principal | null;
   /** The functions of an application that run within its writes; absent: there are none. */
   readonly logic?: WriteLogic | undefined;
+  /** The place of a changed resource in the content of the request, for its faults; absent: the content is the resource. */
+  readonly placeOf?: (id: string) => string;
   /** Further checks of a change by a built-in resource, and changes that must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };

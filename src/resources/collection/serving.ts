@@ -14,7 +14,7 @@ import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
-import type { Principal } from '../../model/principal.ts';
+import { anonymous, type Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
@@ -22,11 +22,14 @@ import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
 import type { HeldReference } from '../document/references.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
+import { createReadRelated, type ReadRelated } from '../relations/related.ts';
+import { createRelations, type Relations } from '../relations/relations.ts';
 import { collectionResources } from './collection-routes.ts';
 import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list-answer.ts';
 import { createListCaches, createListing, type Listing } from './listing.ts';
 import type { QueryOptions, QueryTextLimits } from './query.ts';
+import { createReaches, type Reaches } from './reach.ts';
 import type { Served, WriteLogic } from './served.ts';
 import { showDocs } from './show-docs.ts';
 import { subjectOf } from './standing.ts';
@@ -35,6 +38,8 @@ import { aggregatedFields, createViews, fieldNamed, type View } from './view.ts'
 export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly base: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Accounts, to which fields of the collections may refer. */
+  readonly accounts?: { readonly users: Collection };
   /** Keyed with the store's own secret. */
   readonly mac: (text: string) => string;
   readonly queryLimits: QueryTextLimits;
@@ -44,11 +49,15 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
   readonly bulkDeleteIdsMax: number;
+  readonly bulkItemsMax: number;
+  readonly bulkBytesMax: number;
   readonly documentCharactersMax: number;
   readonly resultCacheBytesMax: number;
   readonly planCacheBytesMax: number;
   readonly storedQuerySeconds: number;
   readonly pageBytesMax: number;
+  readonly expandDocumentsMax: number;
+  readonly expandBytesMax: number;
   readonly storedQueryBytesMax: number;
   readonly storedQueriesPerOwnerBytesMax: number;
   readonly storedQueriesBytesMax: number;
@@ -67,23 +76,47 @@ export type Serving = Omit<ServingOptions, 'logic'> & {
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
   readonly listingOf: (listable: Listing['listable']) => Listing;
+  readonly relations: ReadonlyMap<string, Relations>;
+  readonly readRelated: ReadRelated;
+  readonly viewOf: (collection: Collection) => (principal: Principal) => View;
+  readonly reaches: Reaches;
 };
 
 export function createServing(options: ServingOptions): Serving {
   const { store, mac } = options;
   const caches = createListCaches(options);
+  const pageLine = store.shared ? options.pageLine : undefined;
+  const relations = createRelations(referableOf(options).values());
+  const readRelated = createReadRelated({
+    ...{ store, relations, line: pageLine },
+    limits: options,
+  });
+  const viewOf = viewsByCollection();
   const serving: Serving = {
     ...options,
     logic: undefined,
     storedQueries: createStoredQueries(options),
     queriesPath: `${options.base}/queries`,
+    viewOf,
+    reaches: createReaches({ collections: referableOf(options), viewOf }),
     listingOf: (listable) =>
       createListing({
         ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
-        pageLine: store.shared ? options.pageLine : undefined,
+        ...{ pageLine, readRelated },
       }),
+    ...{ relations, readRelated },
   };
   return { ...serving, logic: options.logic?.(serving) };
+}
+
+/** One cache of views for each collection, whichever asks for it. */
+function viewsByCollection(): Serving['viewOf'] {
+  const known = new Map<Collection, (principal: Principal) => View>();
+  return (collection) => {
+    const views = known.get(collection) ?? createViews(collection);
+    known.set(collection, views);
+    return views;
+  };
 }
 
 /** How a built-in collection differs from a declared one. */
@@ -117,12 +150,16 @@ export function serveCollection(
   const list = listOptionsOf(serving, served, variant);
   const query = queryOptionsOf(serving, served, variant);
   const { operations, create, listPermission } = variant;
-  const { listLimitDefault, listLimitMax } = serving.queryLimits;
-  const limits = { listLimitDefault, listLimitMax, bulkDeleteIdsMax: serving.bulkDeleteIdsMax };
+  const { bulkDeleteIdsMax, bulkItemsMax, bulkBytesMax } = serving;
+  const limits = { ...serving.queryLimits, bulkDeleteIdsMax, bulkItemsMax };
   const resources = collectionResources(served, list, query, {
     documentation: { ...variant.documentation, collection, limits },
     ...(operations === undefined ? {} : { operations }),
     ...(create === undefined ? {} : { create: create(served) }),
+    // A built-in collection has creations of its own.
+    ...(served.longContent && create === undefined && operations === undefined
+      ? { bulk: { bulkItemsMax, bulkBytesMax } }
+      : {}),
     ...(listPermission === undefined ? {} : { bulkDeletePermission: listPermission }),
   });
   return { served, resources, query };
@@ -130,15 +167,19 @@ export function serveCollection(
 
 export function servedOf(serving: Serving, collection: Collection, variant: Variant = {}): Served {
   const shape = contentShape(collection);
-  const { contentLimits, store, collections } = serving;
-  const view = createViews(collection);
+  const { contentLimits, store } = serving;
+  const collections = referableOf(serving);
+  const view = serving.viewOf(collection);
   return {
     collection,
     store,
     path: `${serving.base}/${collection.name}`,
     validator: compileValidator(collection, serving.validationErrorsMax),
     threads: serving.longContent?.of(collection),
-    listing: serving.listingOf(listableOf(store, collection, view)),
+    listing: serving.listingOf(listableOf(serving, collection)),
+    relations: serving.relations.get(collection.name),
+    readRelated: serving.readRelated,
+    expansionLimits: serving.queryLimits,
     view,
     countDependants: (dependence, principal) => countDependants(store, collections, dependence, principal),
     unseenReference: (principal, change) =>
@@ -150,12 +191,28 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     newId: serving.newId,
     clock: serving.clock,
     announced: variant.announced ?? true,
-    logic: collection.hooks?.beforeWrite === undefined ? undefined : serving.logic,
+    stamps: collection.stamp,
+    logic: collection.hooks?.beforeWrite === undefined && !isFollowed(collection) ? undefined : serving.logic,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
     documentCharactersMax: serving.documentCharactersMax,
     pageBytesMax: serving.pageBytesMax,
   };
+}
+
+/** True if a deletion deletes or changes documents that refer to the deleted one (§4.7.5). */
+function isFollowed({ dependants }: Collection): boolean {
+  return dependants.some(({ onDelete }) => onDelete !== 'restrict');
+}
+
+/** Collections whose documents refer to others or are referred to. */
+export function referableOf({
+  collections,
+  accounts,
+}: Pick<ServingOptions, 'collections' | 'accounts'>): ReadonlyMap<string, Collection> {
+  return accounts === undefined
+    ? collections
+    : new Map([...collections, [accounts.users.name, accounts.users]]);
 }
 
 /** Patches have the depth limit of content. */
@@ -195,25 +252,36 @@ function readPermission(collection: Collection): (principal: Principal) => Permi
 }
 
 function listableOf(
-  store: Store,
+  { store, relations, viewOf, reaches }: Serving,
   collection: Collection,
-  view: (principal: Principal) => View,
 ): Listing['listable'] {
   const table = collection.name;
+  const view = viewOf(collection);
+  const refers = collection.references.length > 0;
+  const isPlain = collection.hidden.size === 0 && collection.hooks?.afterRead === undefined;
   return {
     table,
     fields: collection.fields,
     searched: collection.searchFields.length > 0,
+    relations: relations.get(table),
+    searchIndex: collection.searchIndex,
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
-    ...(collection.hidden.size === 0 && collection.hooks?.afterRead === undefined
+    // No path depends on the caller: the paths of anybody are those of all.
+    ...(refers ? { through: reaches.through(collection, anonymous), related: { seen: reaches.seen } } : {}),
+    ...(isPlain && !reaches.isHiding(collection)
       ? {}
       : {
           view: (principal) => {
             const seen = view(principal);
-            const { mark, fields } = seen;
-            const aggregated = aggregatedFields(seen, principal);
-            return { mark, fields, aggregated, show: showDocs(store, table, seen) };
+            const { fields } = seen;
+            return {
+              mark: `${seen.mark}${reaches.mark(collection, principal)}`,
+              fields,
+              through: reaches.through(collection, principal),
+              aggregated: aggregatedFields(seen, principal),
+              show: showDocs(store, table, seen),
+            };
           },
         }),
   };

@@ -33,6 +33,7 @@ type PlainCollection = Pick<
   | 'tenantField'
   | 'unpatchable'
   | 'searchFields'
+  | 'searchIndex'
   | 'references'
   | 'readOnly'
   | 'hidden'
@@ -212,10 +213,11 @@ function unavailable(message: string): StoreUnavailable {
 
 function plainCollection(collection: Collection): PlainCollection {
   const { name, schema, fields, formats, textField, textBounds } = collection;
-  const { tenantField, unpatchable, searchFields, references } = collection;
+  const { tenantField, unpatchable, searchFields, searchIndex, references } = collection;
   return {
     ...{ name, schema: JSON.parse(JSON.stringify(schema)), fields, formats, textField, textBounds },
     ...{ tenantField, unpatchable, searchFields, references },
+    ...(searchIndex === undefined ? {} : { searchIndex }),
     // The job carries the fields that are closed to its writer.
     ...{ readOnly: new Map(), hidden: new Map() },
   };

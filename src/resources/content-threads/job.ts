@@ -11,8 +11,9 @@ import type { ContentShape } from '../../kernel/content/form-shape.ts';
 import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
 import type { PatchContent } from '../../kernel/content/parsed.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
-import { type Collection, searchText } from '../../model/collection.ts';
+import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
+import { type BulkContent, type BulkReading, readBulk } from '../document/bulk-content.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -53,19 +54,25 @@ export type Job =
       readonly writer: Writer;
       /** A value if the content was short and the stored representation is long. */
       readonly content: Content | { readonly value: unknown };
-    };
+    }
+  /** Reads and checks the items of a bulk request. */
+  | ({
+      readonly kind: 'bulk';
+      readonly content: Content;
+    } & BulkReading);
 
 export type Outcome =
   | {
       readonly ok: true;
       readonly fields?: { readonly [Member in keyof WrittenFields]: WrittenFields[Member] };
       readonly unchanged?: boolean;
+      readonly bulk?: BulkContent;
     }
   | { readonly ok: false; readonly problem: Problem };
 
 /** The parts of a collection and the limits that a job needs. */
 export type Workshop = {
-  readonly collection: Proposable & Pick<Collection, 'searchFields' | 'references'>;
+  readonly collection: Proposable & Pick<Collection, 'searchFields' | 'searchIndex' | 'references'>;
   readonly validator: Validator;
   readonly shape: ContentShape;
   readonly contentLimits: ContentLimits;
@@ -77,6 +84,10 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
     const parsed = await readContent(workshop, job.change, job.content);
     return parsed.ok ? { ok: true } : parsed;
   }
+  if (job.kind === 'bulk') {
+    const parsed = await readContent(workshop, 'create', job.content);
+    return parsed.ok ? readBulk(workshop, parsed.value, job) : parsed;
+  }
   const parsed =
     'value' in job.content
       ? ({ ok: true, value: job.content.value } as const)
@@ -87,7 +98,7 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
   const { collection } = workshop;
   const { fields, unchanged } = proposed;
   const text = JSON.stringify(fields);
-  const search = searchText(collection.searchFields, fields);
+  const search = searchTextOf(collection, fields);
   return { ok: true, fields: { text, search, references: referencesOf(collection, fields) }, unchanged };
 }
 

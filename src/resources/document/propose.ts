@@ -38,7 +38,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export type Proposable = Pick<
   Collection,
-  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed'
+  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed' | 'stamp'
 >;
 
 export type Proposed =
@@ -174,9 +174,18 @@ const notAnObject: Proposed = {
   problem: { code: 'validation_failed', errors: [{ pointer: '', message: 'must be an object' }] },
 };
 
-function filled(validator: Validator, value: Members): Members {
+function filled(validator: Pick<Validator, 'fillDefaults'>, value: Members): Members {
   const result = validator.fillDefaults?.(value as Json) ?? value;
   return isMembers(result) ? result : value;
+}
+
+/** The fields as they are stored: defaults filled in, in the order of the schema, without server-assigned members. */
+export function storedFields(
+  collection: Pick<Proposable, 'schema'>,
+  validator: Pick<Validator, 'fillDefaults'>,
+  value: Members,
+): Members {
+  return orderedFields(collection, filled(validator, value));
 }
 
 type Judging = {
@@ -229,7 +238,7 @@ export function isUnchanged(fields: Fields, current: Fields): boolean {
 }
 
 /** Orders the members by the schema, then others as they came; drops server-assigned ones. */
-function orderedFields(collection: Proposable, value: Members): Members {
+function orderedFields(collection: Pick<Proposable, 'schema'>, value: Members): Members {
   const declared = collection.schema.properties;
   const fields: Members = {};
   let left = Object.keys(value).length;

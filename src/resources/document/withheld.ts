@@ -27,7 +27,7 @@ export type Closings = {
 };
 
 type Closing = { readonly name: string; readonly openWhere: Filter };
-type Closable = Pick<Collection, 'readOnly' | 'hidden' | 'fields' | 'computed'>;
+type Closable = Pick<Collection, 'readOnly' | 'hidden' | 'fields' | 'computed' | 'stamp'>;
 
 export type Withheld = { readonly readOnly: ReadonlySet<string>; readonly hidden: ReadonlySet<string> };
 
@@ -52,8 +52,9 @@ export function withheldFrom(collection: Closable, writer: Writer | undefined, r
 
 /** Compiles the rules for the principal, for any resource. */
 export function closingsFor(collection: Closable, principal: Principal): Closings {
-  const { computed } = collection;
-  if (collection.readOnly.size + collection.hidden.size === 0 && computed === undefined) return noClosings;
+  const { computed, stamp } = collection;
+  const rules = collection.readOnly.size + collection.hidden.size;
+  if (rules === 0 && computed === undefined && stamp === undefined) return noClosings;
   const closings = (rules: ReadonlyMap<string, Rule>, action: Action) =>
     [...rules]
       .map(([name, rule]) => ({ name, openWhere: permittedWhere(rule, action, ruleContext) }))
@@ -64,14 +65,17 @@ export function closingsFor(collection: Closable, principal: Principal): Closing
     member: (name: string) => requireField(collection, name),
   };
   return {
-    readOnly: [...closings(collection.readOnly, 'update'), ...computedClosings(computed)],
+    readOnly: [
+      ...closings(collection.readOnly, 'update'),
+      ...serverClosings([...(computed?.keys() ?? []), ...(stamp?.keys() ?? [])]),
+    ],
     hidden: closings(collection.hidden, 'read'),
   };
 }
 
 /** Nobody writes them. */
-function computedClosings(computed: Collection['computed']): readonly Closing[] {
-  return [...(computed?.keys() ?? [])].map((name) => ({ name, openWhere: never }));
+function serverClosings(names: readonly string[]): readonly Closing[] {
+  return names.map((name) => ({ name, openWhere: never }));
 }
 
 const noClosings: Closings = { readOnly: [], hidden: [] };

@@ -17,10 +17,12 @@ import {
 } from '../collection/list-answer.ts';
 
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
-import { type EventView, typeOf } from './seen-event.ts';
+import { reachOf } from './leaving.ts';
+import { type LogView, seenEvent, typeOf } from './seen-event.ts';
 import { createSharedBatches } from './shared-batches.ts';
 import { openEventStream, type StreamLimits, WriteTurns } from './stream.ts';
-import { eventFields, visibleEvents } from './visibility.ts';
+import { allEventFields, eventFields, visibleEvents } from './visibility.ts';
+import { type WithholdsFrom, withoutText } from './withheld-text.ts';
 
 type EventStanding = Standing & { readonly doc: string; readonly tag: string };
 
@@ -36,9 +38,10 @@ export type EventsOptions = {
   readonly list: Omit<ListOptions, 'permission' | 'cacheControl' | 'path'>;
   readonly streamLimits: StreamLimits;
   /** The view that a principal has of events. */
-  readonly views: (principal: Principal) => EventView | undefined;
+  readonly views: (principal: Principal) => LogView;
   /** The same for streams, which go on where a hook fails. */
-  readonly streamViews: (principal: Principal) => EventView | undefined;
+  readonly streamViews: (principal: Principal) => LogView;
+  readonly withholds: WithholdsFrom;
   /** The POST of an event; absent: 405. */
   readonly post?: Operation | undefined;
 };
@@ -87,8 +90,8 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
     id: 'listEvents',
     summary: 'List or follow events',
     description:
-      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on. Contains only events about resources that the caller may read.',
-    listed: { fields: eventFields, limits },
+      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
+    listed: { fields: allEventFields, limits },
     gives: {
       representation: json(page, { items: [eventExample], nextCursor: null }),
       stream: { 'text/event-stream': { itemSchema } },
@@ -111,12 +114,15 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
     stream: (ask) => {
       const { known } = ask;
       const proposal = proposeList(list, ask.query ?? '', ask.principal);
+      const reach = reachOf(collections, ask.principal);
       const requested = proposal.list?.prepared.asked.filter ?? { op: 'always' };
       return openEventStream(store, {
         reader: {
           key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
-          filter: allOf([visibleEvents(collections, ask.principal), requested]),
+          filter: allOf([reach.both, requested]),
+          reach,
           view: options.streamViews(ask.principal),
+          withholds: options.withholds(ask.principal),
           party: ask.party,
         },
         ...{ batches, turns },
@@ -149,7 +155,10 @@ function eventOperation(options: EventsOptions): Operation<EventStanding> {
       const only: Filter = { op: 'eq', field, value: id };
       const filter = allOf([visibleEvents(collections, ask.principal), anyOf([only])]);
       const visible = (await store.count(eventsTable, filter, ask.party)) > 0;
-      const doc = options.views(ask.principal)?.(typeOf(row.doc), row.doc, row.owner) ?? row.doc;
+      const type = typeOf(row.doc);
+      const [isWithheld] = (await options.withholds(ask.principal)?.([{ type, doc: row.doc }])) ?? [];
+      const text = isWithheld === true ? withoutText(row.doc) : row.doc;
+      const doc = seenEvent(options.views(ask.principal), type, text, row.owner);
       // A principal that sees fewer members gets another entity tag, because the tag is strong (RFC 9110 §8.8.1).
       const tag =
         doc === row.doc ? String(row.rev) : `${row.rev}.${hash('sha256', doc, 'base64url').slice(0, 8)}`;

@@ -1,5 +1,7 @@
 /** The schema of an event (§2.6) in the OpenAPI document, for every resource that returns events. */
+
 import { named, type Tag } from '../../kernel/documentation.ts';
+import { actorKinds } from '../../model/actor.ts';
 
 export const eventsTag: Tag = {
   name: 'events',
@@ -18,6 +20,25 @@ export const eventSchema = named('Event', {
         '`{collection}.created`, `.updated` or `.deleted`; `endpoint.*`; or the type of a posted event.',
     },
     created: { type: 'integer', description: 'Unix time in seconds.' },
+    actor: {
+      type: 'object',
+      description:
+        'Who caused the event. Shown to administrators, to the principal itself, and, without `keyId`, to the readers of a collection that shows its actors.',
+      properties: {
+        kind: { enum: [...actorKinds] },
+        id: {
+          type: ['string', 'null'],
+          description: 'Id of the principal, or name of the function; null for anonymous callers and Comity.',
+        },
+        keyId: { type: 'string', description: 'The API key that was used.' },
+      },
+      required: ['kind', 'id'],
+    },
+    requestId: {
+      type: 'string',
+      description:
+        'The request that caused the event, as in the log. Shown to administrators and to its caller.',
+    },
     tenant: { type: 'string', description: 'Tenant of the event, if it was posted for one.' },
     data: {
       type: 'object',

@@ -11,7 +11,9 @@ import type { Filter } from '../../model/filter.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { EventView } from './seen-event.ts';
+import { hasLeft, leftText, matchableEvent, type Reach } from './leaving.ts';
+import { type LogView, seenEvent } from './seen-event.ts';
+import { type Withholds, withoutText } from './withheld-text.ts';
 
 export type Batch = {
   /** As sent in the stream; empty if there are no events. */
@@ -27,8 +29,11 @@ export type BatchReader = {
   /** Equal for streams with the same filter and view: the audience and the text of the query. */
   readonly key: string;
   readonly filter: Filter;
-  /** Undefined: the principal sees events as stored. */
-  readonly view: EventView | undefined;
+  readonly view: LogView;
+  /** Which events of the filter its principal may read: of others the stream says that their document left. */
+  readonly reach: Reach;
+  /** Of events that it may have missed, those whose text it may no longer read; undefined: none, or they are read as they happen. */
+  readonly withholds?: Withholds | undefined;
   /** The party for which the log is read. */
   readonly party: string;
 };
@@ -82,12 +87,15 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
         bytesMax: batchBytesMax,
         party: reader.party,
       });
-      const batch = whenKnown(tail, (entries): Batch => {
-        const isFull = isTailFull(entries, batchEventsMax, batchBytesMax);
-        const made = { octets: encode(entries, reader.view), last: positionOf(entries.at(-1)), isFull };
-        if (changesBefore === changes && entries.length > 0) kept.set(key, made);
-        return made;
-      });
+      const batch = whenKnown(tail, (entries) =>
+        whenKnown(withheldIn(reader, entries), (withheld): Batch => {
+          const isFull = isTailFull(entries, batchEventsMax, batchBytesMax);
+          const octets = encode(entries, reader, withheld);
+          const made = { octets, last: positionOf(entries.at(-1)), isFull };
+          if (changesBefore === changes && entries.length > 0) kept.set(key, made);
+          return made;
+        }),
+      );
       if (batch instanceof Promise) {
         underWay.set(key, batch);
         const forget = (): void => {
@@ -100,8 +108,17 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
   };
 }
 
-function keyOf({ key }: BatchReader, { rev, id }: LogPosition): string {
-  return `${rev} ${id} ${key}`;
+function keyOf({ key, withholds }: BatchReader, { rev, id }: LogPosition): string {
+  return `${rev} ${id} ${withholds === undefined ? '' : 'withheld '}${key}`;
+}
+
+const none: readonly boolean[] = [];
+
+function withheldIn(
+  { withholds }: BatchReader,
+  entries: readonly TailEntry[],
+): MaybePromise<readonly boolean[]> {
+  return withholds === undefined || entries.length === 0 ? none : withholds(entries);
 }
 
 function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
@@ -111,12 +128,22 @@ function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
 /**
  * Writes `id`, `event` and `data` of each event (HTML, "Server-sent events"). Documents are JSON without line breaks.
  */
-function encode(entries: readonly TailEntry[], view: EventView | undefined): Uint8Array {
+function encode(
+  entries: readonly TailEntry[],
+  { view, reach }: BatchReader,
+  withheld: readonly boolean[],
+): Uint8Array {
   if (entries.length === 0) return nothing;
   const parts: Buffer[] = [];
   let text = '';
-  for (const { id, type, doc: whole, owner } of entries) {
-    const doc = view === undefined ? whole : view(type, whole, owner);
+  for (const [at, entry] of entries.entries()) {
+    const { id, type, owner } = entry;
+    if (hasLeft(reach, matchableEvent(entry))) {
+      text += `id: ${id}\nevent: left\ndata: ${leftText(entry)}\n\n`;
+      continue;
+    }
+    const whole = withheld[at] === true ? withoutText(entry.doc) : entry.doc;
+    const doc = seenEvent(view, type, whole, owner);
     text += `id: ${id}\nevent: ${type}\ndata: `;
     if (doc.length > joinedCharactersMax) {
       // Joining it would copy it once more.

@@ -40,8 +40,9 @@ export type StreamOptions = {
 
 export async function openEventStream(store: Store, options: StreamOptions): Promise<EventStream> {
   const { lastEventId } = options;
-  const from = lastEventId === undefined ? await store.head() : await positionOf(store, lastEventId);
-  return { open: (sink) => run(store, options, from, sink) };
+  const head = await store.head();
+  const from = lastEventId === undefined ? head : await positionOf(store, lastEventId);
+  return { open: (sink) => run(store, options, { from, head }, sink) };
 }
 
 /** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
@@ -61,9 +62,17 @@ async function positionOf(store: Store, id: string): Promise<LogPosition> {
   return row === undefined ? beginning : { rev: row.rev, id: row.id };
 }
 
-function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink): () => void {
-  const { batches, limits, reader } = options;
+type Places = {
+  readonly from: LogPosition;
+  /** The head when the stream was opened: what came before it may have become unreadable since. */
+  readonly head: LogPosition;
+};
+
+function run(store: Store, options: StreamOptions, { from, head }: Places, sink: Sink): () => void {
+  const { batches, limits } = options;
+  const live = { ...options.reader, withholds: undefined };
   let position = from;
+  let reader = from.rev < head.rev ? options.reader : live;
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
   let open = true;
@@ -95,6 +104,7 @@ function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink
     mode = 'writing';
     sink.memory.share(octets.length === 0 ? undefined : octets);
     if (last !== undefined) position = last;
+    if (last === undefined || last.rev >= head.rev) reader = live;
     writer.write(octets, () => {
       sink.memory.share(undefined);
       mode = 'waiting';

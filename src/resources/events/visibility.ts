@@ -26,6 +26,22 @@ export const eventFields: Fields = new Map(
   ).map((field) => [field.name, field] as const),
 );
 
+/** Fields of the cause, which only administrators may name: a filter would tell others who caused what they see. */
+const causeFields: Fields = new Map(
+  (
+    [
+      { name: 'actor', path: ['actor'], type: 'json' },
+      { name: 'actor.kind', path: ['actor', 'kind'], type: 'string' },
+      { name: 'actor.id', path: ['actor', 'id'], type: 'string' },
+      { name: 'actor.keyId', path: ['actor', 'keyId'], type: 'string' },
+      { name: 'requestId', path: ['requestId'], type: 'string' },
+    ] satisfies Field[]
+  ).map((field) => [field.name, field] as const),
+);
+
+/** For administrators. */
+export const allEventFields: Fields = new Map([...eventFields, ...causeFields]);
+
 export function visibleEvents(collections: Iterable<Collection>, principal: Principal): Filter {
   if (isAdministrator(principal)) return always;
   const parts: Filter[] = [];

@@ -10,13 +10,13 @@ import { permission } from '../../model/access.ts';
 import { anonymous, type Principal } from '../../model/principal.ts';
 import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
 import { representList, varyByPreference } from '../collection/list-answer.ts';
-import type { ListPage } from '../collection/listing.ts';
+import type { ListPage } from '../collection/list-page.ts';
 import {
   proposeQuery,
   type QueryOptions,
   type QueryProposal,
   type QueryText,
-  readGroupsEarly,
+  readEarly,
   readQueryText,
 } from '../collection/query.ts';
 import { compileForm } from '../query/form-query.ts';
@@ -108,12 +108,12 @@ function repeatOperation(
     standing,
     propose: (ask, { found }) => {
       const proposal = proposeRepeat(present(found), ask.principal, ask.query);
-      return readGroupsEarly(present(found).options, ask, proposal);
+      return readEarly(present(found).options, ask, proposal, parameterProblem);
     },
-    validators: async (ask, { found }) => {
+    validators: async (ask, { found }, proposal) => {
       const { listing, collection } = present(found).options;
       return {
-        tag: await listing.tag(ask.principal),
+        tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared)),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
         fields: varyByPreference,
@@ -134,9 +134,10 @@ function resultOperation(
       const { options } = present(found);
       const proposal = proposeRepeat(present(found), ask.principal, undefined);
       const tag = ask.captures[1] ?? '';
-      const current = await options.listing.tag(ask.principal);
-      if (proposal.query === undefined || tag === current) return readGroupsEarly(options, ask, proposal);
+      if (proposal.query === undefined) return proposal;
       const { prepared, position } = proposal.query;
+      const current = await options.listing.tag(ask.principal, prepared);
+      if (tag === current) return readEarly(options, ask, proposal, parameterProblem);
       const kept = sameAudience(tag, current) ? options.listing.kept(prepared, position, tag) : undefined;
       return kept === undefined
         ? { problem: { code: 'result_gone' }, query: undefined }

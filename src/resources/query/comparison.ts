@@ -5,6 +5,7 @@
 import type { Field, Scalar } from '../../model/field.ts';
 import { anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
 import type { Value } from './field-value.ts';
+import { along, isDistant } from './reference-path.ts';
 
 export type Operator = Comparison | 'in' | 'like' | 'null';
 
@@ -38,6 +39,11 @@ export function findOperator(field: Field, name: string): Operator | undefined {
 
 /** Compares the field with a value. On an array `eq` means "contains" and `ne` "does not contain". */
 export function compare(field: Field, op: Comparison, value: Value): Filter {
+  if (isDistant(field)) {
+    // It also holds where there is no resource at the end of the path.
+    if (op === 'ne') return { op: 'not', filter: compare(field, 'eq', value) };
+    return along(field, compare(field.end, op, value));
+  }
   if (field.type !== 'array') return { op, field, value };
   const has: Filter = { op: 'has', field, value };
   return op === 'ne' ? { op: 'not', filter: has } : has;
@@ -45,6 +51,10 @@ export function compare(field: Field, op: Comparison, value: Value): Filter {
 
 /** Tests whether the field is absent or null (`expected`), or has a value. */
 export function isNull(field: Field, expected: boolean): Filter {
+  if (isDistant(field)) {
+    const isPresent = along(field, isNull(field.end, false));
+    return expected ? { op: 'not', filter: isPresent } : isPresent;
+  }
   return { op: expected ? 'eq' : 'ne', field, value: null };
 }
 
@@ -55,6 +65,10 @@ export function isNull(field: Field, expected: boolean): Filter {
 export function membership(field: Field, values: readonly Scalar[]): Filter {
   const distinct = new Set(values);
   const orNull: readonly Filter[] = distinct.delete(null) ? [isNull(field, true)] : [];
+  if (isDistant(field)) {
+    const among = distinct.size === 0 ? never : along(field, membership(field.end, [...distinct]));
+    return anyOf([among, ...orNull]);
+  }
   if (field.type === 'array') {
     const parts: Filter[] = [];
     for (const value of distinct) parts.push({ op: 'has', field, value });
@@ -69,6 +83,15 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
         ? { op: 'eq', field, value: only }
         : { op: 'in', field, values: [...distinct] };
   return anyOf([among, ...orNull]);
+}
+
+export function isLike(field: Field, pattern: string): Filter {
+  return isDistant(field) ? along(field, isLike(field.end, pattern)) : { op: 'like', field, pattern };
+}
+
+/** Tests whether an array contains null. */
+export function hasNull(field: Field): Filter {
+  return isDistant(field) ? along(field, hasNull(field.end)) : { op: 'has', field, value: null };
 }
 
 /** Explains why a pattern is invalid; undefined for a valid one. PostgreSQL refuses a trailing escape character. */

@@ -1,24 +1,27 @@
 /**
  * Compiles query strings of GET and urlencoded content of QUERY (§4.2, §4.9): `page`, `limit` (or `per_page`),
- * `cursor`, `sort`, `order`, `q` and `fields`, each at most once; every other name is a filter. `order` sets the
+ * `cursor`, `sort`, `order`, `q`, `fields`, `expand` and `counts`, each at most once; every other name is a filter. `order` sets the
  * direction of sort fields without a `-`, and of the id where `sort` is absent. A blank `q` searches for nothing.
  * `api_key` carries a credential and is skipped.
  */
 
-import type { Field, Fields } from '../../model/field.ts';
+import type { Field } from '../../model/field.ts';
 import { allOf, type Filter, type Sort } from '../../model/filter.ts';
 import {
   compare,
   findOperator,
+  isLike,
   isNull,
   membership,
   type Operator,
   operatorsOf,
   patternComplaint,
 } from './comparison.ts';
+import { compileExpansion, type ExpansionNames, namesIn } from './expansion.ts';
 import { describeValue, readCount, readText, type Value, valueType } from './field-value.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
-import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
+import { cap, FaultList, listed, quote, show } from './query-faults.ts';
+import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
 import { selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
@@ -26,7 +29,17 @@ import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sor
 type Pair = readonly [name: string, value: string];
 
 /** The parameters that are not filters. A filter on a field with such a name is written `limit[eq]=`. */
-type Single = 'page' | 'limit' | 'per_page' | 'cursor' | 'sort' | 'order' | 'q' | 'fields';
+type Single =
+  | 'page'
+  | 'limit'
+  | 'per_page'
+  | 'cursor'
+  | 'sort'
+  | 'order'
+  | 'q'
+  | 'fields'
+  | 'expand'
+  | 'counts';
 
 type Singles = { [N in Single]: string | undefined };
 
@@ -44,13 +57,18 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
     singles.fields === undefined
       ? undefined
       : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
-  const filters = conditions.length === 0 ? [] : compileConditions(conditions, fields, limits, faults);
+  const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
+  const filters = conditions.length === 0 ? [] : compileConditions(conditions, { target, limits, faults });
   if (singles.q !== undefined) {
     filters.push(compileSearch(singles.q, target, { limits, faults, place: { parameter: 'q' } }));
   }
   const position = positionOf(singles.cursor, page, { faults, place: { parameter: 'cursor' } });
   if (!faults.isEmpty) return { ok: false, faults: faults.faults };
-  return { ok: true, asked: { filter: allOf(filters), sort, limit, position, select, page, source } };
+  const expanded = expansion === undefined ? {} : { expansion };
+  return {
+    ok: true,
+    asked: { filter: allOf(filters), sort, limit, position, select, page, source, ...expanded },
+  };
 }
 
 function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[], faults: FaultList): Singles {
@@ -63,6 +81,8 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
     order: undefined,
     q: undefined,
     fields: undefined,
+    expand: undefined,
+    counts: undefined,
   };
   for (const pair of pairs) {
     const [name, value] = pair;
@@ -76,6 +96,8 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
       case 'order':
       case 'q':
       case 'fields':
+      case 'expand':
+      case 'counts':
         source.push(pair);
         break;
       case 'api_key':
@@ -89,6 +111,13 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
     else faults.unprocessable(`${name} is given more than once`, { parameter: name });
   }
   return singles;
+}
+
+function expansionNames({ expand, counts }: Singles): ExpansionNames {
+  return {
+    expand: namesIn(expand, { parameter: 'expand' }),
+    counts: namesIn(counts, { parameter: 'counts' }),
+  };
 }
 
 function readPage(text: string | undefined, faults: FaultList): number | undefined {
@@ -136,19 +165,15 @@ type Condition = {
  *
  * Stops at the first condition beyond `filterNodesMax`.
  */
-function compileConditions(
-  pairs: readonly Pair[],
-  fields: Fields,
-  limits: QueryLimits,
-  faults: FaultList,
-): Filter[] {
+function compileConditions(pairs: readonly Pair[], finding: Finding): Filter[] {
+  const { limits, faults } = finding;
   const conditions = new Map<string, Condition | undefined>();
   let nodes = 0;
   for (const [name, text] of pairs) {
     let condition = conditions.get(name);
     if (condition === undefined) {
       if (conditions.has(name)) continue;
-      condition = readName(name, fields, faults);
+      condition = readName(name, finding);
       conditions.set(name, condition);
     }
     if (condition === undefined) continue;
@@ -161,18 +186,19 @@ function compileConditions(
     }
     addValues(condition, text, limits, faults);
   }
-  return faults.isEmpty ? build(conditions) : [];
+  if (!faults.isEmpty) return [];
+  const filters = build(conditions);
+  if (finding.target.through !== undefined) checkRelated(allOf(filters), finding);
+  return filters;
 }
 
-function readName(name: string, fields: Fields, faults: FaultList): Condition | undefined {
+function readName(name: string, finding: Finding): Condition | undefined {
+  const { faults } = finding;
   const bracket = name.endsWith(']') ? name.indexOf('[') : -1;
   const fieldName = bracket === -1 ? name : name.slice(0, bracket);
-  const field = fields.get(fieldName);
   const place = { parameter: cap(name) };
-  if (field === undefined) {
-    faults.unprocessable(unknownField(fieldName, fields), place);
-    return undefined;
-  }
+  const field = findCompared(fieldName, finding, place);
+  if (field === undefined) return undefined;
   const operators = operatorsOf(field);
   if (operators.length === 0) {
     faults.unprocessable(`${quote(fieldName)} can be selected, not compared`, place);
@@ -232,7 +258,5 @@ function build(conditions: ReadonlyMap<string, Condition | undefined>): Filter[]
 
 function filterOf(field: Field, operator: Exclude<Operator, 'eq' | 'in'>, value: Value): Filter {
   if (operator === 'null') return isNull(field, value === true);
-  return operator === 'like'
-    ? { op: 'like', field, pattern: String(value) }
-    : compare(field, operator, value);
+  return operator === 'like' ? isLike(field, String(value)) : compare(field, operator, value);
 }

@@ -5,21 +5,25 @@
  */
 
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
-import type { Field, Fields, Scalar } from '../../model/field.ts';
+import type { Field, Scalar } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter, type Sort } from '../../model/filter.ts';
+import type { Expansion } from '../relations/relations.ts';
 import {
   compare,
   findOperator,
+  isLike,
   isNull,
   membership,
   type Operator,
   operatorsOf,
   patternComplaint,
 } from './comparison.ts';
+import { compileExpansion, type NamedAt } from './expansion.ts';
 import { describeValue, readValue, valueType } from './field-value.ts';
 import { readAggregation } from './json-aggregate.ts';
 import { type Compiled, type QueryLimits, sortKeysMax, type Target } from './list-query.ts';
-import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
+import { cap, FaultList, listed, quote, show } from './query-faults.ts';
+import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
 import { inOrder, selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
@@ -27,6 +31,7 @@ import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sor
 const members: ReadonlySet<string> = new Set([
   ...['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q'],
   ...['aggregate', 'groupBy', 'having'],
+  ...['expand', 'counts'],
 ]);
 
 type Members = Readonly<Record<string, unknown>>;
@@ -61,10 +66,9 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
   const sort = grouped === undefined ? readSort(reading) : grouped.sort;
   const select = grouped === undefined ? readSelect(reading) : undefined;
   const { filter } = value;
-  const conditions: Filter = isGiven(filter)
-    ? compileJsonFilter(filter, target.fields, limits, faults)
-    : always;
+  const conditions: Filter = isGiven(filter) ? compileJsonFilter(filter, { target, limits, faults }) : always;
   const search = readSearch(reading);
+  const expansion = grouped === undefined ? readExpansion(reading) : undefined;
   const place = { pointer: '/cursor' };
   const position = positionOf(readText(reading, 'cursor'), page, { faults, place });
   if (!faults.isEmpty) return { ok: false, faults: faults.faults };
@@ -77,13 +81,14 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
     page,
     source: undefined,
     ...(grouped === undefined ? {} : { aggregation: grouped.aggregation }),
+    ...(expansion === undefined ? {} : { expansion }),
   };
   return { ok: true, asked };
 }
 
 /** Reads an aggregate query; undefined for a list. */
 function readGrouped(reading: Reading): ReturnType<typeof readAggregation> | undefined {
-  const { query, limits, faults } = reading;
+  const { query, target, limits, faults } = reading;
   const { aggregate, groupBy, having, fields } = query;
   if (![aggregate, groupBy, having].some(isGiven)) return undefined;
   if (isGiven(fields)) {
@@ -91,12 +96,22 @@ function readGrouped(reading: Reading): ReturnType<typeof readAggregation> | und
       pointer: '/fields',
     });
   }
+  for (const member of ['expand', 'counts']) {
+    if (isGiven(query[member]))
+      faults.unprocessable(`${member} adds to resources; an aggregate query has results`, {
+        pointer: `/${member}`,
+      });
+  }
   const names = {
     groupBy: readNames(reading, 'groupBy', limits.aggregateColumnsMax),
     sort: readNames(reading, 'sort', sortKeysMax),
   };
   return readAggregation({ aggregate, having, ...names }, reading, (value, columns) =>
-    compileJsonFilter(value, columns, limits, faults, 'having'),
+    compileJsonFilter(
+      value,
+      { target: { ...target, fields: columns, through: undefined }, limits, faults },
+      'having',
+    ),
   );
 }
 
@@ -132,6 +147,16 @@ function readSelect(reading: Reading): readonly Field[] | undefined {
       chosen.add(field);
   }
   return inOrder(chosen, fields);
+}
+
+function readExpansion(reading: Reading): Expansion | undefined {
+  const { target, limits, faults } = reading;
+  const named = (member: string): readonly NamedAt[] =>
+    readNames(reading, member, limits.expandPathsMax).map(({ text, pointer }) => ({
+      text,
+      place: { pointer },
+    }));
+  return compileExpansion({ expand: named('expand'), counts: named('counts') }, target, { limits, faults });
 }
 
 function readSearch(reading: Reading): Filter {
@@ -199,32 +224,23 @@ const pointerTokenCharactersMax = 64;
  * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops
  * at `filterDepthMax` and `filterNodesMax`.
  */
-function compileJsonFilter(
-  value: unknown,
-  ...inputs: readonly [fields: Fields, limits: QueryLimits, faults: FaultList, member?: 'filter' | 'having']
-): Filter {
-  return new FilterReading(...inputs).conjunction(value, 0);
+function compileJsonFilter(value: unknown, finding: Finding, member: 'filter' | 'having' = 'filter'): Filter {
+  const filter = new FilterReading(finding, member).conjunction(value, 0);
+  return finding.target.through === undefined ? filter : checkRelated(filter, finding);
 }
 
 /** One pass over one filter; `#path` is the current position, for JSON Pointers. */
 class FilterReading {
-  readonly #fields: Fields;
+  readonly #finding: Finding;
   readonly #limits: QueryLimits;
   readonly #faults: FaultList;
   readonly #path: (string | number)[];
   #nodes = 0;
 
-  constructor(
-    ...[fields, limits, faults, member = 'filter']: readonly [
-      fields: Fields,
-      limits: QueryLimits,
-      faults: FaultList,
-      member?: 'filter' | 'having',
-    ]
-  ) {
-    this.#fields = fields;
-    this.#limits = limits;
-    this.#faults = faults;
+  constructor(finding: Finding, member: 'filter' | 'having') {
+    this.#finding = finding;
+    this.#limits = finding.limits;
+    this.#faults = finding.faults;
     this.#path = [member];
   }
 
@@ -266,8 +282,8 @@ class FilterReading {
   }
 
   #condition(name: string, value: unknown): Filter {
-    const field = this.#fields.get(name);
-    if (field === undefined) return this.#fault(unknownField(name, this.#fields));
+    const field = findCompared(name, this.#finding, { pointer: this.#pointer() });
+    if (field === undefined) return always;
     if (operatorsOf(field).length === 0) return this.#fault(`${quote(name)} can be selected, not compared`);
     if (Array.isArray(value))
       return this.#fault(`to compare ${quote(name)} with several values, use {"in": [...]}`);
@@ -295,7 +311,7 @@ class FilterReading {
     if (operator !== 'like') return compare(field, operator, value);
     const pattern = String(value);
     const complaint = patternComplaint(pattern);
-    return complaint === undefined ? { op: 'like', field, pattern } : this.#fault(complaint);
+    return complaint === undefined ? isLike(field, pattern) : this.#fault(complaint);
   }
 
   #membership(field: Field, operand: unknown): Filter {

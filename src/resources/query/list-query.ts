@@ -7,16 +7,29 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
+import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/store.ts';
+import type { Expansion, Relations } from '../relations/relations.ts';
 
-export type Target = {
-  /** The name that SQL uses in FROM. */
+/** What queries may name of one collection. */
+export type Reach = {
   readonly table: string;
+  /** The fields that the caller may name. */
   readonly fields: Fields;
+  /** The collection that a reference field names; undefined for any other name. Absent: no field is a reference. */
+  readonly through?: ((name: string) => Reach | undefined) | undefined;
+};
+
+/** `table` is also the name that SQL uses in FROM. */
+export type Target = Reach & {
   /** False if the collection has no text for `q` to search. */
   readonly searched: boolean;
   /** The fields that aggregates may name; absent: all. */
   readonly aggregated?: Fields | undefined;
+  /** What its documents refer to, and what refers to them; absent: `expand` and `counts` do not exist. */
+  readonly relations?: Relations | undefined;
+  /** The index of words that `q` uses. */
+  readonly searchIndex?: SearchIndex | undefined;
 };
 
 export type QueryLimits = {
@@ -25,6 +38,10 @@ export type QueryLimits = {
   /** Levels of `and`, `or` and `not` in JSON, and of parentheses in SQL. */
   readonly filterDepthMax: number;
   readonly filterNodesMax: number;
+  /** References that the path of one field may lead through. */
+  readonly filterReferenceDepthMax: number;
+  /** References on the paths of all fields that a query compares. */
+  readonly filterReferencesMax: number;
   /** Values of one `in`, or of one repeated parameter. */
   readonly inValuesMax: number;
   readonly searchTermsMax: number;
@@ -32,6 +49,8 @@ export type QueryLimits = {
   /** Groups of one aggregate query, and fields that it groups by and results that it computes. */
   readonly aggregateGroupsMax: number;
   readonly aggregateColumnsMax: number;
+  readonly expandDepthMax: number;
+  readonly expandPathsMax: number;
   /** Faults that a response lists. */
   readonly validationErrorsMax: number;
 };
@@ -53,6 +72,8 @@ export type Asked = {
   readonly select: readonly Field[] | undefined;
   /** Present: the items are groups, `sort` orders them by columns, and `select` is undefined. */
   readonly aggregation?: Aggregation | undefined;
+  /** What the response adds to the documents; absent: nothing. */
+  readonly expansion?: Expansion | undefined;
   /** The page number that the client sent; beside a cursor it is only a label, as in the links of a list. */
   readonly page: number | undefined;
   /** Pairs that a link to another page repeats: all but `page`, `cursor` and `api_key`. Undefined for JSON and SQL. */

@@ -1,34 +1,55 @@
 /**
- * `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the
+ * The query of a single resource. `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the
  * order in the request makes no difference.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Field, Fields } from '../../model/field.ts';
+import type { Expansion } from '../relations/relations.ts';
+import { compileExpansion, type ExpansionLimits, namesIn } from './expansion.ts';
+import type { Target } from './list-query.ts';
 import { FaultList, type Place, quote, unknownField } from './query-faults.ts';
 
 export type Selection =
-  | { readonly ok: true; readonly select: readonly Field[] | undefined }
+  | {
+      readonly ok: true;
+      readonly select: readonly Field[] | undefined;
+      readonly expansion: Expansion | undefined;
+    }
   | { readonly ok: false; readonly message: string };
 
 const faultsMax = 1;
 
-/** Reads the query of a single resource: `fields`, besides `api_key`. @param query undecoded, without `?` */
-export function readSelection(query: string, fields: Fields): Selection {
+const parameters = ['fields', 'expand', 'counts'] as const;
+
+/** Reads the query of a single resource: `fields`, `expand` and `counts`, besides `api_key`. @param query undecoded, without `?` */
+export function readSelection(
+  query: string,
+  target: Pick<Target, 'fields' | 'relations'>,
+  limits: ExpansionLimits,
+): Selection {
   const pairs = parseQueryString(query);
   if (pairs === undefined) return { ok: false, message: 'malformed query string' };
-  let list: string | undefined;
+  const given = new Map<string, string>();
   for (const [name, value] of pairs) {
     if (name === 'api_key') continue;
-    if (name !== 'fields')
-      return { ok: false, message: `unknown parameter ${quote(name)}; parameters: fields` };
-    if (list !== undefined) return { ok: false, message: 'fields is given more than once' };
-    list = value;
+    if (!parameters.some((each) => each === name)) {
+      return { ok: false, message: `unknown parameter ${quote(name)}; parameters: ${parameters.join(', ')}` };
+    }
+    if (given.has(name)) return { ok: false, message: `${name} is given more than once` };
+    given.set(name, value);
   }
-  if (list === undefined) return { ok: true, select: undefined };
+  const { fields } = target;
   const faults = new FaultList(faultsMax);
-  const select = selectFields(list.split(','), fields, { faults, place: undefined });
+  const list = given.get('fields');
+  const select =
+    list === undefined ? undefined : selectFields(list.split(','), fields, { faults, place: undefined });
+  const expansion = compileExpansion(
+    { expand: namesIn(given.get('expand'), undefined), counts: namesIn(given.get('counts'), undefined) },
+    target,
+    { limits, faults },
+  );
   const [fault] = faults.faults;
-  return fault === undefined ? { ok: true, select } : { ok: false, message: fault.message };
+  return fault === undefined ? { ok: true, select, expansion } : { ok: false, message: fault.message };
 }
 
 /** Finds the named fields, each once, in the order of the collection. */

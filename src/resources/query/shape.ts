@@ -1,10 +1,11 @@
 /**
- * The normal form of a query: filter, sort and selection as a text that is equal for equivalent queries (operands,
+ * The normal form of a query: filter, sort, selection and inclusions as a text that is equal for equivalent queries (operands,
  * values and terms are sorted and deduplicated). A cursor is bound to it. It leaves out the limit, which may change
  * from page to page, the position and the collection.
  */
 import { hash } from 'node:crypto';
 import type { Filter, Sort } from '../../model/filter.ts';
+import { expansionText } from '../relations/relations.ts';
 import { aggregationText } from './aggregation.ts';
 import type { Asked } from './list-query.ts';
 
@@ -12,16 +13,19 @@ import type { Asked } from './list-query.ts';
 const shapeCharactersMax = 256;
 
 /** Returns at most 256 characters; a hash starts with `#`, which no plain form does. */
-export function shapeOf(asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'aggregation'>): string {
+export function shapeOf(
+  asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'aggregation' | 'expansion'>,
+): string {
   const select = asked.select?.map((field) => field.name);
-  const { aggregation } = asked;
+  const { aggregation, expansion } = asked;
   const shown =
     aggregation !== undefined
       ? `groups${aggregationText(aggregation, filterText)}`
       : select === undefined
         ? '*'
         : JSON.stringify(select);
-  const text = `${JSON.stringify(asked.sort.map(sortText))}${shown}${filterText(asked.filter)}`;
+  const included = expansion === undefined ? '' : `+${JSON.stringify(expansionText(expansion))}`;
+  const text = `${JSON.stringify(asked.sort.map(sortText))}${included}${shown}${filterText(asked.filter)}`;
   return text.length <= shapeCharactersMax ? text : `#${hash('sha256', text, 'base64url')}`;
 }
 
@@ -43,8 +47,10 @@ function filterText(filter: Filter): string {
       return `in(${JSON.stringify(filter.field.name)},${canonical(filter.values.map((value) => JSON.stringify(value)))})`;
     case 'like':
       return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
+    case 'related':
+      return `related(${JSON.stringify(filter.field.name)},${filterText(filter.filter)})`;
     case 'search':
-      return `search(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
+      return `search${filter.mark ?? ''}(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
     default:
       return `${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
   }

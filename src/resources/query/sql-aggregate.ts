@@ -102,8 +102,9 @@ class AggregateStatement {
       },
     })).expr(expression);
     if (mapped === null || mapped === undefined || isRefused) return always;
-    const columns = new SqlFields({ ...target, fields: this.#reading.named }, undefined);
-    return compileSqlCondition(mapped, columns, limits, faults);
+    const results = { ...target, fields: this.#reading.named, through: undefined };
+    const columns = new SqlFields(results, undefined);
+    return compileSqlCondition(mapped, columns, { target: results, limits, faults });
   }
 
   /** The column that ORDER BY names. */

@@ -5,11 +5,12 @@
 import type { Expr, ExprBinary, ExprCall, ExprRef, ExprTernary, ExprUnary } from 'pgsql-ast-parser';
 import type { Field } from '../../model/field.ts';
 import { allOf, always, anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
-import { compare, isNull, membership, patternComplaint } from './comparison.ts';
+import { compare, hasNull, isLike, isNull, membership, patternComplaint } from './comparison.ts';
 import { describeValue, readValue, type Value, valueType } from './field-value.ts';
 import type { QueryLimits } from './list-query.ts';
-import { cap, type FaultList, quote, show, unknownField } from './query-faults.ts';
-import { describeConstruct, type Literal, literalOf, nameOf, type SqlFields } from './sql-fields.ts';
+import { cap, type FaultList, quote, show } from './query-faults.ts';
+import { checkRelated, type Finding, findCompared } from './reference-path.ts';
+import { describeConstruct, type Literal, literalOf, type SqlFields } from './sql-fields.ts';
 
 const comparisons: ReadonlyMap<string, Comparison> = new Map([
   ['=', 'eq'],
@@ -38,13 +39,9 @@ const opposite: Readonly<Record<Comparison, Comparison>> = {
   gte: 'lt',
 };
 
-export function compileSqlCondition(
-  expression: Expr,
-  fields: SqlFields,
-  limits: QueryLimits,
-  faults: FaultList,
-): Filter {
-  return new ConditionReading(fields, limits, faults).condition(expression).holds;
+export function compileSqlCondition(expression: Expr, fields: SqlFields, finding: Finding): Filter {
+  const filter = new ConditionReading(fields, finding).condition(expression).holds;
+  return finding.target.through === undefined ? filter : checkRelated(filter, finding);
 }
 
 /** One pass over one expression. It continues after a fault, to report further ones. */
@@ -52,12 +49,14 @@ class ConditionReading {
   readonly #fields: SqlFields;
   readonly #limits: QueryLimits;
   readonly #faults: FaultList;
+  readonly #finding: Finding;
   #nodes = 0;
 
-  constructor(fields: SqlFields, limits: QueryLimits, faults: FaultList) {
+  constructor(fields: SqlFields, finding: Finding) {
     this.#fields = fields;
-    this.#limits = limits;
-    this.#faults = faults;
+    this.#finding = finding;
+    this.#limits = finding.limits;
+    this.#faults = finding.faults;
   }
 
   condition(expression: Expr): Truth {
@@ -176,7 +175,7 @@ class ConditionReading {
       return this.#fault(`ANY takes an array field; ${quote(field.name)} is not one`);
     const value = this.#value(field, literal);
     if (value === undefined) return unknown;
-    const nothing: Filter = { op: 'not', filter: { op: 'has', field, value: null } };
+    const nothing: Filter = { op: 'not', filter: hasNull(field) };
     return {
       holds: compare(field, 'eq', value),
       fails: allOf([compare(field, 'ne', value), nothing, isNull(field, false)]),
@@ -231,7 +230,7 @@ class ConditionReading {
     if (typeof pattern !== 'string') return unknown;
     const complaint = patternComplaint(pattern);
     if (complaint !== undefined) return this.#fault(complaint);
-    const like: Filter = { op: 'like', field, pattern };
+    const like = isLike(field, pattern);
     return { holds: like, fails: present(field, negate(like)) };
   }
 
@@ -257,8 +256,7 @@ class ConditionReading {
 
   #find(ref: ExprRef): Field | undefined {
     const field = this.#fields.find(ref);
-    if (field === undefined) this.#fault(unknownField(nameOf(ref), this.#fields.fields));
-    return field;
+    return field ?? findCompared(this.#fields.pathOf(ref), this.#finding);
   }
 
   #selectable(field: Field): Truth {

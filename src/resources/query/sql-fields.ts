@@ -4,11 +4,12 @@
  */
 import type { Expr, ExprRef } from 'pgsql-ast-parser';
 import type { Field, Fields } from '../../model/field.ts';
-import type { Target } from './list-query.ts';
+import type { Reach, Target } from './list-query.ts';
 import { cap } from './query-faults.ts';
 
 export class SqlFields {
   readonly fields: Fields;
+  readonly #target: Target;
   readonly #qualifiers: ReadonlySet<string>;
   /** By name in lower case; null if two fields differ only in case. */
   readonly #folded = new Map<string, Field | null>();
@@ -16,6 +17,7 @@ export class SqlFields {
   /** @param alias the name that FROM gives the collection, if any */
   constructor(target: Target, alias: string | undefined) {
     this.fields = target.fields;
+    this.#target = target;
     this.#qualifiers = new Set([target.table.toLowerCase(), (alias ?? target.table).toLowerCase()]);
     for (const [name, field] of target.fields) {
       const folded = name.toLowerCase();
@@ -30,6 +32,21 @@ export class SqlFields {
     return (qualified ? this.#named(name.slice(dot + 1)) : undefined) ?? this.#named(name);
   }
 
+  /** The name of a field beyond references, as its collections spell it: `customerid.organisationid` is unquoted. */
+  pathOf(ref: ExprRef): string {
+    const [first = '', ...rest] = nameOf(ref).split('.');
+    const isQualified = rest.length > 1 && this.#qualifiers.has(first.toLowerCase());
+    const written = isQualified && this.#named(first) === undefined ? rest : [first, ...rest];
+    const spelt: string[] = [];
+    let at: Reach | undefined = this.#target;
+    for (const name of written) {
+      const known: string = at === undefined ? name : spelling(at.fields, name);
+      spelt.push(known);
+      at = at?.through?.(known);
+    }
+    return spelt.join('.');
+  }
+
   /** Tells whether the reference is `*` or `collection.*`. */
   isEverything(ref: ExprRef): boolean {
     return (
@@ -40,6 +57,14 @@ export class SqlFields {
   #named(name: string): Field | undefined {
     return this.fields.get(name) ?? this.#folded.get(name.toLowerCase()) ?? undefined;
   }
+}
+
+/** The one name that differs at most in case; otherwise the name as written. */
+function spelling(fields: Fields, name: string): string {
+  if (fields.has(name)) return name;
+  const folded = name.toLowerCase();
+  const [only, other] = [...fields.keys()].filter((known) => known.toLowerCase() === folded);
+  return only === undefined || other !== undefined ? name : only;
 }
 
 /** Joins the name by dots, as written. The parser leaves doubled quotes in quoted names. */

@@ -50,7 +50,9 @@ export function compileSql(text: string, target: Target, limits: QueryLimits): C
   const reading: Reading = { fields: new SqlFields(target, alias.name), target, limits, faults };
   const { where } = select;
   const asked = {
-    filter: isNothing(where) ? always : compileSqlCondition(where, reading.fields, limits, faults),
+    filter: isNothing(where)
+      ? always
+      : compileSqlCondition(where, reading.fields, { target, limits, faults }),
     sort: [] as readonly Sort[],
     limit: readLimit(select.limit?.limit, reading),
     position: readOffset(select.limit?.offset, reading),

@@ -74,11 +74,15 @@ export function differenceOf(
 }
 
 function tablesOf(database: DatabaseSync): readonly FileTable[] {
-  const columns = database.prepare(`SELECT 1 FROM pragma_table_info(?) WHERE name = 'search'`);
+  const columns = database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
   return database
     .prepare('SELECT name FROM comity_counters WHERE n > 0 ORDER BY n')
     .all()
-    .map(({ name }) => ({ name: String(name), searched: columns.get(String(name)) !== undefined }));
+    .map((row) => {
+      const name = String(row.name);
+      const has = (column: string): boolean => columns.get(name, column) !== undefined;
+      return { name, searched: has('search'), traced: has('former') };
+    });
 }
 
 function digestOf(database: DatabaseSync, each: FileTable): TableDigest {

@@ -12,6 +12,8 @@ export type FileTable = {
   readonly name: string;
   /** True if rows carry search text. */
   readonly searched: boolean;
+  /** True if events carry the id of their resource and its former representation; absent: no. Older files lack them. */
+  readonly traced?: boolean;
 };
 
 type Column = readonly [name: string, declaration: string];
@@ -30,6 +32,12 @@ const eventColumns: readonly Column[] = [
   ['collection', 'TEXT NOT NULL'],
 ];
 
+/** Null in events of earlier versions, and in events about no resource; `former` is set by updates only. */
+export const tracedColumns: readonly Column[] = [
+  ['document', 'TEXT'],
+  ['former', 'TEXT'],
+];
+
 /** Names of the columns in order; PostgreSQL's tables have the same. */
 export function columnNamesOf(table: FileTable): readonly string[] {
   return columnsOf(table).map(([name]) => name);
@@ -43,6 +51,7 @@ export function createTableSql(table: FileTable): string {
 function columnsOf(table: FileTable): readonly Column[] {
   const columns = [...firstColumns];
   if (table.name === eventsTable) columns.push(...eventColumns);
+  if (table.traced === true) columns.push(...tracedColumns);
   columns.push(['doc', 'TEXT NOT NULL']);
   if (table.searched) columns.push(['search', 'TEXT']);
   return columns;

@@ -103,7 +103,7 @@ function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' |
   const counters = database.prepare('SELECT n, name, rev FROM comity_counters ORDER BY n').all();
   let rev: number | undefined;
   const tables: StoredTable[] = [];
-  const columns = database.prepare(`SELECT 1 FROM pragma_table_info(?) WHERE name = 'search'`);
+  const columns = database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
   for (const counter of counters) {
     const name = String(counter.name);
     if (counter.n === 0) {
@@ -111,7 +111,9 @@ function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' |
       continue;
     }
     const rows = Number(database.prepare(`SELECT count(*) AS rows FROM ${quoteName(name)}`).get()?.rows);
-    tables.push({ name, searched: columns.get(name) !== undefined, rev: Number(counter.rev), rows });
+    const has = (column: string): boolean => columns.get(name, column) !== undefined;
+    const held = { name, searched: has('search'), traced: has('former') };
+    tables.push({ ...held, rev: Number(counter.rev), rows });
   }
   if (rev === undefined) throw new UnfitBackup(`${path} is damaged: it has no revision counter`);
   return { rev, tables };

@@ -72,9 +72,10 @@ async function* batches(session: Session, schema: string, table: SchemaTable): A
 /** Lengths are known from the row alone, so a long document is fetched only when it is sent. */
 function batchSql(schema: string, table: SchemaTable, after: Cell | undefined, limit: number): string {
   const columns = columnNamesOf(table).join(', ');
-  const bytes = table.searched
-    ? 'octet_length(doc) + coalesce(octet_length(search), 0)'
-    : 'octet_length(doc)';
+  const others = [...(table.searched ? ['search'] : []), ...(table.traced === true ? ['former'] : [])];
+  const bytes = ['octet_length(doc)', ...others.map((name) => `coalesce(octet_length(${name}), 0)`)].join(
+    ' + ',
+  );
   return `SELECT ${columns} FROM (
     SELECT ${columns}, sum(${bytes}) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - (${bytes}) AS bytes_before
     FROM (

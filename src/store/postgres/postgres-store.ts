@@ -3,6 +3,7 @@
  * job: a few carry all reads of bounded cost, some run long reads, one commits, one listens for changes by other processes.
  */
 import { randomUUID } from 'node:crypto';
+import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
@@ -21,10 +22,11 @@ import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions } from './read/point-reads.ts';
 import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
-import { readHead, readTail } from './read/tail.ts';
+import { readFormer, readHead, readTail } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
 import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
+import { type SearchSweep, startSearchSweep } from './search-sweep.ts';
 import { createTallies } from './tallies.ts';
 
 export type PostgresOptions = {
@@ -63,6 +65,8 @@ export type PostgresOptions = {
   readonly changesWaitingMax?: number;
   /** How long a change may wait for its turn. Default 30 s. */
   readonly changeWaitMs?: number;
+  /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
+  readonly searchSweepMs?: number;
   readonly observe?: Observe;
 };
 
@@ -78,20 +82,47 @@ const retriesMax = 5;
  * @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (an invalid URL or declaration)
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
+  const store = await open(options, false);
+  if (store === undefined) throw new Error('the schema has no tables');
+  return store;
+}
+
+/**
+ * Opens a schema that may lack something, to read from the tables that it has.
+ * @returns undefined if it has no store
+ * @throws SchemaTooNew, UnfitServer, DatabaseFailed, TypeError (an invalid URL or declaration)
+ */
+export function openLookingStore(options: PostgresOptions): Promise<PostgresStore | undefined> {
+  return open(options, true);
+}
+
+/** Tables that the schema has, and their references to each other. */
+function presentTables(tables: readonly Table[], numbers: TableNumbers): readonly Table[] {
+  return tables
+    .filter(({ name }) => numbers.has(name))
+    .map((table) => ({
+      ...table,
+      references: table.references.filter(({ table: target }) => numbers.has(target)),
+    }));
+}
+
+async function open(options: PostgresOptions, looksOnly: boolean): Promise<PostgresStore | undefined> {
   const started = performance.now();
   const observe = options.observe ?? ignore;
   const schema = options.schema ?? 'comity';
   const connectTimeoutMs = options.databaseConnectTimeoutMs ?? 5000;
   const address = addressOf(options.url);
   const { tables, program } = options;
-  const layouts = layoutsOf(tables, schema);
   const { numbers } = await openSchema(address, {
     schema,
     tables,
     observe,
     connectTimeoutMs,
     ...(program === undefined ? {} : { program }),
+    looksOnly,
   });
+  if (looksOnly && numbers.size === 0) return undefined;
+  const layouts = layoutsOf(looksOnly ? presentTables(tables, numbers) : tables, schema);
   const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
   await running.changes.ready;
   observe({
@@ -131,6 +162,7 @@ type Running = {
   /** Id in the list of processes. */
   readonly process: string;
   readonly peers: Peers;
+  readonly sweep: SearchSweep;
   readonly lines: Lines;
 };
 
@@ -184,6 +216,8 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     revisions: lines.revisions,
   });
+  const everyMs = options.searchSweepMs ?? 10_000;
+  const sweep = startSearchSweep({ address, schema, connectTimeoutMs, layouts, read, everyMs, observe });
   const place = { url: options.url, schema, connectTimeoutMs };
   const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
   return {
@@ -195,6 +229,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     ...{ changes, listeners, backups },
     process,
     peers,
+    sweep,
     lines,
   };
 }
@@ -224,25 +259,33 @@ function storeOver(running: Running): PostgresStore {
     lines,
     revision: () => undefined,
     read: rows.read,
+    readMany: rows.readMany,
     readNewest: (table, id) =>
       lines.newest(table, id) ?? whenKnown(rows.read(table, id), (row) => ({ row, isProvisional: false })),
+    async holdsDocuments(table) {
+      if (!numbers.has(table)) return false;
+      const sql = `SELECT 1 FROM ${quoteName(schema)}.${quoteName(table)} WHERE deleted_at IS NULL LIMIT 1`;
+      return (await read.send({ sql, values: [] })).length > 0;
+    },
     plan(query) {
       const layout = layoutOf(layouts, query.table);
       const tableNumber = numbers.get(query.table) ?? 0;
-      return makePlan({ read, scan, versions, layout, schema, tableNumber, shapes }, query);
+      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
+      const tables = { layout, tableNumber, relatedNumbers };
+      return makePlan({ read, scan, versions, ...tables, schema, shapes }, query);
     },
-    count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
+    count: async (table, filter, party) =>
+      countRows(scan, { layout: layoutOf(layouts, table), schema }, filter, party),
     aggregate: async (query, party) => {
       const tableNumber = numbers.get(query.table) ?? 0;
-      return aggregateRows(
-        { scan, layout: layoutOf(layouts, query.table), schema, tableNumber },
-        query,
-        party,
-      );
+      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
+      const tables = { layout: layoutOf(layouts, query.table), tableNumber, relatedNumbers };
+      return aggregateRows({ scan, schema, ...tables }, query, party);
     },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
+    former: (id) => readFormer(log, id),
     head: () => readHead(log),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),
@@ -268,8 +311,9 @@ async function ping({ read, commits }: Running): Promise<void> {
 
 /** In this order, so that accepted units are committed and notified. */
 async function closeAll(running: Running): Promise<void> {
-  const { backups, peers, committer, commits, changes, scan, read } = running;
+  const { backups, peers, sweep, committer, commits, changes, scan, read } = running;
   await backups.close();
+  await sweep.stop();
   await peers.stop();
   await committer.close();
   await Promise.all([commits.close(), changes.close(), scan.close(), read.close()]);

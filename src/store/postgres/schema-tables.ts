@@ -20,14 +20,18 @@ export async function readSchemaTables(session: Session, schema: string): Promis
     `SELECT n, name, rev, EXISTS (
        SELECT FROM pg_catalog.pg_attribute
        WHERE attrelid = to_regclass(format('%I.%I', $1::text, name)) AND attname = 'search' AND NOT attisdropped
+     ), EXISTS (
+       SELECT FROM pg_catalog.pg_attribute
+       WHERE attrelid = to_regclass(format('%I.%I', $1::text, name)) AND attname = 'former' AND NOT attisdropped
      ) FROM ${quoteName(schema)}.comity_counters ORDER BY n`,
     [schema],
   );
-  const counted = found.map(([number, name, rev, searched]) => ({
+  const counted = found.map(([number, name, rev, searched, traced]) => ({
     number: Number(number),
     name: String(name),
     rev: Number(rev),
     searched: searched === true,
+    traced: traced === true,
   }));
   return {
     rev: counted.find(({ number }) => number === 0)?.rev ?? 0,

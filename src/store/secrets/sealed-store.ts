@@ -53,6 +53,12 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
       if (!tables.has(table)) return row;
       return whenKnown(row, (found) => (found === undefined ? undefined : opened(table, found)));
     },
+    readMany: (table, ids, bytesMax) =>
+      whenKnown(store.readMany(table, ids, bytesMax), (rows) =>
+        rows === undefined || !tables.has(table)
+          ? rows
+          : new Map([...rows].map(([id, row]) => [id, opened(table, row)])),
+      ),
     readNewest: (table, id) =>
       whenKnown(store.readNewest(table, id), (newest) =>
         newest.row === undefined || !tables.has(table)

@@ -69,13 +69,7 @@ export function openHome(options: HomeOptions): SqliteHome {
     // SQLite gives the log and the shared memory file the mode of the database.
     if (existsSync(path)) chmodSync(path, 0o600);
     else makeFile(path, options.durable ?? true, observe);
-    const connection: ConnectionOptions = {
-      cacheKibibytes: options.cacheKibibytes ?? 16_384,
-      busyTimeoutMs,
-      mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
-      pagesMax: options.pagesMax,
-      durable: options.durable ?? true,
-    };
+    const connection = homeConnection(options);
     const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
     const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
     const data = { path, connection, numbers, state: createHomeState() };
@@ -90,6 +84,16 @@ export function openHome(options: HomeOptions): SqliteHome {
     release();
     throw error;
   }
+}
+
+export function homeConnection(options: HomeOptions): ConnectionOptions {
+  return {
+    cacheKibibytes: options.cacheKibibytes ?? 16_384,
+    busyTimeoutMs,
+    mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
+    pagesMax: options.pagesMax,
+    durable: options.durable ?? true,
+  };
 }
 
 function ignore(): void {

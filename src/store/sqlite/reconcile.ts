@@ -4,9 +4,13 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
+import { tracedColumns } from '../backup-file/layout.ts';
 import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
+import { eventsTable } from '../store.ts';
 import type { Layout } from './table-layout.ts';
+import { reconcileViews } from './views.ts';
+import { pendingIndex, reconcileWords } from './word-index.ts';
 
 /** The number of each table in the counters, by the table's name. */
 export type TableNumbers = ReadonlyMap<string, number>;
@@ -25,16 +29,17 @@ export function reconcile(
     const { name } = layout.table;
     if (!numbers.has(name)) createTable(database, layout, observe);
     else if (layout.table.searched) addSearchColumn(database, layout, observe);
+    else if (name === eventsTable) addTracedColumns(database, layout, observe);
     for (const row of indexes.all(name)) {
       if (row.sql !== null) found.set(String(row.name), String(row.sql));
     }
-    for (const index of layout.indexes) {
+    for (const index of allIndexes(layout)) {
       const sql = found.get(index.name);
       found.delete(index.name);
       if (sql === index.sql) continue;
       const started = performance.now();
       const drop = sql === undefined ? '' : `DROP INDEX ${quoteName(index.name)};`;
-      change(database, `${drop} ${index.sql}`, `index ${index.name}`);
+      change(database, `${drop} ${index.sql}`, index.name);
       observe({
         kind: 'store-migrated',
         what: `index ${index.name}`,
@@ -42,17 +47,37 @@ export function reconcile(
       });
     }
   }
+  for (const { table, words } of layouts) reconcileWords(database, table, words, observe);
+  reconcileViews(
+    database,
+    layouts.map(({ table }) => table),
+  );
   for (const name of found.keys()) {
-    change(database, `DROP INDEX ${quoteName(name)}`, `index ${name}`);
+    change(database, `DROP INDEX ${quoteName(name)}`, name);
     observe({ kind: 'store-migrated', what: `index ${name} dropped`, durationMs: 0 });
   }
   return countersOf(database);
+}
+
+function allIndexes({
+  table,
+  indexes,
+  words,
+}: Layout): readonly { readonly name: string; readonly sql: string }[] {
+  return words === undefined ? indexes : [...indexes, pendingIndex(table, words)];
 }
 
 /** Thrown if stored rows violate the declaration, such as a field that became unique. */
 export class UnfitRows extends Error {
   override readonly name = 'UnfitRows';
   readonly code = 'store_unfit_rows';
+  /** Label of the index that they violate. */
+  readonly index: string;
+
+  constructor(message: string, { index, cause }: { readonly index: string; readonly cause: unknown }) {
+    super(message, { cause });
+    this.index = index;
+  }
 }
 
 function createTable(database: DatabaseSync, layout: Layout, observe: Observe): void {
@@ -81,18 +106,28 @@ function addSearchColumn(database: DatabaseSync, layout: Layout, observe: Observ
   observe({ kind: 'store-migrated', what: `search text of ${layout.table.name}`, durationMs: 0 });
 }
 
-function change(database: DatabaseSync, sql: string, what: string): void {
+/** Events from before these columns have none of their values, and so no place in a history. */
+function addTracedColumns(database: DatabaseSync, { name, table }: Layout, observe: Observe): void {
+  const columns = database.prepare('SELECT name FROM pragma_table_info(?)').all(table.name);
+  for (const [column, type] of tracedColumns) {
+    if (columns.some((existing) => existing.name === column)) continue;
+    database.exec(`ALTER TABLE ${name} ADD COLUMN ${column} ${type}`);
+    observe({ kind: 'store-migrated', what: `column ${column} of ${table.name}`, durationMs: 0 });
+  }
+}
+
+function change(database: DatabaseSync, sql: string, index: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     database.exec(`${sql}; COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UnfitRows(`cannot make ${what}: ${reason}`, { cause: error });
+    throw new UnfitRows(`cannot make index ${index}: ${reason}`, { index, cause: error });
   }
 }
 
-function countersOf(database: DatabaseSync): TableNumbers {
+export function countersOf(database: DatabaseSync): TableNumbers {
   const rows = database.prepare('SELECT n, name FROM comity_counters WHERE n > 0').all();
   return new Map(rows.map((row) => [String(row.name), Number(row.n)]));
 }

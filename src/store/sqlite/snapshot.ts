@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { memoryBounds } from '../../memory/bounds.ts';
-import { versionText } from '../version-text.ts';
+import { laterVersion, versionText } from '../version-text.ts';
 import { commitsAt, type HomeState } from './home-state.ts';
 import type { Damage } from './integrity.ts';
 import { asStoreError, faultOf, messageOf, unavailable } from './sqlite-failure.ts';
@@ -78,6 +78,14 @@ export class Snapshot {
     const version = versionText(found?.[0] ?? 0);
     this.#versions[tableNumber] = version;
     return version;
+  }
+
+  /** The latest of the versions of the tables; only within `run`. */
+  latestVersion(tableNumber: number, others: readonly number[]): string {
+    return others.reduce(
+      (latest, other) => laterVersion(latest, this.version(other)),
+      this.version(tableNumber),
+    );
   }
 
   /** The number of the last unit that the snapshot contains; only within `run`. */

@@ -8,7 +8,7 @@ import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import type { Filter } from '../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
-import { keyOfSort, shapeFilter } from '../filter-shape.ts';
+import { always, conjuncts, keyOfSort, type Shape, type ShapedFilter, shapeFilter } from '../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -33,11 +33,20 @@ import type {
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { conditionOf, encoding } from './compile/filter.ts';
-import { bind, compilePage, type PageStatement, type Selection, tickSql } from './compile/select.ts';
+import {
+  bind,
+  compilePage,
+  isFound,
+  type PageStatement,
+  type Selection,
+  source,
+  tickSql,
+} from './compile/select.ts';
 import { valueSql } from './compile/value.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
+import { foundMax, probe, type WordSearch, wordSearchOf } from './word-search.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
@@ -50,6 +59,8 @@ export type PlanSources = {
   readonly readers: ReaderPool;
   readonly layout: Layout;
   readonly tableNumber: number;
+  /** Those of the other tables that the filter looks at. */
+  readonly relatedNumbers: readonly number[];
   readonly shapes: CompiledShapes;
 };
 
@@ -62,6 +73,8 @@ type CompiledShape = {
   readonly scan: Selection;
   /** Reads pages on the calling thread; undefined if no index serves them. */
   readonly walk: Selection | undefined;
+  /** Set if an index of words finds the rows: reads few found rows, and otherwise as `scan` does. */
+  readonly search: { readonly words: WordSearch; readonly few: Selection } | undefined;
   /** No row can match. */
   readonly empty: boolean;
   readonly statements: Map<string, readonly PageStatement[]>;
@@ -89,11 +102,14 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   }
   const run: Run = { sources, query, shape, values: filter.values };
   if (shape.empty) return { bounded: true, page: () => emptyPage(run), rows: () => [] };
-  const { scan, walk } = shape;
+  const { scan, walk, search } = shape;
   if (walk === undefined) {
     return {
       bounded: false,
-      page: (position, party) => readOnReader(run, scan, position, party),
+      page: (position, party) =>
+        search === undefined
+          ? readOnReader(run, scan, position, party)
+          : readFound(run, search, position, party),
       rows() {
         throw unbounded();
       },
@@ -123,16 +139,41 @@ function compile(
   const service = serve(layout, filter, sort);
   const common = { layout, filter, sort, whole: false, capped: false };
   const unserved: Selection = { ...common, service: undefined, timed: true };
-  if (service === 'never') return { key, scan: unserved, walk: undefined, empty: true, statements };
+  const unsearched = { walk: undefined, search: undefined, statements };
+  if (service === 'never') return { key, scan: unserved, empty: true, ...unsearched };
+  const words = wordSearchOf(layout, filter);
+  if (words !== undefined) {
+    // Walks an index over the sort, if there is one, and asks each row for the words.
+    const sorted = serve(layout, withoutSearch(filter), sort);
+    const scan = typeof sorted === 'object' ? { ...unserved, service: sorted } : unserved;
+    const few = { ...unserved, found: words.found };
+    return { key, scan, empty: false, ...unsearched, search: { words, few } };
+  }
   if (service !== undefined) {
     const walk: Selection = { ...unserved, service, timed: false };
     const start = compilePage(walk, { from: 'start' });
     if (service.oneRow || !start.some((page) => sorts(sources, page, sort, values))) {
       statements.set('start', start);
-      return { key, scan: { ...walk, timed: true }, walk, empty: false, statements };
+      return { key, scan: { ...walk, timed: true }, empty: false, ...unsearched, walk };
     }
   }
-  return { key, scan: unserved, walk: undefined, empty: false, statements };
+  return { key, scan: unserved, empty: false, ...unsearched };
+}
+
+/** The rest of a conjunction, which decides if an index serves the sort. */
+function withoutSearch(filter: Shape): Shape {
+  return { op: 'and', parts: conjuncts(filter).filter(({ op }) => op !== 'search') };
+}
+
+async function readFound(
+  run: Run,
+  { words, few }: NonNullable<CompiledShape['search']>,
+  position: Position,
+  party: string | undefined,
+): Promise<Page> {
+  const count = await probe(words, run.values, run.sources, party);
+  if (count === 0) return emptyPage(run);
+  return readOnReader(run, count <= foundMax ? few : run.shape.scan, position, party);
 }
 
 /** True if SQLite would sort rows instead of walking the index, which does not depend on the values. */
@@ -155,6 +196,7 @@ function statementsOf(
 ): readonly PageStatement[] {
   let kind = shapeOf(selection.sort, position);
   if (selection.whole) kind = `whole ${kind}`;
+  else if (selection.found !== undefined) kind = `found ${kind}`;
   else if (selection.timed) kind = `timed ${kind}`;
   else if (selection.capped) kind = `capped ${kind}`;
   const kept = shape.statements.get(kind);
@@ -179,8 +221,8 @@ function octetsOfShape({ key, statements }: CompiledShape): number {
   return octets;
 }
 
-function emptyPage({ sources: { snapshot, tableNumber }, query }: Run): Page {
-  const version = snapshot.run(() => snapshot.version(tableNumber));
+function emptyPage({ sources: { snapshot, tableNumber, relatedNumbers }, query }: Run): Page {
+  const version = snapshot.run(() => snapshot.latestVersion(tableNumber, relatedNumbers));
   return pageOf([], query, { backwards: false, version, isCut: false });
 }
 
@@ -191,9 +233,9 @@ function readOnCaller(
   position: Position,
   party: string | undefined,
 ): MaybePromise<Page> {
-  const { snapshot, tableNumber } = run.sources;
+  const { snapshot, tableNumber, relatedNumbers } = run.sources;
   const page = snapshot.run(() => {
-    const version = snapshot.version(tableNumber);
+    const version = snapshot.latestVersion(tableNumber, relatedNumbers);
     // One row beyond the page shows whether rows remain.
     const rows = walkIndex(run, first, position, run.query.limit + 1);
     if (first.capped && rows.some((cells) => cells[0] === omittedDocument)) return undefined;
@@ -241,7 +283,10 @@ async function readOnReader(
     read.sql,
     read.parameters,
     sources.tableNumber,
-    { party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+    {
+      ...{ party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+      relatedNumbers: sources.relatedNumbers,
+    },
   );
   return pageOf(rows, query, {
     backwards: position.from === 'before',
@@ -251,38 +296,56 @@ async function readOnReader(
 }
 
 /** Counts the undeleted rows that match a filter, on a reader thread, because every count is a walk. */
-export async function countRows(
-  readers: ReaderPool,
-  layout: Layout,
-  tableNumber: number,
-  filter: Filter,
-  party: string | undefined,
-): Promise<number> {
+export async function countRows(sources: Rows, filter: Filter, party: string | undefined): Promise<number> {
   const shaped = shapeFilter(filter, encoding);
   if (shaped.shape.op === 'never') return 0;
-  const parameters: SqlValue[] = [];
-  const condition = shaped.shape.op === 'always' ? '' : ` AND ${conditionOf(shaped, parameters)}`;
-  const sql = `SELECT count(*) FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
-  const { rows } = await readers.read(sql, parameters, tableNumber, { party });
+  const { from, parameters } = await matching(sources, shaped, party);
+  const { readers, tableNumber } = sources;
+  const { rows } = await readers.read(`SELECT count(*) ${from}`, parameters, tableNumber, { party });
   return Number(rows[0]?.[0]);
 }
 
 const aggregateSql: AggregateSql = {
-  value: valueSql,
+  value: (field) => valueSql(field),
   sum: (field) => `comity_sum(${valueSql(field)})`,
 };
 
 /** Computes aggregates on a reader thread, because each is a walk of all rows that match. */
 export async function aggregateRows(
-  { readers, layout, tableNumber }: Pick<PlanSources, 'readers' | 'layout' | 'tableNumber'>,
+  sources: Rows & Pick<PlanSources, 'relatedNumbers'>,
   query: AggregateQuery,
   party: string | undefined,
 ): Promise<Aggregate> {
-  const shaped = shapeFilter(query.filter, encoding);
-  const parameters: SqlValue[] = [];
-  const condition = shaped.shape.op === 'always' ? '' : ` AND ${conditionOf(shaped, parameters)}`;
-  const from = `FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
+  const { from, parameters } = await matching(sources, shapeFilter(query.filter, encoding), party);
+  const { readers, tableNumber, relatedNumbers } = sources;
   const sql = aggregateStatement(query, aggregateSql, { from });
-  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party });
+  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party, relatedNumbers });
   return aggregateOf(rows, query, aggregateSql, versionText(version));
+}
+
+type Rows = Pick<PlanSources, 'readers' | 'layout' | 'tableNumber'>;
+
+/** All undeleted rows that match, from FROM on; an index of words finds those of a search. */
+async function matching(
+  sources: Rows,
+  { shape, values, key }: ShapedFilter<SqlValue>,
+  party: string | undefined,
+): Promise<{ readonly from: string; readonly parameters: readonly SqlValue[] }> {
+  const { layout } = sources;
+  const parameters: SqlValue[] = [];
+  const words = wordSearchOf(layout, shape);
+  if (words !== undefined) {
+    await probe(words, values, sources, party);
+    parameters.push(values[words.found.at] ?? null);
+  }
+  const rest = words === undefined ? shape : withoutFound(shape, words.found);
+  const condition =
+    rest.op === 'always' ? '' : ` AND ${conditionOf({ shape: rest, values, key }, parameters, layout.name)}`;
+  const from = `FROM ${source(layout, words?.found)} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
+  return { from, parameters };
+}
+
+function withoutFound(filter: Shape, found: WordSearch['found']): Shape {
+  const parts = conjuncts(filter).filter((part) => !isFound(part, found));
+  return parts.length === 0 ? always : { op: 'and', parts };
 }

@@ -3,8 +3,9 @@ import { createTableSql } from '../backup-file/layout.ts';
 import { type DeclaredIndex, declaredIndexes, withEvents } from '../declared-indexes.ts';
 import { fieldKey } from '../field-value.ts';
 import { quoteName } from '../quote-name.ts';
-import type { Table } from '../store.ts';
+import { eventsTable, type Table } from '../store.ts';
 import { valueSql } from './compile/value.ts';
+import { type WordIndex, wordIndexOf } from './word-index.ts';
 
 export type Index = {
   readonly name: string;
@@ -24,6 +25,7 @@ export type Layout = {
   readonly primaryKey: string;
   /** Names of unique fields by the name of their index. */
   readonly uniqueFields: ReadonlyMap<string, string>;
+  readonly words: WordIndex | undefined;
 };
 
 /** Includes the events table, even if it is not declared. */
@@ -34,21 +36,23 @@ export function layoutsOf(tables: readonly Table[]): readonly Layout[] {
 
 function layoutOf(table: Table, all: readonly Table[]): Layout {
   const indexes = declaredIndexes(table, all);
+  const words = wordIndexOf(table);
   return {
     table,
     name: quoteName(table.name),
-    createSql: createTableSql(table),
+    createSql: createTableSql({ ...table, traced: table.name === eventsTable }),
     indexes: indexes.map((index) => indexOf(table, index)),
     primaryKey: `sqlite_autoindex_${table.name}_1`,
     uniqueFields: new Map(
       indexes.filter(({ unique }) => unique).map(({ label, fields }) => [label, fields[0]?.name ?? '']),
     ),
+    words,
   };
 }
 
 function indexOf(table: Table, { label, over, unique }: DeclaredIndex): Index {
   const kind = unique ? 'UNIQUE INDEX' : 'INDEX';
-  const values = over.map(valueSql).join(', ');
+  const values = over.map((field) => valueSql(field)).join(', ');
   const sql = `CREATE ${kind} ${quoteName(label)} ON ${quoteName(table.name)}(${values}) WHERE deleted_at IS NULL`;
   return { name: label, keys: over.map(fieldKey), unique, sql };
 }

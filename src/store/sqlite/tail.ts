@@ -25,6 +25,13 @@ export function readHead(snapshot: Snapshot): LogPosition {
   });
 }
 
+export function readFormer(snapshot: Snapshot, id: string): string | null {
+  return snapshot.run(() => {
+    const row = snapshot.prepare(`SELECT former FROM "${eventsTable}" WHERE id = ?`).get(id);
+    return (row as unknown as readonly [string | null] | undefined)?.[0] ?? null;
+  });
+}
+
 export function readTail(
   snapshot: Snapshot,
   readers: ReaderPool,
@@ -44,10 +51,12 @@ export function readTail(
     (hasColumnsOnly(filter) && readHead(snapshot).rev - after.rev <= revisionsOnCallerMax);
   const parameters: SqlValue[] = [after.rev, after.id];
   const condition =
-    filter.op === 'always' ? '' : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters)}`;
+    filter.op === 'always'
+      ? ''
+      : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters, `"${eventsTable}"`)}`;
   const timed = near ? '' : `${tickSql} AND `;
   parameters.push(limit);
-  const sql = `SELECT id, rev, type, collection, owner, doc FROM ${log}
+  const sql = `SELECT id, rev, type, collection, owner, doc, document, former FROM ${log}
     WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id LIMIT ?`;
   const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
@@ -63,6 +72,7 @@ export function readTail(
 
 /** True if the filter parses no document: parsing one of 1 MB takes 5 ms, and each stream filters each event. */
 function hasColumnsOnly(filter: Filter): boolean {
+  if (filter.op === 'related') return false;
   if ('field' in filter) return filter.field.column !== undefined;
   if ('filters' in filter) return filter.filters.every(hasColumnsOnly);
   return filter.op === 'not' ? hasColumnsOnly(filter.filter) : filter.op !== 'search';
@@ -78,5 +88,7 @@ function entryOf(cells: readonly SQLOutputValue[]): TailEntry {
     collection: cells[3] as string,
     owner: cells[4] as string | null,
     doc: cells[docColumn] as string,
+    document: cells[6] as string | null,
+    former: cells[7] as string | null,
   };
 }

@@ -6,7 +6,9 @@
  * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
 
+import type { Source } from '../../config/sources.ts';
 import { type Failure, failure } from '../../logic/threads/handed-on.ts';
+import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../../store/store.ts';
@@ -105,7 +107,7 @@ function settlementOf(
     unitOf({ received, facts, unit }, { rev }) {
       const own = [messageChange(received, rev, run.endedAt), attemptChange(begun.id, facts)];
       const left = leave === undefined || received.status === 'pending' ? [] : [leave];
-      return { own, others: [...unit.changes, ...left], events: deeper(unit.events, claimed.content.depth) };
+      return { own, others: [...unit.changes, ...left], events: causedBy(claimed, unit.events) };
     },
     withNextNumber: (message) => ({ ...message, attempts: message.attempts + 1 }),
     async isLogged(message, { facts }) {
@@ -125,9 +127,17 @@ function settlementOf(
   };
 }
 
-/** What a unit causes is one deeper than its own event. */
-function deeper(events: readonly EventEntry[], depth = 0): readonly EventEntry[] {
-  return events.length === 0 ? events : events.map((event) => ({ ...event, depth: depth + 1 }));
+/** What a unit causes is one deeper than its own event, and names the function that ran. */
+function causedBy({ sender, content }: Claimed, events: readonly EventEntry[]): readonly EventEntry[] {
+  if (events.length === 0) return events;
+  const depth = (content.depth ?? 0) + 1;
+  const cause = causeText(actorOfSource(sender), null);
+  return events.map((event) => ({ ...event, depth, doc: withCause(event.doc, cause) }));
+}
+
+function actorOfSource({ name, handOn }: Source): Actor {
+  if (handOn.kind === 'subscriber' || handOn.kind === 'job') return { kind: handOn.kind, id: handOn.of };
+  return { kind: 'handler', id: name };
 }
 
 function messageChange(received: Received, rev: number, at: number): Change {

@@ -5,6 +5,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { keysTable, usersTable } from '../../accounts/account-tables.ts';
+import type { AuditExpunction } from '../../accounts/fact-of-ask.ts';
 import type { OwnerPrincipal } from '../../accounts/owner-principal.ts';
 import type { Configuration } from '../../config/configuration.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -69,7 +70,7 @@ export type Webhooks<S extends Store> = {
   readonly store: S;
   readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
-  readonly postedEvents: (serving: Serving) => PostedEvents;
+  readonly postedEvents: (serving: Serving, audited?: AuditExpunction) => PostedEvents;
   /** For changes of owners' rights: see `EndpointGeneration` of accounts. */
   readonly generation: {
     readonly generationChanges: () => readonly Change[];
@@ -254,7 +255,7 @@ function resourcesOf<S extends Store>(
       deliveryResources(own, serving),
       recoveryResources(serving),
     ],
-    postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
+    postedEvents: (serving, audited) => postedEvents({ ...own, forget, audited }, serving),
     eventTypes,
     resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
   };

@@ -5,12 +5,14 @@
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
-import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
+import { withoutCause } from '../../model/actor.ts';
+import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { standardPrefix } from '../signature/standard.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
 export type SentEvent = {
+  /** As it is sent: without its cause, which only the log and streams show (§2.9). */
   readonly doc: string;
   /** Owner of the resource. */
   readonly owner: string | null;
@@ -59,11 +61,13 @@ export function createEventSource(options: EventSourceOptions): EventSource {
     const readAt = clock();
     const row = store.read(eventsTable, id);
     if (!(row instanceof Promise)) {
-      if (row !== undefined) kept.set(id, { event: row, readAt });
-      return row;
+      const event = sentOf(row);
+      if (event !== undefined) kept.set(id, { event, readAt });
+      return event;
     }
     const read: Promise<SentEvent | undefined> = row
-      .then((found) => {
+      .then((foundRow) => {
+        const found = sentOf(foundRow);
         // Do not keep an event that was forgotten during the read.
         if (found !== undefined && reading.get(id) === read) kept.set(id, { event: found, readAt });
         return found;
@@ -77,8 +81,8 @@ export function createEventSource(options: EventSourceOptions): EventSource {
 
   return {
     forget,
-    keep(id, { doc, owner, createdAt }, readAt) {
-      kept.set(id, { event: { doc, owner, createdAt }, readAt });
+    keep(id, event, readAt) {
+      kept.set(id, { event: sentFrom(event), readAt });
     },
     read(id) {
       const entry = kept.get(id);
@@ -86,6 +90,14 @@ export function createEventSource(options: EventSourceOptions): EventSource {
       return reading.get(id) ?? readNow(id);
     },
   };
+}
+
+function sentOf(row: Row | undefined): SentEvent | undefined {
+  return row === undefined ? undefined : sentFrom(row);
+}
+
+function sentFrom({ doc, owner, createdAt }: SentEvent): SentEvent {
+  return { doc: withoutCause(doc), owner, createdAt };
 }
 
 /** The text, with one or two octets per character, and the body. */

@@ -1,4 +1,5 @@
 /** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
+
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
@@ -13,6 +14,8 @@ import { type CheckPassword, createCheckPassword } from '../../../src/accounts/p
 import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
 import { createRegister, type Register, type Registered } from '../../../src/accounts/register.ts';
 import { createResetPassword, type ResetPassword } from '../../../src/accounts/reset-password.ts';
+import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
+import { createFactorRule, type FactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createFindUser, type FindUser } from '../../../src/accounts/users/find-user.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
@@ -22,10 +25,12 @@ import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { noAsk, plainAccounts, plainNewAccounts } from '../fixtures/plain-accounts.ts';
 import { type Clock, type Process, start, startProcess } from '../sessions/fixture.ts';
 
 export const address = '192.0.2.1';
-export const how = { cookie: false, address };
+/** Without a hook of an application, nothing of the request is read. */
+export const how = { cookie: false, address, ask: noAsk };
 
 export type Given = {
   readonly clock?: Clock;
@@ -41,6 +46,7 @@ export type Accounts = {
   readonly process: Process;
   readonly findUser: FindUser;
   readonly checkPassword: CheckPassword;
+  readonly factorRule: FactorRule;
   readonly register: Register;
   readonly login: Login;
   readonly changePassword: ChangePassword;
@@ -57,6 +63,8 @@ export type Accounts = {
   /** Runs of argon2id so far. */
   hashes(): number;
 };
+
+const challengeSettings = { secret: 'a secret of the processes', secondFactorChallengeSeconds: 300 };
 
 const settings = {
   passwordCharactersMin: 8,
@@ -86,6 +94,8 @@ export async function startAccounts(
   const { hasher, hashes } = countingHasher(context, given.passwordPasses ?? 1);
   const { sessions } = process;
   const common = {
+    users: plainAccounts.users,
+    newAccounts: plainNewAccounts,
     store: noting(store, mails),
     findUser,
     hasher,
@@ -112,14 +122,17 @@ export async function startAccounts(
     texts,
   });
   const checkPassword = createCheckPassword({ ...common, limit });
+  const challenges = createChallengeTokens({ ...common, ...challengeSettings });
+  const factorRule = createFactorRule(store, 'optional');
   return {
     store,
     clock,
     process,
     findUser,
     checkPassword,
+    factorRule,
     register: createRegister({ ...common, mail }),
-    login: createLogin({ ...common, checkPassword }),
+    login: createLogin({ ...common, checkPassword, challenges }),
     changePassword: createChangePassword({ ...common, checkPassword }),
     resetPassword: createResetPassword(common),
     verifyEmail: createVerifyEmail(common),

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { usersCollection } from '../../../src/accounts/account-collections.ts';
 import { passwordsTable, usersTable } from '../../../src/accounts/account-tables.ts';
-import { userSearchFields } from '../../../src/accounts/users/user-row.ts';
 import { compileValidator } from '../../../src/kernel/content/validator.ts';
-import { searchText } from '../../../src/model/collection.ts';
 import { embeddedOnly, engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { good } from '../sessions/fixture.ts';
 import { ada, codeOf, how, join, registered, startAccounts } from './fixture.ts';
@@ -138,5 +136,4 @@ test('makes an account that the collection of accounts would take, and finds, as
     Object.keys(fields),
     declared.filter((name) => Object.hasOwn(fields, name)),
   );
-  assert.equal(searchText(userSearchFields, fields), searchText(usersCollection.searchFields, fields));
 });

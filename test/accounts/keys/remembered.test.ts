@@ -1,4 +1,5 @@
 /** A key that was verified once, seen from another process: dead at once when it is revoked, and unharmed when its use is noted. */
+
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,6 +7,7 @@ import { keysCollection } from '../../../src/accounts/account-collections.ts';
 import { keySecretsTable, keysTable, usersTable } from '../../../src/accounts/account-tables.ts';
 import { createKeyUses } from '../../../src/accounts/keys/key-uses.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import { createVerifiedCredentials } from '../../../src/accounts/verified-credentials.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { engines } from '../../harness/stores.ts';
@@ -19,7 +21,14 @@ function startProcess(store: Store) {
   });
   const clock = () => now;
   const adminKeyHash = () => hash('sha256', 'sk_administrator', 'buffer');
-  const verify = createKeyVerifier({ store, clock, adminKeyHash, adminKeyKept: false, uses });
+  const verify = createKeyVerifier({
+    store,
+    clock,
+    adminKeyHash,
+    adminKeyKept: false,
+    uses,
+    factorRule: createFactorRule(store, 'optional'),
+  });
   const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
   let verified = 0;
   return {

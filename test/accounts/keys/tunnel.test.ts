@@ -1,4 +1,5 @@
 /** Hosts that a key may tunnel to, besides what holds for its owner (§4.10). */
+
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
@@ -8,6 +9,7 @@ import { administrator } from '../../../src/accounts/admin-key.ts';
 import { exceeds, grantKey } from '../../../src/accounts/keys/grant.ts';
 import type { KeyTunnel } from '../../../src/accounts/keys/key-rows.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import type { Good } from '../../../src/accounts/verdict.ts';
 import { createVerifiedCredentials } from '../../../src/accounts/verified-credentials.ts';
 import { authenticated, type Known, type Scope } from '../../../src/model/principal.ts';
@@ -25,6 +27,7 @@ function verifierOf(store: Store) {
   return createKeyVerifier({
     ...{ store, clock: () => now, adminKeyHash: () => hash('sha256', 'sk_administrator', 'buffer') },
     ...{ adminKeyKept: false, uses: { intervalMs: 60_000, note: () => undefined } },
+    factorRule: createFactorRule(store, 'optional'),
   });
 }
 

@@ -1,4 +1,5 @@
 /** API keys to verdicts, on both stores. */
+
 import assert from 'node:assert/strict';
 import { hash, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,6 +7,7 @@ import { keySecretsTable, usersTable } from '../../../src/accounts/account-table
 import { administrator, loadAdminKey } from '../../../src/accounts/admin-key.ts';
 import { keySecretsRetention, makeKey } from '../../../src/accounts/keys/key-rows.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
 import { administratorRole, scopes } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -23,6 +25,7 @@ function verifierOf(store: Store, at: () => number = () => now) {
     adminKeyHash: () => hash('sha256', adminKey, 'buffer'),
     adminKeyKept: false,
     uses: { intervalMs: 60_000, note: (key, atMs) => noted.push([key, atMs]) },
+    factorRule: createFactorRule(store, 'optional'),
   });
   return { verify, noted };
 }
@@ -57,6 +60,7 @@ for (const [engine, open] of engines) {
     const verify = createKeyVerifier({
       ...{ store: other, clock: () => now, adminKeyHash: () => known, adminKeyKept: true },
       uses: { intervalMs: 1, note: () => assert.fail('the administrator key has no row to note it in') },
+      factorRule: createFactorRule(other, 'optional'),
     });
     const verdict = good(await verify(made));
     assert.equal(verdict.principal, administrator);

@@ -13,6 +13,7 @@ import { embeddedOnly } from '../../harness/stores.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
 import { type OpenedComity, openComity } from '../../oidc/open-comity.ts';
 import { countsOf, factsOf } from '../../oidc/rows.ts';
+import { plainAccounts } from '../fixtures/plain-accounts.ts';
 
 const ada: Person = { sub: 'ada', email: 'ada@shop.example', email_verified: true };
 const eve: Person = { sub: 'eve', email: 'eve@evil.example', email_verified: true };
@@ -43,7 +44,7 @@ class Scene {
       disabled: false,
       ...fields,
     };
-    const next = userRow(id, whole, at, at);
+    const next = userRow(plainAccounts.users, id, whole, at, at);
     const changes = [
       { table: usersTable, id, expect: { absent: true }, next } as const,
       passwordChange(id, undefined, '$argon2id$somebody', at),
@@ -66,7 +67,8 @@ class Scene {
   async change(user: User, fields: Partial<UserFields>): Promise<void> {
     const found = await createFindUser(this.store).byId(user.id);
     if (found === undefined) throw new Error('no such account');
-    const next = userRow(user.id, { ...found.user, ...fields }, found.row.createdAt, Date.now());
+    const changed = { ...found.user, ...fields };
+    const next = userRow(plainAccounts.users, user.id, changed, found.row.createdAt, Date.now());
     const changes = [{ table: usersTable, id: user.id, expect: { rev: found.row.rev }, next }];
     assert.equal((await this.store.commit({ changes, events: [] })).outcome, 'committed');
   }

@@ -1,8 +1,10 @@
 /** A process of the program as far as sessions go: keys, tokens and sessions over a store, with a clock that the test moves. */
+
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { auditTable, type User, usersTable } from '../../../src/accounts/account-tables.ts';
 import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import { createSessions } from '../../../src/accounts/sessions/create-sessions.ts';
 import type { Opened, Sessions, SessionsOptions } from '../../../src/accounts/sessions/sessions.ts';
 import { type AccessTokens, createAccessTokens } from '../../../src/accounts/tokens/access-token.ts';
@@ -94,7 +96,10 @@ export async function startProcess(
     origin: () => common.origin,
     tokenCharactersMax: 8192,
   });
-  const sessions = createSessions({ ...common, tokens, sessionSameSite: 'Lax' });
+  const sessions = createSessions({
+    ...common,
+    ...{ tokens, sessionSameSite: 'Lax', factorRule: createFactorRule(store, 'optional') },
+  });
   return {
     store,
     clock,

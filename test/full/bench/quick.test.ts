@@ -18,12 +18,14 @@ test('measures rows of each kind against their floors over SQLite without a wron
     'webhooks',
     'received',
     'functions',
+    'migrations',
   ]);
   for (const credential of ['API key', 'access token', 'session cookie', 'password', 'another key each']) {
     assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
   }
   assert.match(output, /^changes of one row by 1000 clients, none refused: \d/m);
   assert.match(output, /^refreshes of sessions of one account: \d/m);
+  assert.match(output, /^1000 documents migrated beside 8 readers: \d/m);
   assert.match(output, /^an action that writes two documents against the two writes: \d/m);
   assert.match(output, /idle memory with 1,000 rows: \d+ MB/);
   assert.match(output, /process start to ready, ms: \d/);

@@ -1,24 +1,22 @@
 /** The dashboard in a real browser, by what a person does: the shop over its own listener, with the policy that the program sends. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { after, before, beforeEach, test } from 'node:test';
+import { Secret, TOTP } from 'otpauth';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { type Client, openClient, register } from '../../harness/account-client.ts';
-import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
+import { enterDashboard, openWindow } from './dashboard-window.ts';
 
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let program: RunningServer;
 let browser: Browser;
 let client: Client;
 let context: BrowserContext;
 let page: Page;
-let complaints: string[];
+let complaints: readonly string[];
 
 before(async () => {
   program = await startServer();
@@ -35,40 +33,16 @@ after(async () => {
 
 beforeEach(async (t) => {
   context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  page = await openPage();
-  complaints = [];
+  ({ page, complaints } = await openWindow(context, program.url));
   if ('after' in t) t.after(() => context.close());
 });
-
-/** A page whose errors, violations of the policy and requests of other hosts become complaints. */
-async function openPage(): Promise<Page> {
-  const opened = await context.newPage();
-  opened.on('pageerror', (error) => complaints.push(String(error)));
-  opened.on('console', (message) => {
-    // The browser reports each status of 400 and above that the program means to send.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-      complaints.push(message.text());
-  });
-  opened.on('request', (request) => {
-    if (!request.url().startsWith(program.url) && !/^(data|blob):/.test(request.url()))
-      complaints.push(request.url());
-  });
-  return opened;
-}
-
-async function enter(view = '', on: Page = page): Promise<void> {
-  await on.goto(`${program.url}/dashboard`);
-  await on.getByLabel('API key').fill(adminKey);
-  await on.getByRole('button', { name: 'Use the key' }).click();
-  await on.getByRole('heading', { name: 'Collections' }).waitFor();
-  if (view !== '') await on.evaluate(`location.hash = ${JSON.stringify(view)}`);
-}
 
 async function createNote(text: string): Promise<string> {
   const { body } = await program.send('POST', '/api/v1/notes', { json: { text } });
   return (JSON.parse(body) as { id: string }).id;
 }
 
+const enter = (view = '', on = page) => enterDashboard(on, program.url, view);
 const listOf = (name: string) => `#/list?path=/api/v1/${name}`;
 
 test('leads browsers from / to the dashboard, and gives programs the links of the API', async () => {
@@ -101,6 +75,34 @@ test('logs in by account with the session cookie, and out again', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('asks for the second factor of an account that has one', async () => {
+  const owner = 'grace@shop.example';
+  const { token } = await register(client, owner, password);
+  const headers = { Authorization: `Bearer ${token}` };
+  const post = async (path: string, json: unknown) => {
+    const { body } = await program.send('POST', `/api/v1/auth/second-factor/${path}`, {
+      ...{ headers, json },
+      anonymous: true,
+    });
+    return JSON.parse(body) as Record<string, string>;
+  };
+  const { enrolment, secret = '' } = await post('totp', { password });
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  const { recoveryCodes } = await post('totp/confirm', { enrolment, code });
+  await page.goto(`${program.url}/dashboard`);
+  await page.getByLabel('Email').fill(owner);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  const field = page.getByLabel('Code of your authenticator');
+  await field.fill('000000');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('alert').getByText('second_factor_invalid').waitFor();
+  await field.fill(recoveryCodes?.[0] ?? '');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText(owner).waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('creates, finds, changes and deletes a document', async () => {
   await enter(listOf('categories'));
   await page.getByRole('button', { name: 'New' }).click();
@@ -128,7 +130,7 @@ test('shows both versions if another window changed the document first, and appl
   const id = await createNote('first');
   const view = `#/member?path=/api/v1/notes&id=${id}`;
   await enter(view);
-  const other = await openPage();
+  const { page: other } = await openWindow(context, program.url);
   await enter(view, other);
   for (const [window, text] of [
     [page, 'mine'],
@@ -190,47 +192,44 @@ test('shows the secret of a new key once', async () => {
   assert.deepEqual(complaints, []);
 });
 
-const views = [
-  ['the overview', ''],
-  ['a list', listOf('products')],
-  ['an empty list', listOf('deliveries')],
-  ['a query', '#/query?path=/api/v1/products'],
-  ['an explanation', '#/explain'],
-] as const;
-
-for (const [name, view] of views) {
-  test(`has no violation of accessibility in light and dark, and fits a phone: ${name}`, async () => {
-    await enter(view);
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await violationsOn(page), []);
-    }
-    await page.setViewportSize({ width: 390, height: 844 });
-    const overflow = await page.evaluate(
-      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-    );
-    assert.equal(overflow, 0, 'the page scrolls sideways');
-    assert.deepEqual(complaints, []);
-  });
-}
-
-test('is within 150 kB compressed', async () => {
-  const { body } = await program.send('GET', '/dashboard');
-  let octets = body.length;
-  for (const [, path] of body.matchAll(/(?:src|href)="(dashboard[^"]+)"/g)) {
-    const response = await fetch(`${program.url}/${path}`, { headers: { 'Accept-Encoding': 'gzip' } });
-    assert.equal(response.headers.get('Content-Encoding'), 'gzip');
-    octets += Number(response.headers.get('Content-Length'));
+test('shows events as they happen, 200 a second, and keeps the newest', async (t) => {
+  await enter('#/live');
+  await page.getByText('Connected.').waitFor();
+  await page.evaluate(
+    '(() => { window.longest = 0; let before = performance.now(); const tick = (now) => { window.longest = Math.max(window.longest, now - before); before = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick); })()',
+  );
+  const text = 'written while it is watched';
+  for (let second = 0; second < 3; second += 1) {
+    await Promise.all(Array.from({ length: 200 }, () => createNote(text)));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
   }
-  assert.ok(octets > 10_000 && octets < 150_000, `${octets}`);
+  await page.getByText('600 events').waitFor();
+  assert.equal(await page.locator('tbody tr').count(), 200);
+  const longest = Number(await page.evaluate('window.longest'));
+  t.diagnostic(`longest frame ${Math.round(longest)} ms`);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await createNote(text);
+  await page.getByText('601 events').waitFor();
+  assert.deepEqual(complaints, []);
 });
 
-/** By axe-core, which the policy of the page lets no page load: the browser evaluates it. */
-async function violationsOn(on: Page): Promise<readonly string[]> {
-  await on.evaluate(axe);
-  const found = (await on.evaluate('axe.run()')) as {
-    violations: { id: string; nodes: { html: string }[] }[];
-  };
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-}
+test('shows the attempts of a delivery as a timeline', async () => {
+  const { body } = await program.send('POST', '/api/v1/endpoints', {
+    json: { url: 'https://hooks.invalid/', events: ['categories.*'] },
+  });
+  const { id } = JSON.parse(body) as { id: string };
+  await program.send('POST', '/api/v1/categories', { json: { name: 'Delivered' } });
+  await enter(`#/list?path=/api/v1/deliveries&endpointId=${id}`);
+  await page.locator('tbody a').first().click();
+  await page.getByText('attempts', { exact: true }).click();
+  await page.locator('.timeline li.bad').first().waitFor();
+  assert.deepEqual(complaints, []);
+});
+
+test('shows the rates and times of the server', async () => {
+  await enter('#/system');
+  await page.getByText('Requests by route').waitFor();
+  await page.getByRole('cell', { name: 'GET /metrics' }).waitFor();
+  await page.getByRole('figure', { name: /Request, p99/ }).waitFor();
+  assert.deepEqual(complaints, []);
+});

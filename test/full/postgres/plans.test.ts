@@ -252,7 +252,7 @@ function pageCall(
   assert.ok(service !== undefined && service !== 'never');
   // The most that is put around a walk: it must stay one.
   const octets = whole ? undefined : ({ kind: 'cut', bytesMax: 1_000_000 } as const);
-  const common = { layout, schema, tableNumber: 1, filter: shape, sort };
+  const common = { layout, schema, tableNumber: 1, relatedNumbers: [], filter: shape, sort };
   const selection = { ...common, rows: limit + 1, whole, octets };
   return bind(compileWalk(selection, service, position), sort, { values, position, limit });
 }

@@ -98,12 +98,12 @@ test('compileForm and readSelection answer every query string within their bound
     names,
     operators,
     texts,
-    fc.constantFrom('=', '&', ',', '+', '%', '%00', '%F0', 'limit=', 'sort=', 'fields='),
+    fc.constantFrom('=', '&', ',', '+', '%', '%00', '%F0', 'limit=', 'sort=', 'fields=', 'expand='),
   );
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
       const text = pieces.join('');
-      const selection = readSelection(text, fields);
+      const selection = readSelection(text, { fields }, limits);
       if (!selection.ok) assert.ok(selection.message.length <= messageCharactersMax);
       const parsed = parseQueryString(text);
       if (parsed !== undefined) check(compileForm(parsed, products, limits));
@@ -313,6 +313,9 @@ function checkFilter(filter: Filter): void {
     case 'has':
       assert.equal(filter.field.type, 'array');
       checkValue(filter.field, filter.value);
+      return;
+    case 'related':
+      checkFilter(filter.filter);
       return;
     default:
       if (filter.value === null) assert.ok(filter.op === 'eq' || filter.op === 'ne');

@@ -28,7 +28,7 @@ describe('plans of commits', () => {
     await place.look.query(`
       INSERT INTO comity.categories SELECT 'c' || n, n, NULL, 1, 1, NULL, '{}' FROM generate_series(1, 3) AS n;
       INSERT INTO comity.things SELECT 't' || n, n, NULL, 1, 1, NULL, '{}' FROM generate_series(1, 3) AS n;
-      INSERT INTO comity.events SELECT 'e' || n, n, NULL, 1, 1, NULL, 't', 'c', '{}' FROM generate_series(1, 3) AS n;
+      INSERT INTO comity.events SELECT 'e' || n, n, NULL, 1, 1, NULL, 't', 'c', 'd', NULL, '{}' FROM generate_series(1, 3) AS n;
       INSERT INTO comity.comity_writers VALUES ('planner', 1, 0, 0, 0, 0);
       ANALYZE`);
   });

@@ -10,7 +10,7 @@ import { fields } from '../../contract/fixture.ts';
 function compiled(filter: Filter, hidden = false) {
   const parameters = new Parameters(hidden);
   const { shape, key, values } = shapeOfFilter(filter);
-  const sql = compileFilter(shape, parameters);
+  const sql = compileFilter(shape, parameters, { name: 'things', schema: 'public', steered: hidden });
   return { sql, key, values: bindValues(parameters.list, values) };
 }
 

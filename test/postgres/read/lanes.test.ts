@@ -37,6 +37,7 @@ function planOf(filter: Filter, sort: readonly Sort[], limit = 5): Plan {
       layout: open.layoutOf('things'),
       schema,
       tableNumber,
+      relatedNumbers: [],
       shapes: createCompiledShapes(),
     },
     { table: 'things', filter, sort, limit },

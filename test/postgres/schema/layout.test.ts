@@ -59,7 +59,7 @@ test('puts nulls first where a value can be null, and nowhere else, as the prima
   );
 });
 
-test('makes an index for a reference that no other index begins with, and one of events by revision', () => {
+test('makes an index for a reference that no other index begins with, and two of events: by revision, and by their resource', () => {
   const [first, second, events] = layoutsOf(tables, 'own');
   assert.deepEqual(
     first?.indexes.map(({ keys }) => keys[0]),
@@ -68,7 +68,10 @@ test('makes an index for a reference that no other index begins with, and one of
   assert.ok(second?.indexes.some(({ keys }) => keys[0] === '["parentId"]'));
   assert.deepEqual(
     events?.indexes.map(({ keys }) => keys),
-    [['rev', 'id']],
+    [
+      ['rev', 'id'],
+      ['collection', 'document', 'rev', 'id'],
+    ],
   );
 });
 

@@ -53,6 +53,8 @@ CREATE TABLE comity.comity_writers (
 ) WITH (fillfactor=10, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_cost_delay=0);
 CREATE TABLE comity.events (
   id text COLLATE "C" NOT NULL,
+  former text,
+  doc text NOT NULL,
   rev bigint NOT NULL,
   owner text COLLATE "C",
   created_at bigint NOT NULL,
@@ -60,7 +62,7 @@ CREATE TABLE comity.events (
   deleted_at bigint,
   type text COLLATE "C" NOT NULL,
   collection text COLLATE "C" NOT NULL,
-  doc text NOT NULL,
+  document text COLLATE "C",
   CONSTRAINT "events.primary" PRIMARY KEY (id)
 );
 CREATE TABLE comity.things (
@@ -77,6 +79,7 @@ CREATE TABLE comity.things (
 CREATE INDEX "categories.index[""id""]" ON comity.categories USING btree (id) WHERE (deleted_at IS NULL);
 CREATE INDEX "categories.index[""parentId""]" ON comity.categories USING btree (((jsonb_path_query_first((doc)::jsonb, 'strict $."parentId"?(@.type() == "string")'::jsonpath, '{}'::jsonb, true) #>> '{}'::text[])) COLLATE "C" NULLS FIRST, id) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX "categories.unique[""name""]" ON comity.categories USING btree (((jsonb_path_query_first((doc)::jsonb, 'strict $."name"?(@.type() == "string")'::jsonpath, '{}'::jsonb, true) #>> '{}'::text[])) COLLATE "C") WHERE (deleted_at IS NULL);
+CREATE INDEX "events.index[""collection"",""document"",""rev""]" ON comity.events USING btree (collection, document NULLS FIRST, rev, id) WHERE (deleted_at IS NULL);
 CREATE INDEX "events.index[""rev""]" ON comity.events USING btree (rev, id) WHERE (deleted_at IS NULL);
 CREATE INDEX "things.index[""categoryId"",""price""]" ON comity.things USING btree (((jsonb_path_query_first((doc)::jsonb, 'strict $."categoryId"?(@.type() == "string")'::jsonpath, '{}'::jsonb, true) #>> '{}'::text[])) COLLATE "C" NULLS FIRST, ((jsonb_path_query_first((doc)::jsonb, 'strict $."price"?(@.type() == "number")'::jsonpath, '{}'::jsonb, true))::double precision) NULLS FIRST, id) WHERE (deleted_at IS NULL);
 CREATE INDEX "things.index[""createdAt""]" ON comity.things USING btree (created_at, id) WHERE (deleted_at IS NULL);

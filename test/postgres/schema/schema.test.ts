@@ -42,3 +42,23 @@ test('numbers the tables alike and makes the same schema when it migrates as whe
     await countersOf(database.client, 'started'),
   );
 });
+
+test('adds what events of earlier versions lack, and keeps them', async () => {
+  const { client } = database;
+  await makeSchema(database, 'earlier');
+  await client.query(`DROP INDEX earlier."events.index[""collection"",""document"",""rev""]"`);
+  await client.query(
+    `DELETE FROM earlier.comity_indexes WHERE name = 'events.index["collection","document","rev"]'`,
+  );
+  await client.query('ALTER TABLE earlier.events DROP COLUMN document, DROP COLUMN former');
+  await client.query(
+    `INSERT INTO earlier.events (id, rev, created_at, updated_at, type, collection, doc) VALUES ('e', 1, 1, 1, 't', 'c', '{}')`,
+  );
+  assert.deepEqual(await stepsTo(database, 'earlier', tables), [
+    'columns of history',
+    'index events.index["collection","document","rev"]',
+  ]);
+  assert.deepEqual(await stepsTo(database, 'earlier', tables), []);
+  const { rows: kept } = await client.query('SELECT id, document, former FROM earlier.events');
+  assert.deepEqual(kept, [{ id: 'e', document: null, former: null }]);
+});

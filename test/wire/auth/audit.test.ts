@@ -21,7 +21,9 @@ test('administrators read it as a list, by QUERY and one by one; others are refu
   const [fact, ...others] = listed.json().items as readonly Record<string, unknown>[];
   assert.equal(others.length, 0);
   assert.match(String(fact?.id), /^aud_/);
-  assert.deepEqual([fact?.actor, fact?.subject, fact?.address], [ada.userId, id, '127.0.0.1']);
+  const actor = { kind: 'user', id: ada.userId };
+  assert.deepEqual([fact?.actor, fact?.subject, fact?.address], [actor, id, '127.0.0.1']);
+  assert.match(String(fact?.requestId), /^[0-9a-f]+-[0-9a-f]+$/);
   const queried = await client.ask('QUERY', path, {
     headers: asAdministrator,
     json: { filter: { subject: id } },
@@ -53,4 +55,28 @@ test('nobody writes to it', async () => {
     const answer = await client.ask(method, path, { headers: asAdministrator, json: {} });
     assert.deepEqual([answer.status, answer.headers.allow], [405, allow], `${method} ${path}`);
   }
+});
+
+test("the removal of a subject's events is in the trail before they are removed", async () => {
+  const posted = await client.ask('POST', `${base}/events`, {
+    headers: asAdministrator,
+    json: { type: 'invoice.paid', data: { object: { id: 'inv_9' } } },
+  });
+  assert.equal(posted.status, 202, posted.body);
+  const gone = await client.ask('POST', `${base}/events/expunge`, {
+    headers: asAdministrator,
+    json: { object: 'inv_9' },
+  });
+  assert.equal(gone.json().events, 1, gone.body);
+  const trail = await client.ask('GET', `${base}/audit?type=events.expunged`, { headers: asAdministrator });
+  const [entry, ...others] = trail.json().items as readonly Record<string, unknown>[];
+  assert.deepEqual(others, []);
+  assert.deepEqual(
+    [entry?.actor, entry?.subject, entry?.detail],
+    [{ kind: 'administrator-key', id: 'administrator' }, 'inv_9', { of: 'object' }],
+  );
+  const by = await client.ask('GET', `${base}/audit?actor.id=administrator&type=events.expunged`, {
+    headers: asAdministrator,
+  });
+  assert.deepEqual(by.json().items, [entry]);
 });

@@ -441,11 +441,11 @@ test('tells administrators of every key that was made, changed, rotated and revo
   const rotated = String((await post(`/keys/${id}/rotate`, { overlapSeconds: 60 }, headers)).json().key);
   await client.ask('DELETE', `${base}/keys/${id}`, { headers });
   const audit = await client.ask('GET', `${base}/audit?subject=${id}`, { headers: asAdministrator });
-  const items = audit.json().items as readonly { type: string; actor: string; address: string }[];
+  const items = audit.json().items as readonly { type: string; actor: { id: string }; address: string }[];
   assert.deepEqual(
     items.map(({ type }) => type),
     ['key.created', 'key.changed', 'key.rotated', 'key.revoked'],
   );
-  for (const { actor, address } of items) assert.deepEqual([actor, address], [bob.userId, '127.0.0.1']);
+  for (const { actor, address } of items) assert.deepEqual([actor.id, address], [bob.userId, '127.0.0.1']);
   for (const secret of [key, rotated]) assert.ok(!audit.body.includes(secret.slice(3)));
 });

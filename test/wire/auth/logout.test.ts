@@ -158,7 +158,7 @@ test('refuses content that says something else', async () => {
 test('is audited with who and from where', async () => {
   const { tokens } = await newAccount();
   await client.ask('POST', path, { headers: bearer(tokens.token) });
-  const list = await client.ask('GET', `${base}/audit?type=session.ended&actor=${tokens.userId}`, {
+  const list = await client.ask('GET', `${base}/audit?type=session.ended&actor.id=${tokens.userId}`, {
     headers: asAdministrator,
   });
   const { items } = list.json() as { items: { subject: string; address: string }[] };

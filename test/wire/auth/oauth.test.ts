@@ -1,6 +1,7 @@
 /** Sign-in by a provider through the whole program (§5.3): what comes out of it is a session like any other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { Secret, TOTP } from 'otpauth';
 import type { Answer } from '../../harness/exchange.ts';
 import { clientSecret, type OpenedProvider, openProviderServer } from '../../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -94,6 +95,47 @@ test('an account with a password is linked by its token, and not by its address'
   assert.deepEqual(linked.json(), { user: { id, email: 'eve@shop.example' } });
   const signedIn = await new Browser().follow(start());
   assert.deepEqual([signedIn.status, (signedIn.json().user as { id: string }).id], [200, id]);
+});
+
+async function enrol(token: string): Promise<{ recoveryCodes: readonly string[] }> {
+  const post = async (path: string, json: Readonly<Record<string, unknown>>) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const answer = await program.send('POST', `${base}/auth/${path}`, { anonymous: true, json, headers });
+    assert.equal(answer.status, 200, answer.body);
+    return answer.json() as Record<string, string> & { recoveryCodes: string[] };
+  };
+  const begun = await post('second-factor/totp', { password: 'correct horse battery staple' });
+  const code = new TOTP({ secret: Secret.fromBase32(begun.secret ?? '') }).generate();
+  return post('second-factor/totp/confirm', { enrolment: begun.enrolment, code });
+}
+
+test('a sign-in to an account with a second factor asks for it, and links nothing by an address', async () => {
+  const { id, token } = await register('mia@shop.example');
+  const linking = new Browser();
+  op.signedIn = { sub: 'mia', email: 'mia@shop.example', email_verified: true };
+  const begun = await linking.get(start('?link=true'), { Authorization: `Bearer ${token}` });
+  await linking.follow(begun.headers.get('location') ?? '');
+  const { recoveryCodes } = await enrol(token);
+  const plain = await new Browser().follow(start());
+  assert.deepEqual([plain.status, plain.json().code], [401, 'second_factor_required']);
+  assert.equal(plain.json().token, undefined);
+  const browser = new Browser();
+  const isPage = (url: string) => url.startsWith(`${program.url}/docs`);
+  const { next = '' } = await browser.follow(start('?redirect=/docs'), isPage);
+  assert.equal((await browser.get(`${program.url}${base}/auth/me`)).status, 401);
+  const fragment = new URLSearchParams(new URL(next).hash.slice(1));
+  assert.equal(fragment.get('methods'), 'totp,recovery_code');
+  for (const [index, challenge] of [plain.json().challenge, fragment.get('second_factor')].entries()) {
+    const json = { challenge, code: recoveryCodes[index] };
+    const finished = await program.send('POST', `${base}/auth/login/second-factor`, {
+      anonymous: true,
+      json,
+    });
+    assert.deepEqual([finished.status, (finished.json().user as { id: string }).id], [200, id]);
+  }
+  op.signedIn = { sub: 'thief', email: 'mia@shop.example', email_verified: true };
+  const stolen = await new Browser().follow(start());
+  assert.deepEqual([stolen.status, stolen.json().code], [409, 'account_exists']);
 });
 
 test('a callback counts once, in its own browser, with what the provider sent', async () => {

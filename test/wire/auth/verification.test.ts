@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import test, { after, before } from 'node:test';
-import { base, bearer, type Client, login, openClient, register } from '../../harness/account-client.ts';
+import { Secret, TOTP } from 'otpauth';
+import {
+  asAdministrator,
+  base,
+  bearer,
+  type Client,
+  login,
+  openClient,
+  register,
+} from '../../harness/account-client.ts';
 import { type Ending, listen } from '../../harness/listening.ts';
 import {
   codeIn,
@@ -224,4 +233,57 @@ test('registers and resets while the mail server hangs, and stops in time', asyn
   assert.equal((await post(client, 'password-reset', { email })).status, 204);
   await program.stop();
   assert.ok(asked > 0, 'the mail server was asked');
+});
+
+test('mails the owner about every change of the second factor', async () => {
+  const { client, server } = common;
+  const email = newAddress();
+  const { token, userId } = await register(client, email, password);
+  // The first mail is the verification of the address.
+  await mailTo(server, email, 1);
+  const begun = await post(client, 'second-factor/totp', { password }, bearer(token));
+  const { enrolment, secret } = begun.json() as { enrolment: string; secret: string };
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  const added = await post(client, 'second-factor/totp/confirm', { enrolment, code }, bearer(token));
+  const { recoveryCodes } = added.json() as { recoveryCodes: string[] };
+  const mail = await mailTo(server, email, 2);
+  assert.equal(fieldOf(mail.raw, 'Subject'), 'Shop: the second factor of your account');
+  assert.match(textOf(mail.raw), /authenticator application was added/);
+  assert.ok(!textOf(mail.raw).includes(secret));
+  const entered = await post(client, 'login', { email, password, code: recoveryCodes[0] });
+  assert.equal(entered.status, 200, entered.body);
+  assert.match(textOf((await mailTo(server, email, 3)).raw), /A recovery code of your account was used/);
+  const renewed = await post(
+    client,
+    'second-factor/recovery-codes',
+    { code: recoveryCodes[1] },
+    bearer(token),
+  );
+  assert.equal(renewed.status, 200, renewed.body);
+  assert.match(textOf((await mailTo(server, email, 4)).raw), /New recovery codes/);
+  const reset = await client.ask('POST', `${base}/users/${userId}/reset-second-factor`, {
+    headers: asAdministrator,
+  });
+  assert.equal(reset.status, 204, reset.body);
+  assert.match(textOf((await mailTo(server, email, 5)).raw), /An administrator removed the second factor/);
+});
+
+test('a password reset does not remove the second factor', async () => {
+  const { client, server } = common;
+  const email = newAddress();
+  const { token } = await register(client, email, password);
+  await mailTo(server, email, 1);
+  const begun = await post(client, 'second-factor/totp', { password }, bearer(token));
+  const { enrolment, secret } = begun.json() as { enrolment: string; secret: string };
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  await post(client, 'second-factor/totp/confirm', { enrolment, code }, bearer(token));
+  await mailTo(server, email, 2);
+  await post(client, 'password-reset', { email });
+  const reset = await post(client, 'password-reset/confirm', {
+    code: codeIn(await mailTo(server, email, 3)),
+    password: newPassword,
+  });
+  assert.equal(reset.status, 204, reset.body);
+  const answer = await post(client, 'login', { email, password: newPassword });
+  assert.deepEqual([answer.status, answer.json().code], [401, 'second_factor_required']);
 });

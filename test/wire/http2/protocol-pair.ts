@@ -13,7 +13,15 @@ import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { type Connection, connectTo, type Received, type Sent } from '../../full/stores/exchange.ts';
-import { answerOf, differencesMax, firstTime, type Pair, stepsMs, toSend } from '../../full/stores/pair.ts';
+import {
+  answerOf,
+  differencesMax,
+  firstTime,
+  type Pair,
+  stepsMs,
+  toSend,
+  withoutRequestIds,
+} from '../../full/stores/pair.ts';
 import { createSeeded, type Seeded } from '../../full/stores/seeded.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
@@ -137,7 +145,7 @@ function shown({ status, headers, body }: Received): string {
     .map(([name, value]) => [name.toLowerCase(), value] as const)
     .filter(([name]) => !ofConnections.has(name))
     .map(([name, value]) => `${name}: ${value}`);
-  return [`${status}`, ...fields, body.toString('latin1')].join('\n');
+  return [`${status}`, ...fields, withoutRequestIds(body.toString('latin1'))].join('\n');
 }
 
 function shownBriefly({ status, body }: Received): string {

@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { eventDocument } from '../../../src/model/event.ts';
-import { always } from '../../../src/model/filter.ts';
-import type { Known } from '../../../src/model/principal.ts';
+import { always, never } from '../../../src/model/filter.ts';
+import { anonymous, type Known } from '../../../src/model/principal.ts';
+import { createLogViews } from '../../../src/resources/events/seen-event.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
 import { openEventStream, type StreamOptions, WriteTurns } from '../../../src/resources/events/stream.ts';
 
@@ -74,7 +75,9 @@ function batchesOf(of: Pick<Store, 'tail' | 'onAppend'>): SharedBatches {
   return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
 }
 
-const reader = { key: '', filter: always, view: undefined, party: '' };
+const wholeEvents = createLogViews([])(anonymous);
+const reach = { visible: always, formerly: never, both: always };
+const reader = { key: '', filter: always, view: wholeEvents, reach, party: '' };
 
 function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
   return { reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits };
@@ -266,7 +269,16 @@ test('streams that wait for one answer of the store share it, and none shares on
     },
   });
   const after = { rev: 1, id: 'evt' };
-  const entry = { rev: 2, id: 'evt_2', type: 'a.b', collection: 'a', owner: null, doc: '{}' };
+  const entry = {
+    rev: 2,
+    id: 'evt_2',
+    type: 'a.b',
+    collection: 'a',
+    owner: null,
+    doc: '{}',
+    document: null,
+    former: null,
+  };
   const before = [batches.read(reader, after), batches.read(reader, after)];
   assert.equal(answers.length, 1);
   append();

@@ -62,7 +62,7 @@ test('each write emits one event in the envelope, with the resource as it was th
     ],
   );
   for (const event of found) {
-    assert.deepEqual(Object.keys(event), ['id', 'object', 'type', 'created', 'data']);
+    assert.deepEqual(Object.keys(event), ['id', 'object', 'type', 'created', 'actor', 'requestId', 'data']);
     assert.match(event.id, /^evt_/);
     assert.equal(event.object, 'event');
     assert.ok(Number.isInteger(event.created));
@@ -260,9 +260,10 @@ test('anonymous callers see what is public: no note, no draft, in the list, by i
   await reader.until((at) => at.events.some(({ data }) => data.includes(id)));
   reader.close();
   assert.deepEqual(
-    reader.events.map(({ event, data }) => [event, (JSON.parse(data) as Event).data.object.title]),
+    reader.events.map(({ event, data }) => [event, (JSON.parse(data) as Partial<Event>).data?.object.title]),
     [
       ['articles.updated', 'now public'],
+      ['left', undefined],
       ['categories.created', undefined],
     ],
   );

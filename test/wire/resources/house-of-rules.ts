@@ -10,7 +10,7 @@ import { type Authenticated, anonymous, authenticated } from '../../../src/model
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { databaseWith, type TestDatabase } from '../../harness/postgres-database.ts';
 import { knownAs } from '../../resources/known.ts';
-import { openShop, type Shop } from './shop-of-many.ts';
+import { openShop, type Shop, type ShopOptions } from './shop-of-many.ts';
 
 const post = Type.Object({
   title: Type.String(),
@@ -108,10 +108,15 @@ export const people: ReadonlyMap<string, Authenticated> = new Map([
 
 export const engineNames = ['SQLite', 'PostgreSQL'] as const;
 
-export async function openHouse(engine: (typeof engineNames)[number]): Promise<Shop> {
+/** @param declared what is served, where that is not the house */
+export async function openHouse(
+  engine: (typeof engineNames)[number],
+  declared: Pick<ShopOptions, 'configuration' | 'settings'> = {},
+): Promise<Shop> {
   let database: TestDatabase | undefined;
   const shop = await openShop({
     configuration,
+    ...declared,
     identify: (authorization) => {
       if (authorization === undefined) return { principal: anonymous };
       const known = people.get(authorization.replace('Bearer ', ''));

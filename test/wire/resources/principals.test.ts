@@ -124,8 +124,8 @@ test('bulk-delete passes over what is another’s and does not count it', async 
   const answer = await shop.as('bob', 'POST', `${notes}/bulk-delete`, { json });
   assert.deepEqual(answer.json(), { deleted: 1 });
   assert.equal((await shop.as('alice', 'GET', theirs)).status, 200);
-  await articleOf('alice', 'bulk', true);
-  const published = await shop.as('bob', 'POST', `${articles}/bulk-delete`, { json: { ids: ['bulk'] } });
+  await articleOf('alice', 'in-bulk', true);
+  const published = await shop.as('bob', 'POST', `${articles}/bulk-delete`, { json: { ids: ['in-bulk'] } });
   assert.deepEqual(published.json(), { deleted: 0 }, 'seen and not deletable');
 });
 

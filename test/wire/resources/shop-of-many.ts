@@ -4,6 +4,7 @@
  */
 import type { Configuration } from '../../../src/config/configuration.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
+import type { Settings } from '../../../src/config/settings.ts';
 import type { RateLimitOptions } from '../../../src/kernel/rate-limit/rate-limiter.ts';
 import type { Identified } from '../../../src/kernel/resource.ts';
 import { anonymous, authenticated, operatorId, type Scope } from '../../../src/model/principal.ts';
@@ -26,6 +27,7 @@ export type Shop = {
 
 export type ShopOptions = {
   readonly limits?: Partial<Pick<RateLimitOptions, 'rateLimitReads' | 'rateLimitWrites' | 'behindProxy'>>;
+  readonly settings?: Partial<Settings>;
   /** Where the clock stands still until it is moved; it goes with the real one unless given. */
   readonly clockMs?: number;
   /** Who a credential stands for, where that is what a test is about. */
@@ -36,12 +38,17 @@ export type ShopOptions = {
   readonly openStore?: (tables: readonly Table[]) => Promise<Store>;
 };
 
-export async function openShop({ limits = {}, clockMs, ...options }: ShopOptions = {}): Promise<Shop> {
+export async function openShop({
+  limits = {},
+  settings = {},
+  clockMs,
+  ...options
+}: ShopOptions = {}): Promise<Shop> {
   const folder = temporaryFolder();
   const configuration = options.configuration ?? (await loadConfiguration(shopConfig)).configuration;
   const tables = storeTables(configuration);
   const store = (await options.openStore?.(tables)) ?? (await openSqliteStore({ folder, tables }));
-  const surroundings = surround(store, { ...limits, idempotencySeconds: 3600 }, clockMs);
+  const surroundings = surround(store, { ...limits, ...settings, idempotencySeconds: 3600 }, clockMs);
   const who = options.identify ?? identify;
   const room = roomOf(surroundings, routed(surroundings, { collections: configuration.collections }), {
     authenticate: ({ fields }) => who(fields.authorization, store),

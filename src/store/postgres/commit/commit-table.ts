@@ -79,7 +79,7 @@ export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>
     }
     characters += next.doc.length + (next.search?.length ?? 0);
   }
-  for (const { doc } of unit.events) characters += doc.length;
+  for (const { doc, former } of unit.events) characters += doc.length + (former?.length ?? 0);
   return { unit, changes, characters };
 }
 

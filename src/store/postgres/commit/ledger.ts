@@ -169,7 +169,7 @@ export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar
 
 /** Columns of events are not in `Row`: none of them is unique or a reference. */
 function columnValue(column: NonNullable<Field['column']>, row: Row): Scalar {
-  return column === 'type' || column === 'collection' ? null : row[column];
+  return column === 'type' || column === 'collection' || column === 'document' ? null : row[column];
 }
 
 export function rowOfNext(id: string, rev: number, next: NextRow): Row {

@@ -101,12 +101,9 @@ export function tableStatements(layout: Layout, surroundings: Surroundings): Tab
 }
 
 function appendSql(name: string): string {
-  const columns = ['type', 'collection', 'owner', 'doc', 'created_at'];
-  const from = unnest(
-    3,
-    ['id', 'place', ...columns],
-    ['text', 'int', 'text', 'text', 'text', 'text', 'bigint'],
-  );
+  const columns = ['type', 'collection', 'owner', 'document', 'former', 'doc', 'created_at'];
+  const types = ['text', 'text', 'text', 'text', 'text', 'text', 'bigint'];
+  const from = unnest(3, ['id', 'place', ...columns], ['text', 'int', ...types]);
   const put = columns.map((column) => `put.${column}`).join(', ');
   return `INSERT INTO ${name} (id, rev, ${columns.join(', ')}, updated_at) SELECT put.id, ${revOfPlace}, ${put}, put.created_at FROM ${from}`;
 }
@@ -144,9 +141,10 @@ function namingSql(
 function unnest(first: number, columns: readonly string[], types: readonly string[]): string {
   const arrays = types.map((type, at) => {
     const parameter = `$${first + at}`;
-    return columns[at] === 'doc'
-      ? `string_to_array(${parameter}::text, $2::text)`
-      : `${parameter}::${type}[]`;
+    if (columns[at] === 'doc') return `string_to_array(${parameter}::text, $2::text)`;
+    // No JSON text is empty: the empty one stands for null.
+    if (columns[at] === 'former') return `string_to_array(${parameter}::text, $2::text, '')`;
+    return `${parameter}::${type}[]`;
   });
   return `unnest(${arrays.join(', ')}) AS put (${columns.join(', ')})`;
 }

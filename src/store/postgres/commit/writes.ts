@@ -159,6 +159,8 @@ export class Appends {
   readonly #collections: string[] = [];
   readonly #owners: (string | null)[] = [];
   readonly #docs: string[] = [];
+  readonly #documents: (string | null)[] = [];
+  readonly #formers: string[] = [];
   readonly #created: number[] = [];
 
   add(event: EventEntry, place: number): void {
@@ -167,13 +169,15 @@ export class Appends {
     this.#types.push(event.type);
     this.#collections.push(event.collection);
     this.#owners.push(event.owner);
+    this.#documents.push(event.document ?? null);
+    this.#formers.push(event.former ?? '');
     this.#docs.push(event.doc);
     this.#created.push(event.createdAt);
   }
 
   addCalls(calls: Call[], units: number, events: CommitTable): void {
     if (this.#ids.length === 0) return;
-    const separator = separatorOf(this.#docs);
+    const separator = separatorOf([...this.#docs, ...this.#formers]);
     calls.push({
       sql: events.statements.append,
       values: [
@@ -184,6 +188,8 @@ export class Appends {
         this.#types,
         this.#collections,
         this.#owners,
+        this.#documents,
+        this.#formers.join(separator),
         this.#docs.join(separator),
         this.#created,
       ],

@@ -6,15 +6,25 @@
 import type { Field } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
 import { kindOf } from '../../field-value.ts';
-import { type Shape, type ShapedFilter, shapeFilter, type ValueEncoding } from '../../filter-shape.ts';
+import {
+  levelWithin,
+  type Shape,
+  type ShapedFilter,
+  shapeFilter,
+  type ValueEncoding,
+} from '../../filter-shape.ts';
+import { quoteName } from '../../quote-name.ts';
 import type { Bindable } from '../connection/connection.ts';
 import type { Parameters, ParameterType } from './parameters.ts';
+import { liveInTable } from './steering.ts';
 import { memberSql, valueSql } from './value.ts';
+import { isMarkedSql, tsqueryOf, wordsSql } from './words.ts';
 
 const encoding: ValueEncoding<Bindable> = {
   list: (values) => values,
   pattern: (pattern) => [octetsByLike(pattern), likeExpression(pattern), likePattern(pattern)],
   term: (term) => [octetsByLike(term), termExpression(term), term],
+  words: tsqueryOf,
   element: (value) => JSON.stringify([typeof value === 'string' ? value.toWellFormed() : value]),
 };
 
@@ -31,8 +41,18 @@ export function shapeOfFilter(filter: Filter): ShapedFilter<Bindable> {
   return shapeFilter(hasNul(filter) ? withoutNul(filter) : filter, encoding);
 }
 
+/** Where a filter stands in a statement. */
+export type Level = {
+  /** The name of its table, quoted. */
+  readonly name: string;
+  /** Not quoted. */
+  readonly schema: string;
+  /** True in a statement whose plan must not depend on statistics (steering.ts). */
+  readonly steered: boolean;
+};
+
 /** @param parameters receives a slot for each value */
-export function compileFilter(shape: Shape, parameters: Parameters): string {
+export function compileFilter(shape: Shape, parameters: Parameters, level: Level): string {
   switch (shape.op) {
     case 'always':
       return 'TRUE';
@@ -40,11 +60,11 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       return 'FALSE';
     case 'and':
     case 'or': {
-      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      const parts = shape.parts.map((part) => compileFilter(part, parameters, level));
       return `(${parts.join(shape.op === 'and' ? ' AND ' : ' OR ')})`;
     }
     case 'not':
-      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+      return `((${compileFilter(shape.part, parameters, level)}) IS NOT TRUE)`;
     case 'absent':
       return `${valueSql(shape.field)} IS NULL`;
     case 'present':
@@ -61,13 +81,38 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       return likeSql(shape.field, shape.at, parameters);
     case 'search': {
       const parts = shape.terms.map((at) => searchSql(at, parameters));
+      if (shape.words !== undefined) {
+        const { mark, at } = shape.words;
+        parts.push(isMarkedSql(mark), `${wordsSql(mark)} @@ ${parameters.addValue(at, 'tsquery')}`);
+      }
       return `(${parts.join(' AND ')})`;
     }
+    case 'related':
+      return relatedSql(shape, parameters, level);
     default: {
       const mark = parameters.addValue(shape.at, typeOf(shape.field, shape.whole));
       return `${valueSql(shape.field)} ${operators[shape.op]} ${mark}`;
     }
   }
+}
+
+/**
+ * Asks for the row by its id. In a scan the planner, which sees the values, may begin with either table; a steered statement looks into the
+ * primary key of the other table once for each row.
+ */
+function relatedSql(
+  { field, table, part }: Extract<Shape, { op: 'related' }>,
+  parameters: Parameters,
+  { name: outer, schema, steered }: Level,
+): string {
+  const name = levelWithin(outer);
+  const conditions = [
+    `${name}.id = ${valueSql(field, `${outer}.`)}`,
+    steered ? liveInTable(schema) : 'deleted_at IS NULL',
+  ];
+  if (part.op !== 'always') conditions.push(compileFilter(part, parameters, { name, schema, steered }));
+  const from = `${quoteName(schema)}.${quoteName(table)} AS ${name}`;
+  return `EXISTS (SELECT 1 FROM ${from} WHERE ${conditions.join(' AND ')})`;
 }
 
 /** The parameter type for values of the field. @param whole false if an integer column is compared with a fraction */
@@ -97,6 +142,7 @@ function hasNul(filter: Filter): boolean {
     case 'or':
       return filter.filters.some(hasNul);
     case 'not':
+    case 'related':
       return hasNul(filter.filter);
     case 'in':
       return filter.values.some(isNul);
@@ -117,7 +163,8 @@ function withoutNul(filter: Filter): Filter {
     case 'or':
       return { op: filter.op, filters: filter.filters.map(withoutNul) };
     case 'not':
-      return { op: 'not', filter: withoutNul(filter.filter) };
+    case 'related':
+      return { ...filter, filter: withoutNul(filter.filter) };
     case 'in':
       return {
         ...filter,
@@ -139,7 +186,7 @@ function withoutNul(filter: Filter): Filter {
 /** Uses the regular expression if the document is long; the field is no longer than its document. */
 function likeSql(field: Field, at: number, parameters: Parameters): string {
   const value = valueSql(field);
-  const long = `octet_length(doc) > ${parameters.addValue(at, 'bigint')}`;
+  const long = `octet_length(${field.within ?? 'doc'}) > ${parameters.addValue(at, 'bigint')}`;
   const expression = parameters.addValue(at + 1, 'text');
   return `(CASE WHEN ${long} THEN ${value} ~ ${expression} ELSE ${value} LIKE ${parameters.addValue(at + 2, 'text')} END)`;
 }

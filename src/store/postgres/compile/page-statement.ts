@@ -23,6 +23,8 @@ export type Selection = {
   readonly schema: string;
   /** The table's number in the counters, which hold its version. */
   readonly tableNumber: number;
+  /** Those of the other tables that the filter looks at. */
+  readonly relatedNumbers: readonly number[];
   readonly filter: Shape;
   readonly sort: readonly Sort[];
   /** Rows to read: one row beyond the page shows whether rows remain. */
@@ -78,7 +80,7 @@ export function bind(
 
 /** @param page undefined if no row can be on it */
 export function pageStatement(
-  { schema, tableNumber, sort, rows, whole, octets }: Selection,
+  { schema, tableNumber, relatedNumbers, sort, rows, whole, octets }: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
@@ -87,7 +89,7 @@ export function pageStatement(
     const sql = page === undefined ? 'SELECT NULL LIMIT 0' : `SELECT * FROM (${page}) p LIMIT ${rows}`;
     return { sql, parameters: parameters.list, prepared };
   }
-  const counters = `${quoteName(schema)}.comity_counters c`;
+  const counters = countersSql(schema, [tableNumber, ...relatedNumbers]);
   const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
   // The limit around the join equals the page's; it exists for its estimate (steering.ts).
   const isCut = octets?.kind === 'cut';
@@ -99,9 +101,16 @@ export function pageStatement(
   const columns = `${doc}${names}${isCut ? ', p.more' : ''}, c.rev`;
   const sql =
     cut === undefined
-      ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}c.rev FROM ${counters} WHERE c.n = ${tableNumber}`
-      : `SELECT ${columns} FROM ${counters} LEFT JOIN (${cut}) p ON TRUE WHERE c.n = ${tableNumber} LIMIT ${rows}`;
+      ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}c.rev FROM ${counters}`
+      : `SELECT ${columns} FROM ${counters} LEFT JOIN (${cut}) p ON TRUE LIMIT ${rows}`;
   return { sql, parameters: parameters.list, prepared };
+}
+
+/** One row with the latest revision of the tables. */
+export function countersSql(schema: string, tables: readonly number[]): string {
+  const counters = `${quoteName(schema)}.comity_counters`;
+  if (tables.length === 1) return `(SELECT rev FROM ${counters} WHERE n = ${tables[0]}) c`;
+  return `(SELECT max(rev) AS rev FROM ${counters} WHERE n IN (${tables.join(', ')})) c`;
 }
 
 /**

@@ -15,6 +15,7 @@ export type ParameterType =
   | 'bigint'
   | 'int'
   | 'jsonb'
+  | 'tsquery'
   | 'text[]'
   | 'float8[]'
   | 'bigint[]'

@@ -8,18 +8,19 @@ import type { Field } from '../../../model/field.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
 import { quoteText } from '../quote-text.ts';
 
-export function valueSql(field: Field): string {
-  if (field.column !== undefined) return columnNames[field.column];
+/** @param of the table, with a dot, where a statement reads several */
+export function valueSql(field: Field, of = ''): string {
+  if (field.column !== undefined) return `${of}${columnNames[field.column]}`;
   switch (kindOf(field)) {
     case 'boolean':
-      return `(${selected(field, ' ? (@.type() == "boolean")')}::boolean::int)`;
+      return `(${selected(field, ' ? (@.type() == "boolean")', of)}::boolean::int)`;
     case 'number':
-      return `(${selected(field, ' ? (@.type() == "number")')}::float8)`;
+      return `(${selected(field, ' ? (@.type() == "number")', of)}::float8)`;
     case 'text':
     case 'time':
-      return `((${selected(field, ' ? (@.type() == "string")')} #>> '{}') COLLATE "C")`;
+      return `((${selected(field, ' ? (@.type() == "string")', of)} #>> '{}') COLLATE "C")`;
     case 'none':
-      return selected(field, ' ? (@ != null)');
+      return selected(field, ' ? (@ != null)', of);
   }
 }
 
@@ -34,8 +35,8 @@ export function memberSql(field: Field): string {
   return selected(field, '');
 }
 
-function selected(field: Field, condition: string): string {
+function selected(field: Field, condition: string, of = ''): string {
   let path = 'strict $';
   for (const label of field.path) path += `.${JSON.stringify(label)}`;
-  return `jsonb_path_query_first(doc::jsonb, ${quoteText(path + condition)}, '{}', true)`;
+  return `jsonb_path_query_first(${of}${field.within ?? 'doc'}::jsonb, ${quoteText(path + condition)}, '{}', true)`;
 }

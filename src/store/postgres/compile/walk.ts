@@ -11,7 +11,7 @@ import { conjuncts, type Shape } from '../../filter-shape.ts';
 import { type Bound, type OrderKey, type Range, rangesBeyond, reversed } from '../../keyset.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
-import { compileFilter, typeOf } from './filter.ts';
+import { compileFilter, type Level, typeOf } from './filter.ts';
 import {
   columnsSql,
   limitSlot,
@@ -62,7 +62,8 @@ function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): str
   const { layout, schema, filter } = selection;
   const { alone, order } = service.oneRow ? { alone: undefined, order: [] } : stretchOf(walk, bounds);
   const conditions = [service.index === layout.primaryKey ? liveInTable(schema) : liveInIndex(schema)];
-  for (const part of conjuncts(filter)) conditions.push(partSql(part, parameters, alone));
+  const level = { name: layout.name, schema, steered: true };
+  for (const part of conjuncts(filter)) conditions.push(partSql(part, parameters, alone, level));
   for (const bound of bounds) conditions.push(boundSql(bound, parameters, fieldKey(bound.field) === alone));
   if (besides !== undefined) conditions.push(besides);
   return `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
@@ -73,11 +74,11 @@ function limitSql({ selection: { rows, whole }, parameters }: Walk): string {
   return whole ? `LIMIT ${parameters.addSlot(limitSlot, 'bigint')}` : hiddenLimit(rows);
 }
 
-function partSql(part: Shape, parameters: Parameters, alone: string | undefined): string {
+function partSql(part: Shape, parameters: Parameters, alone: string | undefined, level: Level): string {
   if (part.op === 'eq' && fieldKey(part.field) === alone) {
     return inOne(valueSql(part.field), parameters.addValue(part.at, typeOf(part.field, part.whole)));
   }
-  return compileFilter(part, parameters);
+  return compileFilter(part, parameters, level);
 }
 
 type Stretch = {
@@ -150,12 +151,13 @@ export function anyRangeSql(ranges: readonly Range[], parameters: Parameters): s
 
 /** Compiles a page without an index, or far away. It shows its values to the server, which plans it for them. */
 export function compileScan(selection: Selection, position: Position): PageStatement {
-  const { layout, filter, sort, rows } = selection;
+  const { layout, schema, filter, sort, rows } = selection;
   const parameters = new Parameters(false);
   const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
   const order = position.from === 'before' ? reversed(onwards) : onwards;
   const conditions = ['deleted_at IS NULL'];
-  if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters));
+  const level = { name: layout.name, schema, steered: false };
+  if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters, level));
   if ('key' in position) {
     const ranges = rangesBeyond(order, nullsOf(position));
     if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);

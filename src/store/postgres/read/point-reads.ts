@@ -5,7 +5,7 @@
 import { rowColumns, rowOf } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Row } from '../../store.ts';
-import { versionText } from '../../version-text.ts';
+import { laterVersion, versionText } from '../../version-text.ts';
 import { anyInTable } from '../compile/steering.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
@@ -16,6 +16,12 @@ const idsPerStatementMax = 256;
 export type PointReads = {
   /** Reads the row, softly deleted or not. @throws StoreUnavailable, TypeError for an unknown table */
   read(table: string, id: string): Promise<Row | undefined>;
+  /** Reads the rows of these ids; undefined if they have more octets. @throws StoreUnavailable, TypeError for an unknown table */
+  readMany(
+    table: string,
+    ids: readonly string[],
+    bytesMax: number,
+  ): Promise<ReadonlyMap<string, Row> | undefined>;
 };
 
 /** @param schema not quoted */
@@ -24,14 +30,55 @@ export function createPointReads(
   layouts: readonly Layout[],
   schema: string,
 ): PointReads {
-  const tables = new Map(layouts.map((layout) => [layout.table.name, readerOf(lane, layout, schema)]));
+  const tables = new Map(
+    layouts.map((layout) => [
+      layout.table.name,
+      { one: readerOf(lane, layout, schema), many: manyReaderOf(lane, layout, schema) },
+    ]),
+  );
+  const readersOf = (table: string) => {
+    const readers = tables.get(table);
+    if (readers === undefined) throw new TypeError(`no table is named ${table}`);
+    return readers;
+  };
+  // PostgreSQL's texts cannot contain U+0000: one such id would fail the others.
   return {
     read(table, id) {
-      const reader = tables.get(table);
-      if (reader === undefined) throw new TypeError(`no table is named ${table}`);
-      // PostgreSQL's texts cannot contain U+0000: one such id would fail the others.
-      return id.includes('\0') ? Promise.resolve(undefined) : reader(id);
+      const { one } = readersOf(table);
+      return id.includes('\0') ? Promise.resolve(undefined) : one(id);
     },
+    async readMany(table, ids, bytesMax) {
+      const { many } = readersOf(table);
+      return many(
+        [...new Set(ids)].filter((id) => !id.includes('\0')),
+        bytesMax,
+      );
+    },
+  };
+}
+
+/** One statement for up to `idsPerStatementMax` ids after the other. A document beyond the bound is not sent. */
+function manyReaderOf(
+  lane: Pick<ReadLane, 'send'>,
+  layout: Layout,
+  schema: string,
+): (ids: readonly string[], bytesMax: number) => Promise<ReadonlyMap<string, Row> | undefined> {
+  const columns = rowColumns.replace('doc', 'CASE WHEN octets <= (SELECT $2::bigint) THEN doc END, octets');
+  const sql = `SELECT ${columns} FROM (SELECT ${rowColumns}, (sum(octet_length(doc)) OVER (ORDER BY id))::bigint AS octets FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}) AS found`;
+  return async (ids, bytesMax) => {
+    const rows = new Map<string, Row>();
+    let left = bytesMax;
+    for (let start = 0; start < ids.length; start += idsPerStatementMax) {
+      const some = ids.slice(start, start + idsPerStatementMax);
+      let bytes = 0;
+      for (const [id, rev, doc, octets, ...rest] of await lane.send({ sql, values: [some, left] })) {
+        if (doc === null) return undefined;
+        bytes = Math.max(bytes, Number(octets));
+        rows.set(id as string, rowOf([id, rev, doc, ...rest]));
+      }
+      left -= bytes;
+    }
+    return rows;
   };
 }
 
@@ -95,6 +142,8 @@ const tablesPerStatementMax = 1000;
 export type Versions = {
   /** @throws StoreUnavailable, TypeError for an unknown table */
   version(table: string): Promise<string>;
+  /** The latest of the versions of the tables. */
+  latest(tables: readonly string[]): Promise<string>;
 };
 
 /** Reads versions of tables, all of one turn of the event loop in one statement. @param schema not quoted */
@@ -109,11 +158,13 @@ export function createVersions(
     for (const [n, rev] of await lane.send({ sql, values: [asked] })) revs.set(Number(n), Number(rev));
     return revs;
   }, tablesPerStatementMax);
+  const version = async (table: string): Promise<string> => {
+    const number = numbers.get(table);
+    if (number === undefined) throw new TypeError(`no table is named ${table}`);
+    return versionText((await revOf(number)) ?? 0);
+  };
   return {
-    async version(table) {
-      const number = numbers.get(table);
-      if (number === undefined) throw new TypeError(`no table is named ${table}`);
-      return versionText((await revOf(number)) ?? 0);
-    },
+    version,
+    latest: async (tables) => (await Promise.all(tables.map(version))).reduce(laterVersion),
   };
 }

@@ -5,7 +5,7 @@
  */
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
-import type { Filter } from '../../../model/filter.ts';
+import { type Filter, tablesOf } from '../../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
 import { keyOfSort } from '../../filter-shape.ts';
 import {
@@ -17,12 +17,17 @@ import {
   shapeOf,
   unbounded,
 } from '../../page-of-rows.ts';
-import { quoteName } from '../../quote-name.ts';
 import { type Service, serve } from '../../serve.ts';
 import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
-import { bind, type OctetBound, type PageStatement, type Selection } from '../compile/page-statement.ts';
+import {
+  bind,
+  countersSql,
+  type OctetBound,
+  type PageStatement,
+  type Selection,
+} from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
 import { decimalSql, valueSql } from '../compile/value.ts';
 import { compileScan, compileWalk } from '../compile/walk.ts';
@@ -46,6 +51,8 @@ export type PlanSources = {
   /** Not quoted. */
   readonly schema: string;
   readonly tableNumber: number;
+  /** Those of the other tables that the filter looks at. */
+  readonly relatedNumbers: readonly number[];
   readonly shapes: CompiledShapes;
 };
 
@@ -73,8 +80,17 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${keyOfSort(sort)}${filterKey}`;
   let shape = shapes.get(key);
   if (shape === undefined) {
-    const { schema, tableNumber } = sources;
-    const common = { layout, schema, tableNumber, filter, sort, whole: false, octets: undefined };
+    const { schema, tableNumber, relatedNumbers } = sources;
+    const common = {
+      layout,
+      schema,
+      tableNumber,
+      relatedNumbers,
+      filter,
+      sort,
+      whole: false,
+      octets: undefined,
+    };
     const selection = { ...common, rows: query.limit + 1 };
     shape = { key, selection, service: serve(layout, filter, sort), statements: new Map() };
     shapes.set(key, shape);
@@ -84,7 +100,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     const page = async (): Promise<Page> =>
       pageOf([], query, {
         backwards: false,
-        version: await versions.version(layout.table.name),
+        version: await versions.latest([layout.table.name, ...tablesOf(query.filter)]),
         isCut: false,
       });
     return { bounded: true, page, rows: async () => [] };
@@ -170,14 +186,15 @@ function pageFrom(rows: Rows, query: ListQuery, position: Position, isCut: boole
 /** Counts the undeleted rows that match a filter, on the scan lane, because every count is a walk. @throws StoreUnavailable */
 export async function countRows(
   scan: Pick<ScanLane, 'read'>,
-  layout: Layout,
+  { layout, schema }: { readonly layout: Layout; readonly schema: string },
   filter: Filter,
   party?: string,
 ): Promise<number> {
   const { shape, values } = shapeOfFilter(filter);
   if (shape.op === 'never') return 0;
   const parameters = new Parameters(false);
-  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters)}`;
+  const level = { name: layout.name, schema, steered: false };
+  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
   const sql = `SELECT count(*) FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
   const call = { sql, values: bindValues(parameters.list, values), prepared: false };
   const rows = await scan.read(call, party);
@@ -185,21 +202,28 @@ export async function countRows(
 }
 
 const aggregateSql: AggregateSql = {
-  value: valueSql,
+  value: (field) => valueSql(field),
   sum: (field) => `sum(${decimalSql(field)})::text`,
 };
 
 /** Computes aggregates on the scan lane, because each is a walk of all rows that match. @throws StoreUnavailable */
 export async function aggregateRows(
-  { scan, layout, schema, tableNumber }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber'>,
+  {
+    scan,
+    layout,
+    schema,
+    tableNumber,
+    relatedNumbers,
+  }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers'>,
   query: AggregateQuery,
   party?: string,
 ): Promise<Aggregate> {
   const { shape, values } = shapeOfFilter(query.filter);
   const parameters = new Parameters(false);
-  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters)}`;
+  const level = { name: layout.name, schema, steered: false };
+  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
   const from = `FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
-  const version = `(SELECT c.rev FROM ${quoteName(schema)}.comity_counters c WHERE c.n = ${tableNumber})`;
+  const version = `(SELECT c.rev FROM ${countersSql(schema, [tableNumber, ...relatedNumbers])})`;
   const sql = aggregateStatement(query, aggregateSql, { from, version });
   const call = { sql, values: bindValues(parameters.list, values), prepared: false };
   const rows = await scan.read(call, party);

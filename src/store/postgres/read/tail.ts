@@ -34,6 +34,12 @@ export async function readHead({ read, layout, schema }: TailSources): Promise<L
 }
 
 /** @throws StoreUnavailable */
+export async function readFormer({ read, layout }: TailSources, id: string): Promise<string | null> {
+  const [row] = await read.send({ sql: `SELECT former FROM ${layout.name} WHERE id = $1`, values: [id] });
+  return (row?.[0] ?? null) as string | null;
+}
+
+/** @throws StoreUnavailable */
 export async function readTail(
   sources: TailSources,
   {
@@ -50,7 +56,7 @@ export async function readTail(
   if (op === 'never') return [];
   if (op === 'always') return (await sources.read.send(entriesCall(sources, asked, true))).map(entryOf);
   const rows = await sources.read.send(nearCall(sources, asked));
-  const head = Number(rows[0]?.[6] ?? 0);
+  const head = Number(rows[0]?.[8] ?? 0);
   if (head - asked.after.rev > revisionsOnReadLaneMax) {
     return (await sources.scan.read(entriesCall(sources, asked, false), party)).map(entryOf);
   }
@@ -65,7 +71,7 @@ type TailQuery = {
   readonly bytesMax?: number | undefined;
 };
 
-const entryColumns = 'id, rev, type, collection, owner, doc';
+const entryColumns = 'id, rev, type, collection, owner, doc, document, former';
 
 function headSql(layout: Layout, schema: string): string {
   return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
@@ -101,7 +107,8 @@ function entriesSql(
   conditions.push(
     `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
   );
-  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters));
+  const level = { name: layout.name, schema, steered: bounded };
+  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters, level));
   if (besides !== undefined) conditions.push(besides);
   const entries = `SELECT ${entryColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
   return bytesMax === undefined ? entries : `SELECT ${entryColumns} FROM (${cutSql(entries, bytesMax)}) c`;
@@ -115,5 +122,7 @@ function entryOf(cells: readonly Cell[]): TailEntry {
     collection: cells[3] as string,
     owner: cells[4] as string | null,
     doc: cells[5] as string,
+    document: cells[6] as string | null,
+    former: cells[7] as string | null,
   };
 }

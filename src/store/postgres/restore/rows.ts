@@ -36,7 +36,7 @@ export async function insertRows(
   to: RowsTarget,
   onRows: (rows: number) => void,
 ): Promise<void> {
-  const columns = columnNamesOf({ name: table.name, searched: table.searched && to.searched });
+  const columns = columnNamesOf({ ...table, searched: table.searched && to.searched });
   const lists = columns.map((name, at) => `$${at + 1}::${bigintColumns.has(name) ? 'bigint' : 'text'}[]`);
   const insert = `INSERT INTO ${to.name} (${columns.join(', ')}) SELECT * FROM unnest(${lists.join(', ')})`;
   let sent: Promise<void> = Promise.resolve();

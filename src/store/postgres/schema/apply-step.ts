@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { valueSql } from '../compile/value.ts';
 import type { Address } from '../connection/address.ts';
 import { messageOf, sqlState } from '../connection/connection-failure.ts';
+import { fillSearch } from './fill-search.ts';
 import { DatabaseFailed, SchemaBusy, UnfitRows } from './schema-failure.ts';
 import { inTransaction, openSession, type Session } from './session.ts';
 import type { Step } from './step.ts';
@@ -52,6 +53,7 @@ function applyAtOnce(session: Session, { sql }: Step): Promise<void> {
 async function applyOneByOne(session: Session, step: Step): Promise<void> {
   try {
     for (const statement of step.sql) await session.rows(statement);
+    if (step.fills !== undefined) await fillSearch(session, step.fills);
   } catch (error) {
     for (const statement of step.undo ?? []) await session.rows(statement).catch(ignore);
     throw isAboutRows(error) ? await unfitRows(session, step, error) : error;
@@ -67,6 +69,7 @@ async function unfitRows(session: Session, { what, builds }: Step, error: unknow
   const example = builds === undefined ? undefined : await exampleOf(session, builds).catch(ignore);
   const reason = example ?? messageOf(error instanceof DatabaseFailed ? error.cause : error);
   return new UnfitRows(`cannot make ${what}: ${reason}; the database is unchanged by this step`, {
+    index: builds?.index.label,
     cause: error,
   });
 }

@@ -17,6 +17,12 @@ export type FoundIndex = {
   readonly valid: boolean;
 };
 
+export type FoundView = {
+  readonly comment: string;
+  /** True if another object was built upon it. */
+  readonly isUsed: boolean;
+};
+
 /** An index in the store's own catalogue. */
 export type NotedIndex = { readonly table: string; readonly definition: string };
 
@@ -30,6 +36,7 @@ export type Found = {
   readonly tables: ReadonlyMap<string, FoundTable>;
   /** Names of objects other than tables and indexes. */
   readonly others: ReadonlySet<string>;
+  readonly views: ReadonlyMap<string, FoundView>;
   readonly indexes: ReadonlyMap<string, FoundIndex>;
   readonly noted: ReadonlyMap<string, NotedIndex>;
   readonly numbers: TableNumbers;
@@ -56,6 +63,7 @@ export async function inspectSchema(session: Session, schema: string): Promise<F
     migrations: new Set(migrations.map(([number]) => Number(number))),
     tables,
     others,
+    views: await readViews(session, schema),
     indexes,
     noted: new Map(
       noted.map(([name, table, definition]) => [
@@ -101,6 +109,24 @@ async function readRelations(session: Session, schema: string): Promise<Pick<Fou
     }
   }
   return { tables, others };
+}
+
+/** A rule of another object that depends on the view shows that a view was built upon it. */
+const viewsSql = `
+SELECT c.relname, coalesce(obj_description(c.oid, 'pg_class'), ''), EXISTS (
+  SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid
+  WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = c.oid AND r.ev_class <> c.oid)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND c.relkind = 'v'`;
+
+async function readViews(session: Session, schema: string): Promise<Found['views']> {
+  const rows = await session.rows(viewsSql, [schema]);
+  return new Map(
+    rows.map(([name, comment, isUsed]) => [
+      String(name),
+      { comment: String(comment), isUsed: isUsed === true },
+    ]),
+  );
 }
 
 const indexesSql = `

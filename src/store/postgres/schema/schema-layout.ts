@@ -9,6 +9,7 @@ import { fieldKey, isNeverNull } from '../../field-value.ts';
 import { quoteName } from '../../quote-name.ts';
 import { eventsTable, type Table } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
+import { pendingSql, wordsSql } from '../compile/words.ts';
 import { physicalName } from './physical-name.ts';
 
 /** The number of each table in the counters, by the table's name. */
@@ -17,6 +18,7 @@ export type TableNumbers = ReadonlyMap<string, number>;
 export type Index = {
   /** At most 63 bytes, not quoted. */
   readonly name: string;
+  readonly label: string;
   /** Field keys in order; a unique index has one, every other ends with `id`. */
   readonly keys: readonly string[];
   /** Clients' names of the declared fields, in order. */
@@ -32,11 +34,15 @@ export type Layout = {
   readonly name: string;
   readonly createSql: string;
   readonly indexes: readonly Index[];
+  readonly search: SearchLayout | undefined;
   /** Name of the index behind the primary key. */
   readonly primaryKey: string;
   /** Names of unique fields by the name of their index. */
   readonly uniqueFields: ReadonlyMap<string, string>;
 };
+
+/** The index of words, and the one that lists the rows that have no text for it yet. */
+export type SearchLayout = { readonly words: Index; readonly pending: Index };
 
 /** Includes the events table, even if it is not declared. @throws TypeError for a declaration that cannot be stored */
 export function layoutsOf(tables: readonly Table[], schema: string): readonly Layout[] {
@@ -57,6 +63,7 @@ function layoutOf(table: Table, all: readonly Table[], schema: string): Layout {
     name,
     createSql: createSql(table, name, primaryKey),
     indexes,
+    search: searchOf(table, name),
     primaryKey,
     uniqueFields: new Map(
       indexes.filter(({ unique }) => unique).map((index) => [index.name, index.fields[0] ?? '']),
@@ -75,11 +82,14 @@ function columnsOf(table: Table, primaryKey: string): readonly string[] {
     'deleted_at bigint',
   ];
   if (table.name === eventsTable)
-    columns.push('type text COLLATE "C" NOT NULL', 'collection text COLLATE "C" NOT NULL');
+    columns.push('type text COLLATE "C" NOT NULL', 'collection text COLLATE "C" NOT NULL', ...tracedColumns);
   columns.push('doc text NOT NULL');
   if (table.searched) columns.push(searchColumn);
   return columns;
 }
+
+/** Of events; null in those of earlier versions. */
+export const tracedColumns: readonly string[] = ['document text COLLATE "C"', 'former text'];
 
 /** Null in rows written before their table was searched. */
 export const searchColumn = 'search text COLLATE "C"';
@@ -92,9 +102,25 @@ function indexOf(tableName: string, { label, fields, over, unique }: DeclaredInd
   const keys = over.map((field) => `${valueSql(field)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`);
   return {
     name: physicalName(label),
+    label,
     keys: over.map(fieldKey),
     fields: fields.map((field) => field.name),
     unique,
     definition: `ON ${tableName} (${keys.join(', ')}) WHERE deleted_at IS NULL`,
+  };
+}
+
+/** `fastupdate` is off: a search would read the whole list of entries that are not in the index yet. */
+function searchOf({ name, words }: Table, tableName: string): SearchLayout | undefined {
+  if (words === undefined) return undefined;
+  const { mark } = words;
+  const index = (kind: string, definition: string): Index => ({
+    name: physicalName(`${name}.${kind}`),
+    label: `${name}.${kind}`,
+    ...{ keys: [], fields: words.fields, unique: false, definition: `ON ${tableName} ${definition}` },
+  });
+  return {
+    words: index('search', `USING gin (${wordsSql(mark)}) WITH (fastupdate = off) WHERE deleted_at IS NULL`),
+    pending: index('unsearched', `(id) WHERE ${pendingSql(mark)}`),
   };
 }

@@ -6,12 +6,14 @@
  * statement.
  */
 import { quoteName } from '../../quote-name.ts';
+import { eventsTable } from '../../store.ts';
 import { quoteText } from '../quote-text.ts';
 import type { Found } from './inspect.ts';
 import { migrations } from './migrations.ts';
 import { physicalName } from './physical-name.ts';
-import { type Index, type Layout, searchColumn } from './schema-layout.ts';
+import { type Index, type Layout, searchColumn, tracedColumns } from './schema-layout.ts';
 import { createIndexSql, dropIndexSql, forgetIndexSql, noteIndexSql, type Step } from './step.ts';
+import { viewSteps } from './views.ts';
 
 export type PlanOptions = {
   readonly schema: string;
@@ -32,6 +34,7 @@ export function planSteps(found: Found, options: PlanOptions): readonly Step[] {
     ...layouts.flatMap((layout) => tableSteps(found, layout, options)),
     ...layouts.flatMap((layout) => indexSteps(found, layout, options)),
     ...layouts.flatMap((layout) => obsoleteIndexSteps(found, layout, options)),
+    ...layouts.flatMap((layout) => viewSteps(found, layout, options.schema)),
   ];
 }
 
@@ -75,12 +78,18 @@ function tableSteps(found: Found, layout: Layout, { schema }: PlanOptions): read
       `INSERT INTO ${quoteName(schema)}.comity_counters (n, name, rev) ` +
       `SELECT max(n) + 1, ${quoteText(name)}, 0 FROM ${quoteName(schema)}.comity_counters`;
     // No other process uses the table yet, so its indexes are created with it.
-    const indexes = layout.indexes.flatMap((index) => [
+    const indexes = indexesOf(layout).flatMap((index) => [
       noteIndexSql(schema, name, index, index.name),
       createIndexSql(index, index.name, false),
     ]);
     const sql = [layout.createSql, ...(found.numbers.has(name) ? [] : [counter]), ...indexes];
     return [{ what: `table ${name}`, sql, transactional: true }];
+  }
+  if (name === eventsTable && !existing.columns.has('former')) {
+    const added = tracedColumns.map((column) => `ADD COLUMN IF NOT EXISTS ${column}`).join(', ');
+    return [
+      { what: 'columns of history', sql: [`ALTER TABLE ${layout.name} ${added}`], transactional: true },
+    ];
   }
   if (!layout.table.searched || existing.columns.has('search')) return [];
   // Search finds rows written before this column existed after their next write.
@@ -90,14 +99,25 @@ function tableSteps(found: Found, layout: Layout, { schema }: PlanOptions): read
 
 function indexSteps(found: Found, layout: Layout, { schema }: PlanOptions): readonly Step[] {
   if (!found.tables.has(layout.table.name)) return [];
-  return layout.indexes.flatMap((index) => {
+  return indexesOf(layout).flatMap((index) => {
     const existing = found.indexes.get(index.name);
     const isDeclared = found.noted.get(index.name)?.definition === index.definition;
     if (existing?.valid === true && isDeclared) return leftoverSteps(found, schema, index);
-    if (existing?.valid === true) return replacingSteps(found, layout, schema, index);
+    const before = index === layout.search?.words ? [fillStep(layout)] : [];
+    if (existing?.valid === true) return [...before, ...replacingSteps(found, layout, schema, index)];
     const build = buildStep(layout, schema, index, index.name);
-    return [...leftoverSteps(found, schema, index), ...invalidSteps(found, schema, index.name), build];
+    return [
+      ...leftoverSteps(found, schema, index),
+      ...invalidSteps(found, schema, index.name),
+      ...before,
+      build,
+    ];
   });
+}
+
+/** The index of words comes last: it is built once all rows have their text, and so shows that they have. */
+function indexesOf({ indexes, search }: Layout): readonly Index[] {
+  return search === undefined ? indexes : [...indexes, search.pending, search.words];
 }
 
 /** Temporary names of a replacement: of the new index until it is built, and of the old one until it is dropped. */
@@ -154,6 +174,10 @@ function buildStep(layout: Layout, schema: string, index: Index, name: string): 
   };
 }
 
+function fillStep(layout: Layout): Step {
+  return { what: `search texts of ${layout.table.name}`, sql: [], transactional: false, fills: layout };
+}
+
 /** Removes the catalogue entry last, so that a killed process leaves a step to do. */
 function removalStep(schema: string, name: string): Step {
   return {
@@ -171,7 +195,7 @@ function obsoleteIndexSteps(
   { schema, keepsUndeclared }: PlanOptions,
 ): readonly Step[] {
   if (keepsUndeclared === true) return [];
-  const kept = new Set(layout.indexes.flatMap((index) => [index.name, nextName(index), lastName(index)]));
+  const kept = new Set(indexesOf(layout).flatMap((index) => [index.name, nextName(index), lastName(index)]));
   return [...found.noted]
     .filter(([name, { table }]) => table === layout.table.name && !kept.has(name))
     .map(([name]) => removalStep(schema, name));

@@ -11,8 +11,10 @@ export type Step = {
   readonly transactional: boolean;
   /** Executed when a statement failed, so that nothing incomplete remains. */
   readonly undo?: readonly string[];
-  /** The step only removes things no longer used: the schema can serve without it. */
+  /** The step only removes things no longer used, or keeps a view for others: the schema can serve without it. */
   readonly tidies?: boolean;
+  /** The step makes the search texts of this table's rows, after its statements. */
+  readonly fills?: Layout;
   /** The index that the step builds, to find rows that violate it. */
   readonly builds?: { readonly layout: Layout; readonly index: Index };
 };

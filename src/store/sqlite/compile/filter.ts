@@ -4,15 +4,25 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison } from '../../../model/filter.ts';
+import { wordsOfTerm } from '../../../model/search/parse-search.ts';
 import { kindOf, type SqlValue } from '../../field-value.ts';
-import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
-import { pathLiteral, valueSql } from './value.ts';
+import {
+  type Element,
+  levelWithin,
+  type Shape,
+  type ShapedFilter,
+  type ValueEncoding,
+  type ValueSlot,
+} from '../../filter-shape.ts';
+import { quoteName } from '../../quote-name.ts';
+import { pathLiteral, quoteText, textColumn, valueSql } from './value.ts';
 
 /** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
 export const encoding: ValueEncoding<SqlValue> = {
   list: (values) => JSON.stringify(values),
   pattern: (pattern) => [nativeOctetsMax(pattern), pattern, globOf(pattern)],
   term: (term) => [nativeOctetsMax(term), term],
+  words: matchOf,
   element: (value) => (typeof value === 'boolean' ? Number(value) : value),
 };
 
@@ -27,8 +37,11 @@ const operators: Readonly<Record<Comparison, string>> = {
 
 type Slots = { push(slot: ValueSlot): unknown };
 
-/** @param parameters receives a slot for each value, in the order of their marks */
-export function compileFilter(shape: Shape, parameters: Slots): string {
+/**
+ * @param parameters receives a slot for each value, in the order of their marks
+ * @param table the quoted name of the table that the statement reads
+ */
+export function compileFilter(shape: Shape, parameters: Slots, table: string): string {
   switch (shape.op) {
     case 'always':
       return '1';
@@ -36,11 +49,11 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
       return '0';
     case 'and':
     case 'or': {
-      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      const parts = shape.parts.map((part) => compileFilter(part, parameters, table));
       return join(parts, shape.op === 'and' ? ' AND ' : ' OR ');
     }
     case 'not':
-      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+      return `((${compileFilter(shape.part, parameters, table)}) IS NOT TRUE)`;
     case 'absent':
       return `${valueSql(shape.field)} IS NULL`;
     case 'present':
@@ -62,20 +75,56 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
         parameters.push({ value: at + 1 });
         return 'CASE WHEN octet_length(search)>? THEN comity_holds(search,?) ELSE instr(search,?)>0 END';
       });
+      if (shape.words !== undefined) parts.unshift(isMarked('search', shape.words.mark));
       return join(parts, ' AND ');
     }
+    case 'related':
+      return relatedSql(shape, parameters, table);
     default:
       parameters.push({ value: shape.at });
       return `${valueSql(shape.field)} ${operators[shape.op]} ?`;
   }
 }
 
-/** Compiles the filter with its values, for a statement that is not cached. */
-export function conditionOf({ shape, values }: ShapedFilter<SqlValue>, parameters: SqlValue[]): string {
+/** True for texts made by the declaration of the mark. */
+export function isMarked(column: string, mark: string): string {
+  return `substr(${column},1,${mark.length})=${quoteText(mark)}`;
+}
+
+/** A query of FTS5: words are quoted, and contain no quotation marks. */
+function matchOf(terms: readonly string[]): string {
+  const parts = terms.map((term) => {
+    const { words, isPrefix } = wordsOfTerm(term);
+    return `"${words.join(' ')}"${isPrefix ? ' *' : ''}`;
+  });
+  return parts.join(' AND ');
+}
+
+/** Compiles the filter with its values, for a statement that is not cached. @param table quoted */
+export function conditionOf(
+  { shape, values }: ShapedFilter<SqlValue>,
+  parameters: SqlValue[],
+  table: string,
+): string {
   const slots: ValueSlot[] = [];
-  const condition = compileFilter(shape, slots);
+  const condition = compileFilter(shape, slots, table);
   for (const { value } of slots) parameters.push(values[value] ?? null);
   return condition;
+}
+
+/**
+ * Finds the one row by its id, so that a row costs one look into the primary key of the other table, however large that is. The levels have
+ * names that no table may have: a table may refer to itself.
+ */
+function relatedSql(
+  { field, table, part }: Extract<Shape, { op: 'related' }>,
+  parameters: Slots,
+  outer: string,
+): string {
+  const inner = levelWithin(outer);
+  const id = valueSql(field, `${outer}.`);
+  const condition = part.op === 'always' ? '' : ` AND ${compileFilter(part, parameters, inner)}`;
+  return `EXISTS (SELECT 1 FROM ${quoteName(table)} AS ${inner} WHERE ${inner}.id=${id} AND ${inner}.deleted_at IS NULL${condition})`;
 }
 
 /** Joins in halves: to SQLite a chain of n operators is a tree of depth n, limited to 1000. */
@@ -95,15 +144,15 @@ function nativeOctetsMax(pattern: string): number {
 /** Bounds the field's length by its document's; SQLite knows the length of a column without reading it. */
 function likeSql(field: Field, at: number, parameters: Slots): string {
   const value = valueSql(field);
-  const column = field.column === undefined ? 'doc' : value;
+  const column = field.column === undefined ? textColumn(field) : value;
   for (const part of [0, 1, 2]) parameters.push({ value: at + part });
   return `CASE WHEN octet_length(${column})>? THEN comity_like(${value},?) ELSE ${value} GLOB ? END`;
 }
 
 /** Checks the type first: json_each also walks objects and scalars. */
 function hasSql(field: Field, element: Element): string {
-  const path = pathLiteral(field);
-  return `(json_type(doc,${path})='array' AND EXISTS (SELECT 1 FROM json_each(doc,${path}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
+  const at = `${textColumn(field)},${pathLiteral(field)}`;
+  return `(json_type(${at})='array' AND EXISTS (SELECT 1 FROM json_each(${at}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
 }
 
 function elementSql(element: Element): string {

@@ -33,6 +33,8 @@ export type Selection = {
   readonly whole: boolean;
   /** The statement runs on a reader thread, where `comity_tick` enforces its deadline. */
   readonly timed: boolean;
+  /** Begin with the rows that the index of words finds by the value at this place, and check no words again. */
+  readonly found?: { readonly name: string; readonly at: number } | undefined;
   /** Omit documents longer than `docBytesMax` (page-of-rows.ts). */
   readonly capped: boolean;
 };
@@ -118,17 +120,18 @@ const limitSlot: Slot = { slot: -1 };
 const docBytesSlot: Slot = { slot: -2 };
 
 function compileRange(
-  { layout, filter, service, whole, timed, capped, sort }: Selection,
+  { layout, filter, service, whole, timed, capped, sort, found }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
   // The columns, with their parameter, come before the conditions.
   const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot] : [];
+  if (found !== undefined) parameters.push({ value: found.at });
   const conditions = timed ? [tickSql, 'deleted_at IS NULL'] : ['deleted_at IS NULL'];
   const start = service === undefined || range === undefined ? undefined : range.starts;
-  for (const part of service === undefined ? [filter] : conjuncts(filter)) {
-    if (part.op === 'always') continue;
-    const condition = compileFilter(part, parameters);
+  for (const part of service === undefined && found === undefined ? [filter] : conjuncts(filter)) {
+    if (part.op === 'always' || isFound(part, found)) continue;
+    const condition = compileFilter(part, parameters, layout.name);
     conditions.push(start !== undefined && bounds(part, start) ? `+(${condition})` : condition);
   }
   if (range !== undefined) {
@@ -141,9 +144,20 @@ function compileRange(
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
   return {
-    sql: `SELECT ${columns} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
+    sql: `SELECT ${columns} FROM ${source(layout, found)}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
     parameters,
   };
+}
+
+/** CROSS JOIN keeps the order: SQLite would otherwise walk the table in the order of the sort, and look up each row among the found. */
+export function source(layout: Layout, found: Selection['found']): string {
+  if (found === undefined) return layout.name;
+  const { name } = found;
+  return `(SELECT rowid AS n FROM ${name} WHERE ${name} MATCH ?) AS found CROSS JOIN ${layout.name} ON ${layout.name}.rowid = found.n`;
+}
+
+export function isFound(part: Shape, found: Selection['found']): boolean {
+  return found !== undefined && part.op === 'search' && part.words?.at === found.at;
 }
 
 function pageColumns(sort: readonly Sort[], capped: boolean): string {

@@ -6,6 +6,11 @@
 import type { Field } from '../../../model/field.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
 
+/** The column with the text in which the field's path begins. */
+export function textColumn({ within }: Field): string {
+  return within ?? 'doc';
+}
+
 /** The JSON path as an SQL literal. SQLite accepts JSON escapes in a quoted label, so no name can end the literal. */
 export function pathLiteral(field: Field): string {
   let path = '$';
@@ -13,23 +18,24 @@ export function pathLiteral(field: Field): string {
   return quoteText(path);
 }
 
-export function valueSql(field: Field): string {
-  if (field.column !== undefined) return columnNames[field.column];
-  const path = pathLiteral(field);
+/** @param of the table, with a dot, where a statement reads several */
+export function valueSql(field: Field, of = ''): string {
+  if (field.column !== undefined) return `${of}${columnNames[field.column]}`;
+  const at = `${of}${textColumn(field)},${pathLiteral(field)}`;
   switch (kindOf(field)) {
     case 'boolean':
-      return `CASE json_type(doc,${path}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END`;
+      return `CASE json_type(${at}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END`;
     case 'number':
-      return `CASE WHEN json_type(doc,${path}) IN ('integer','real') THEN CAST(json_extract(doc,${path}) AS REAL) END`;
+      return `CASE WHEN json_type(${at}) IN ('integer','real') THEN CAST(json_extract(${at}) AS REAL) END`;
     case 'text':
     case 'time':
-      return `CASE json_type(doc,${path}) WHEN 'text' THEN json_extract(doc,${path}) END`;
+      return `CASE json_type(${at}) WHEN 'text' THEN json_extract(${at}) END`;
     case 'none':
-      return `nullif(json_type(doc,${path}),'null')`;
+      return `nullif(json_type(${at}),'null')`;
   }
 }
 
-/** Quotes JSON paths of expression indexes, which must be literals. Values from clients are always bound as parameters. */
-function quoteText(text: string): string {
+/** Quotes what must be a literal: paths and marks in indexes. Values from clients are always bound as parameters. */
+export function quoteText(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }

@@ -63,7 +63,9 @@ export class ReaderPool {
     sql: string,
     parameters: readonly SqlValue[],
     tableNumber: number,
-    bounds: Pick<ReadRequest, 'rest' | 'octets'> & { readonly party?: string | undefined } = {},
+    bounds: Pick<ReadRequest, 'rest' | 'octets' | 'relatedNumbers'> & {
+      readonly party?: string | undefined;
+    } = {},
   ): Promise<ReadRows> {
     const { party = '', ...octets } = bounds;
     if (this.#closed) return Promise.reject(unavailable('the store is closed'));

@@ -17,6 +17,8 @@ export type ReadRequest = {
   readonly sql: string;
   readonly parameters: readonly SqlValue[];
   readonly tableNumber: number;
+  /** Further tables that the statement reads: the latest revision of all is the answer's. */
+  readonly relatedNumbers?: readonly number[] | undefined;
   /** Statements to run after the first, in the same snapshot, until there are enough rows. */
   readonly rest?: readonly Pick<ReadRequest, 'sql' | 'parameters'>[];
   readonly octets?: OctetEnd;

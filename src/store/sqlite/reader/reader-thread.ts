@@ -21,13 +21,19 @@ function run(data: ReaderData): void {
   const statements = new StatementCache(database, statementOctetsMax);
   const version: StatementSync = statements.prepare('SELECT rev FROM comity_counters WHERE n = ?');
 
+  function revisionOf(tableNumber: number): number {
+    const found = version.get(tableNumber) as unknown as readonly number[] | undefined;
+    return found?.[0] ?? 0;
+  }
+
   function answer(request: ReadRequest): ReadReply {
     database.exec('BEGIN');
     try {
       deadline.start();
       const { rows, isCut } = rowsOf(statements, request);
-      const found = version.get(request.tableNumber) as unknown as readonly number[] | undefined;
-      return { kind: 'rows', rows, version: found?.[0] ?? 0, isCut };
+      const { tableNumber, relatedNumbers = [] } = request;
+      const revisions = [tableNumber, ...relatedNumbers].map(revisionOf);
+      return { kind: 'rows', rows, version: Math.max(...revisions), isCut };
     } catch (error) {
       for (const { sql } of [request, ...(request.rest ?? [])]) statements.drop(sql);
       if (deadline.passed) return { kind: 'late' };

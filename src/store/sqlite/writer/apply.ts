@@ -46,6 +46,8 @@ export function applyUnit(
       reader.text(),
       reader.text(),
       reader.textOrNull(),
+      reader.textOrNull(),
+      reader.textOrNull(),
       reader.text(),
       reader.number(),
       rev,

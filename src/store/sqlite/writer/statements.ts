@@ -52,8 +52,8 @@ export function prepareStatements(
     tables,
     events,
     insertEvent: prepare(
-      `INSERT INTO ${quoteName(eventsTable)} (id, type, collection, owner, doc, created_at, updated_at, rev)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO NOTHING`,
+      `INSERT INTO ${quoteName(eventsTable)} (id, type, collection, owner, document, former, doc, created_at, updated_at, rev)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9) ON CONFLICT (id) DO NOTHING`,
     ),
     setCounter: prepare('UPDATE comity_counters SET rev = ? WHERE n = ?'),
   };

@@ -131,11 +131,13 @@ export class UnitEncoder {
     }
   }
 
-  #appendEvent({ id, type, collection, owner, doc, createdAt }: EventEntry): void {
+  #appendEvent({ id, type, collection, owner, document, former, doc, createdAt }: EventEntry): void {
     this.#appendText(id);
     this.#appendText(type);
     this.#appendText(collection);
     this.#appendText(owner);
+    this.#appendText(document ?? null);
+    this.#appendText(former ?? null);
     this.#appendText(doc);
     this.#numbers.push(createdAt);
   }
@@ -156,7 +158,7 @@ export function unitCharacters(unit: Unit): number {
   for (const { next } of unit.changes) {
     if (next !== null) characters += next.doc.length + (next.search?.length ?? 0);
   }
-  for (const event of unit.events) characters += event.doc.length;
+  for (const { doc, former } of unit.events) characters += doc.length + (former?.length ?? 0);
   return characters;
 }
 

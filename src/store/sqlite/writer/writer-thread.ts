@@ -10,7 +10,8 @@ import { createErasure, type Erasure } from '../erasure.ts';
 import { commitsAt, requestsAt } from '../home-state.ts';
 import { refuseFullDisk } from '../integrity.ts';
 import { faultOf, messageOf } from '../sqlite-failure.ts';
-import { layoutsOf } from '../table-layout.ts';
+import { type Layout, layoutsOf } from '../table-layout.ts';
+import { createFilling } from '../word-index.ts';
 import { prepareStatements, type Statements, type TableStatements } from './statements.ts';
 import { commitBatches } from './transaction.ts';
 import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.ts';
@@ -21,6 +22,9 @@ import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.
  * had 33 units in a transaction, and have 63 with it.
  */
 const regroupMs = 0.2;
+
+/** Pause of the filling of search indexes after a failure. */
+const fillAgainMs = 10_000;
 
 type Asked<K extends Request['kind']> = {
   readonly port: MessagePort;
@@ -37,6 +41,7 @@ class Writer {
   /** Stores of the last two transactions. */
   #recent: ReadonlySet<MessagePort> = new Set();
   #last: ReadonlySet<MessagePort> = new Set();
+  #filling: NodeJS.Timeout | undefined;
   /** The last revision used. */
   #rev: number;
 
@@ -44,9 +49,32 @@ class Writer {
     this.#data = data;
     this.#database = connect(data.path, 'writer', data.connection);
     this.#erasure = createErasure(this.#database, data.logTruncateMs, data.connection.busyTimeoutMs);
-    this.#statements = prepareStatements(this.#database, layoutsOf(data.tables), data.numbers);
+    const layouts = layoutsOf(data.tables);
+    this.#statements = prepareStatements(this.#database, layouts, data.numbers);
     this.#tables = new Map(this.#statements.tables.map((table) => [table.layout.table.name, table]));
+    this.#fill(layouts);
     this.#rev = Number(this.#database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+  }
+
+  /** Makes missing search texts in turns, between which requests are taken. A turn that fails is repeated later. */
+  #fill(layouts: readonly Layout[]): void {
+    const fill = createFilling(
+      this.#database,
+      layouts.flatMap(({ table, words: index }) => (index === undefined ? [] : [{ table, index }])),
+    );
+    const turn = (): void => {
+      let pauseMs = 0;
+      try {
+        if (!fill()) return;
+        this.#erasure.wrote();
+      } catch {
+        // A full disk: commits report it. Searches answer that the index is not complete.
+        if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+        pauseMs = fillAgainMs;
+      }
+      this.#filling = setTimeout(turn, pauseMs);
+    };
+    turn();
   }
 
   join(port: MessagePort): void {
@@ -57,6 +85,7 @@ class Writer {
 
   end(): void {
     this.#erasure.stop();
+    clearTimeout(this.#filling);
     this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     this.#database.close();
     for (const port of this.#ports) port.close();

@@ -5,6 +5,7 @@
  */
 
 import type { PlainSchema } from '../../../config/schema-references.ts';
+import { causeText, systemActor, withCause } from '../../../model/actor.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
 import { eventDocument, noCollection } from '../../../model/event.ts';
 
@@ -33,7 +34,7 @@ export function operationalEvent(
     failingSince: failingSince === undefined ? undefined : new Date(failingSince).toISOString(),
     tenant: endpoint.tenant,
   });
-  const doc = eventDocument(id, type, at, object, endpoint.tenant);
+  const doc = withCause(eventDocument(id, type, at, object, endpoint.tenant), causeText(systemActor, null));
   return { id, type, collection: noCollection, owner, doc, createdAt: at };
 }
 

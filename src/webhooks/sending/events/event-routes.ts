@@ -1,5 +1,6 @@
 /** The routes that sending webhooks adds to `/events`: POST, and the removal of one subject's events. */
 
+import type { AuditExpunction } from '../../../accounts/fact-of-ask.ts';
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import type { Serving } from '../../../resources/collection/serving.ts';
 import type { EventTypes } from '../event-types/event-types.ts';
@@ -11,6 +12,7 @@ export type PostedEventsOptions = {
   readonly webhookContentBytesMax: number;
   /** Drops the event from the memory of this process's sender. */
   readonly forget?: (eventId: string) => void;
+  readonly audited?: AuditExpunction | undefined;
 };
 
 export type PostedEvents = {
@@ -34,6 +36,6 @@ export function postedEvents(options: PostedEventsOptions, serving: Serving): Po
   const limits = { ...contentLimits, validationErrorsMax };
   return {
     post: post as Operation,
-    resources: [expungeResource({ ...shared, limits, forget: options.forget })],
+    resources: [expungeResource({ ...shared, limits, forget: options.forget, audited: options.audited })],
   };
 }

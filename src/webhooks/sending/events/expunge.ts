@@ -8,6 +8,7 @@
  * repeat a posted event until the record expires.
  */
 import { Type } from 'typebox';
+import type { AuditExpunction } from '../../../accounts/fact-of-ask.ts';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
@@ -40,6 +41,8 @@ export type ExpungeOptions = Pick<Services, 'store' | 'clock'> & {
   /** `/api/v1/events` */
   readonly path: string;
   readonly limits: ActionLimits;
+  /** Returns the audit entry of the removal, which is committed before anything is removed. */
+  readonly audited?: AuditExpunction | undefined;
   /** Drops the event from the memory of this process's sender. */
   readonly forget?: ((eventId: string) => void) | undefined;
   /** Events that one request removes at most. Default 10,000. */
@@ -93,9 +96,13 @@ export function expungeResource(options: ExpungeOptions): Resource {
       output: expunged,
       codes: [],
       permission: (principal) => permission('administrator', 'read', principal),
-      handler: (_ask, { object, owner }) => {
+      handler: async (ask, { object, owner }) => {
         const subject = subjectOf(object, owner);
-        return subject === undefined ? oneOfTwo : expunge(options, subject);
+        if (subject === undefined) return oneOfTwo;
+        const of = object === undefined ? 'owner' : 'object';
+        const entry = options.audited?.(ask, object ?? owner ?? '', of);
+        if (entry !== undefined) await options.store.commit({ changes: [entry], events: [] });
+        return expunge(options, subject);
       },
     },
     options.limits,

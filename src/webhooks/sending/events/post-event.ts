@@ -19,8 +19,17 @@ import type { ContentLimits } from '../../../kernel/content/content-limits.ts';
 import { parseContent } from '../../../kernel/content/parse-content.ts';
 import { closeSchema, compileValidator, type Validator } from '../../../kernel/content/validator.ts';
 import { type Item, json, named, type OperationDocumentation } from '../../../kernel/documentation.ts';
-import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../../kernel/resource.ts';
+import {
+  type Ask,
+  caused,
+  type Made,
+  type Operation,
+  type Proposal,
+  type Result,
+  type Standing,
+} from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
+import { withoutCause } from '../../../model/actor.ts';
 import { eventDocument, noCollection } from '../../../model/event.ts';
 import { eventTypeCharactersMax } from '../../../model/event-pattern.ts';
 import { equalJson, isMembers, type Members } from '../../../model/json-value.ts';
@@ -276,7 +285,7 @@ async function append(options: PostEventOptions, ask: Ask, posted: Posted): Prom
     validated: false,
   };
   const changes = ask.companions.map((companion) => companion(made));
-  const commit = await store.commit({ changes, events: [event] });
+  const commit = await store.commit({ changes, events: caused([event], ask) });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome !== 'superseded') throw new Error(`the event could not be stored: ${commit.outcome}`);
   // A superseded companion means that another process took this request over and responds to it.
@@ -304,8 +313,9 @@ async function again(
   const row = current ?? (await store.read(eventsTable, event.id));
   // Purged in between: the walk runs again and posts it.
   if (row === undefined) return new Overtaken({ table: eventsTable, id: event.id });
-  if (row.owner !== event.owner || !isSame(row.doc, event.doc)) return { refused: { code: 'event_id_used' } };
-  const same = { ...made, doc: row.doc };
+  if (row.owner !== event.owner || !isSame(withoutCause(row.doc), event.doc))
+    return { refused: { code: 'event_id_used' } };
+  const same = { ...made, doc: withoutCause(row.doc) };
   const changes = ask.companions.map((companion) => companion(same));
   if (changes.length === 0) return { made: same, rev: row.rev };
   const commit = await store.commit({ changes, events: [] });

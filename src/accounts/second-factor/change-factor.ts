@@ -1,0 +1,250 @@
+/**
+ * Changes the second factor of an account for its owner (§5.8). A session alone is not enough, because it may be stolen: an account that
+ * has a factor proves it by a code, any other by its password, if it has one. One unit uses the code, makes the change, rewrites the row
+ * of the password (which ends verdicts that rest on the earlier state), and writes the audit entries and the mail.
+ */
+import type { Allowance } from '../../http/message.ts';
+import type { ProblemCode } from '../../http/problem-registry.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Change } from '../../store/store.ts';
+import { passwordsTable, type User } from '../account-tables.ts';
+import type { Audit, AuditType } from '../audit-fact.ts';
+import { type Attempted, commitRetried } from '../commit-retried.ts';
+import type { LoginLimit } from '../login-limit.ts';
+import type { CheckPassword } from '../passwords/check-password.ts';
+import { passwordChange, readPassword, type StoredPassword } from '../passwords/password-row.ts';
+import type { FindUser } from '../users/find-user.ts';
+import type { ChallengeTokens } from './challenge-tokens.ts';
+import { limitedAttempt, type Wrong, wrongFactor } from './factor-limit.ts';
+import type { FactorMail, FactorNews } from './factor-mail.ts';
+import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
+import type { RelyingParty } from './passkeys/relying-party.ts';
+import { type Assertion, usePasskey } from './passkeys/use-passkey.ts';
+import { useCode } from './use-code.ts';
+
+export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
+  readonly findUser: FindUser;
+  readonly checkPassword: CheckPassword;
+  readonly limit: LoginLimit;
+  readonly audit: Pick<Audit, 'entry' | 'note'>;
+  readonly challenges: ChallengeTokens;
+  readonly factorMail: FactorMail;
+  readonly totpWindowStepsMax: number;
+  readonly relyingParty: () => RelyingParty;
+};
+
+/** The person whose factor changes, and the session that asks. */
+export type FactorOwner = {
+  readonly userId: string;
+  readonly session: string | null;
+  /** As rate limits count it. */
+  readonly address: string;
+};
+
+export type Proof = {
+  readonly password?: string;
+  readonly code?: string;
+  readonly passkey?: { readonly challenge: string; readonly response: Assertion };
+};
+
+export type Refused = {
+  readonly ok: false;
+  readonly problem: ProblemCode;
+  readonly allowance?: Allowance;
+};
+
+/** The account as the change finds it; `factor` has the code of the proof used up. */
+export type FactorState = {
+  readonly user: User;
+  readonly factor: SecondFactor;
+  readonly hadFactor: boolean;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+export type FactorPlan<T> = {
+  readonly next: SecondFactor;
+  readonly facts: readonly {
+    readonly type: AuditType;
+    readonly method?: string;
+    readonly passkey?: string;
+  }[];
+  readonly news?: FactorNews;
+  readonly changes?: readonly Change[];
+  readonly result: T;
+};
+
+export type Planned<T> = FactorPlan<T> | Refused;
+
+export type ChangedFactor<T> = { readonly ok: true; readonly result: T } | Refused;
+
+/** @param proof null: an earlier request proved it @throws StoreUnavailable */
+export async function changeFactor<T>(
+  options: FactorOptions,
+  owner: FactorOwner,
+  proof: Proof | null,
+  plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
+): Promise<ChangedFactor<T>> {
+  const { store, audit } = options;
+  const { userId, address } = owner;
+  if (proof === null) return commitPlan(options, owner, { kind: 'earlier' }, plan);
+  const stored = await readFactor(store, userId);
+  if (stored === undefined) return byPassword(options, owner, proof, plan);
+  const { code, passkey } = proof;
+  if (passkey !== undefined) return commitPlan(options, owner, { kind: 'passkey', ...passkey }, plan);
+  if (code === undefined) return { ok: false, problem: 'second_factor_required' };
+  return limitedAttempt<ChangedFactor<T>>(
+    options.limit,
+    owner,
+    () => commitPlan(options, owner, { kind: 'code', code }, plan),
+    () => audit.note(limitedFact(userId, address)),
+  );
+}
+
+export function limitedFact(subject: string, address: string) {
+  const detail = { use: 'second-factor' };
+  return { type: 'login.limited', actor: null, subject, address, detail } as const;
+}
+
+/** How the request was proven; `hash`: that of the compared password, null if the account has none. */
+type Proven =
+  | { readonly kind: 'earlier' }
+  | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'passkey'; readonly challenge: string; readonly response: Assertion }
+  | { readonly kind: 'password'; readonly hash: string | null };
+
+async function byPassword<T>(
+  options: FactorOptions,
+  owner: FactorOwner,
+  proof: Proof,
+  plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
+): Promise<ChangedFactor<T>> {
+  const { store, findUser, checkPassword } = options;
+  const { userId, address } = owner;
+  const standing = await readPassword(store, userId);
+  const hash = standing?.hash ?? null;
+  if (hash === null) return commitPlan(options, owner, { kind: 'password', hash }, plan);
+  const found = await findUser.byId(userId);
+  if (found === undefined || proof.password === undefined) return wrongPassword;
+  const checked = await checkPassword(found.user.email, proof.password, address, 'change');
+  if (checked.ok && checked.found.user.id === userId) {
+    return commitPlan(options, owner, { kind: 'password', hash: checked.password.hash }, plan);
+  }
+  if (checked.ok || checked.allowance === undefined) return wrongPassword;
+  return { ok: false, problem: 'rate_limited', allowance: checked.allowance };
+}
+
+const wrongPassword: Refused = { ok: false, problem: 'invalid_credentials' };
+const unavailable: Refused = { ok: false, problem: 'unavailable' };
+
+function commitPlan<T>(
+  options: FactorOptions,
+  owner: FactorOwner,
+  proven: Proven,
+  plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
+): Promise<ChangedFactor<T> | Wrong> {
+  const { store, findUser, clock } = options;
+  const { userId } = owner;
+  const attempt = async (): Promise<Attempted<ChangedFactor<T> | Wrong>> => {
+    const at = clock();
+    const found = await findUser.byId(userId);
+    const before = await readFactor(store, userId);
+    const password = await readPassword(store, userId);
+    if (found === undefined || found.user.disabled) return { refused: wrongPassword };
+    const judged = await judgeProof(options, owner, proven, { before, password, at });
+    if ('ok' in judged) {
+      if (judged === wrongFactor) noteWrongCode(options, owner);
+      return { refused: judged };
+    }
+    const state = { user: found.user, factor: judged.factor, hadFactor: before !== undefined, at };
+    const planned = await plan(state);
+    if ('ok' in planned) return { refused: planned };
+    const usedUp = judged.changes ?? [];
+    const changes = [...usedUp, ...changesOfPlan(options, owner, state, { before, password, planned })];
+    const result = { ok: true, result: planned.result } as const;
+    return changes.length === 0 ? { refused: result } : { changes, result };
+  };
+  // Logins rewrite the same row, so they take turns with changes of the factor.
+  return commitRetried(store, { table: passwordsTable, id: userId }, attempt, () => unavailable);
+}
+
+function noteWrongCode({ audit }: FactorOptions, { userId: subject, address }: FactorOwner): void {
+  audit.note({
+    ...{ type: 'login.failed', actor: null, subject, address },
+    detail: { use: 'second-factor' },
+  });
+}
+
+type Found = {
+  readonly before: StoredFactor | undefined;
+  readonly password: StoredPassword | undefined;
+  readonly at: number;
+};
+
+/** The factor after the use of the proof, and the changes that use it up. */
+type Judged = { readonly factor: SecondFactor; readonly changes?: readonly Change[] } | Refused | Wrong;
+
+/** A proof by password is void once there is a factor, or another password. */
+async function judgeProof(
+  options: FactorOptions,
+  { userId }: FactorOwner,
+  proven: Proven,
+  { before, password, at }: Found,
+): Promise<Judged> {
+  switch (proven.kind) {
+    case 'earlier':
+      return { factor: before?.factor ?? noFactor };
+    case 'password':
+      if (before !== undefined) return { ok: false, problem: 'second_factor_required' };
+      return (password?.hash ?? null) === proven.hash ? { factor: noFactor } : wrongPassword;
+    case 'code': {
+      const how = { at, windowSteps: options.totpWindowStepsMax };
+      const used = before === undefined ? undefined : useCode(userId, before.factor, proven.code, how);
+      return used === undefined ? wrongFactor : { factor: used.next };
+    }
+    case 'passkey':
+      return judgePasskey(options, userId, proven, before?.factor ?? noFactor, at);
+  }
+}
+
+async function judgePasskey(
+  { challenges, relyingParty }: FactorOptions,
+  userId: string,
+  proven: Extract<Proven, { kind: 'passkey' }>,
+  factor: SecondFactor,
+  at: number,
+): Promise<Judged> {
+  const opened = challenges.open('passkeyProof', proven.challenge);
+  if (opened === undefined || opened.user !== userId || (await challenges.isUsed(opened)))
+    return { ok: false, problem: 'challenge_invalid' };
+  const how = { challenge: opened.challenge, userVerified: false, at };
+  const used = await usePasskey(relyingParty(), factor, proven.response, how);
+  if (used === undefined) return { ok: false, problem: 'passkey_invalid' };
+  return { factor: used.next, changes: [challenges.use(opened)] };
+}
+
+function changesOfPlan<T>(
+  { audit, factorMail }: FactorOptions,
+  { userId, address }: FactorOwner,
+  { user, at }: FactorState,
+  { before, password, planned }: Omit<Found, 'at'> & { readonly planned: FactorPlan<T> },
+): readonly Change[] {
+  const isSame = JSON.stringify(before?.factor ?? noFactor) === JSON.stringify(planned.next);
+  const rewritten = isSame
+    ? []
+    : [
+        ...factorChange(userId, before, planned.next, at),
+        passwordChange(userId, password, password?.hash ?? null, Math.max(at, password?.row.updatedAt ?? 0)),
+      ];
+  return [
+    ...rewritten,
+    ...(planned.changes ?? []),
+    ...planned.facts.map(({ type, ...detail }) =>
+      audit.entry({
+        ...{ type, actor: userId, subject: userId, address },
+        ...(Object.keys(detail).length === 0 ? {} : { detail }),
+      }),
+    ),
+    ...(planned.news === undefined ? [] : factorMail(user, planned.news, at)),
+  ];
+}

@@ -1,0 +1,75 @@
+/**
+ * The row of an account's second factor (§5.8): its TOTP secret, its passkeys and the digests of its recovery codes, in one row, so that
+ * one compare-and-swap decides which of two requests used a code. An account without a factor has no row. The table is sealed
+ * (store-tables.ts), because the TOTP secret must be used again.
+ */
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+
+/** By user id; `owner` is the user. */
+export const secondFactorsTable = 'second_factors';
+
+export type Totp = {
+  /** Base32 (RFC 4648 §6). */
+  readonly secret: string;
+  /** The latest accepted time step; only later ones are accepted (RFC 6238 §5.2). */
+  readonly lastStep: number;
+  /** ISO 8601. */
+  readonly addedAt: string;
+};
+
+export type Passkey = {
+  readonly id: string;
+  /** Chosen by the owner. */
+  readonly name: string;
+  /** The credential id of the authenticator, in base64url. */
+  readonly credential: string;
+  /** A COSE key (RFC 9052 §7) in base64url. */
+  readonly publicKey: string;
+  /** The sign counter of the last use; 0 for an authenticator without one. */
+  readonly counter: number;
+  readonly transports: readonly string[];
+  readonly backedUp: boolean;
+  /** ISO 8601, like `lastUsedAt`. */
+  readonly createdAt: string;
+  readonly lastUsedAt: string | null;
+};
+
+export type SecondFactor = {
+  readonly totp: Totp | null;
+  readonly passkeys: readonly Passkey[];
+  /** Digests of the codes that are left (recovery-codes.ts). */
+  readonly recoveryCodes: readonly string[];
+};
+
+export type StoredFactor = { readonly factor: SecondFactor; readonly row: Row };
+
+export const noFactor: SecondFactor = { totp: null, passkeys: [], recoveryCodes: [] };
+
+export function readFactor(
+  store: Pick<Store, 'read'>,
+  userId: string,
+): MaybePromise<StoredFactor | undefined> {
+  return whenKnown(store.read(secondFactorsTable, userId), (row) =>
+    row === undefined ? undefined : { factor: JSON.parse(row.doc) as SecondFactor, row },
+  );
+}
+
+/** Returns the change to the new factor; the row is removed with the last factor, and its recovery codes with it. */
+export function factorChange(
+  userId: string,
+  before: StoredFactor | undefined,
+  next: SecondFactor,
+  at: number,
+): readonly Change[] {
+  const expect = before === undefined ? ({ absent: true } as const) : { rev: before.row.rev };
+  const place = { table: secondFactorsTable, id: userId, expect };
+  if (!isFactor(next)) return before === undefined ? [] : [{ ...place, next: null }];
+  return [{ ...place, next: keptRow(JSON.stringify(next), userId, before?.row.createdAt ?? at, at) }];
+}
+
+/** Recovery codes alone are not a factor. */
+export function isFactor({ totp, passkeys }: SecondFactor): boolean {
+  return totp !== null || passkeys.length > 0;
+}

@@ -1,0 +1,140 @@
+/**
+ * Logins by passkey (§5.8): as the second step of a login by password, and alone with a discoverable passkey that verifies its user. The
+ * options carry a challenge for the authenticator in a sealed token, so that asking for them stores nothing.
+ */
+import type { Change } from '../../../store/store.ts';
+import { passwordsTable, type User } from '../../account-tables.ts';
+import { type Attempted, commitRetried } from '../../commit-retried.ts';
+import { passwordChange, readPassword } from '../../passwords/password-row.ts';
+import type { Opened } from '../../sessions/sessions.ts';
+import type { ChallengeContents, OpenedChallenge } from '../challenge-tokens.ts';
+import { factorChange, readFactor, type StoredFactor } from '../factor-row.ts';
+import type { FinishLoginOptions } from '../finish-login.ts';
+import { passwordMark } from '../next-step.ts';
+import { type Assertion, type UsedPasskey, usePasskey } from './use-passkey.ts';
+import { authenticationOptions, type PasskeyOptions, userOfHandle } from './webauthn.ts';
+
+/** Octets of a challenge for an authenticator; WebAuthn asks for at least 16. */
+export const challengeBytes = 32;
+
+export type PasskeyRequest = {
+  readonly challenge: string;
+  /** Seconds. */
+  readonly expiresIn: number;
+  /** For `navigator.credentials`, in JSON. */
+  readonly options: PasskeyOptions;
+};
+
+export type PasskeyLogin =
+  | { readonly ok: true; readonly opened: Opened }
+  | {
+      readonly ok: false;
+      readonly problem: 'challenge_invalid' | 'passkey_invalid' | 'email_unverified' | 'unavailable';
+    };
+
+const voidChallenge: PasskeyLogin = { ok: false, problem: 'challenge_invalid' };
+const wrongPasskey: PasskeyLogin = { ok: false, problem: 'passkey_invalid' };
+const unavailable: PasskeyLogin = { ok: false, problem: 'unavailable' };
+
+/**
+ * @param step the challenge of a login by password; undefined: a login by passkey alone
+ * @returns undefined if that challenge is not valid @throws StoreUnavailable
+ */
+export async function beginPasskeyLogin(
+  options: FinishLoginOptions,
+  step: string | undefined,
+): Promise<PasskeyRequest | undefined> {
+  const { challenges, random, store, relyingParty } = options;
+  const challenge = random(challengeBytes).toString('base64url');
+  let content: ChallengeContents['passkeyLogin'] = { challenge, login: null };
+  let stored: StoredFactor | undefined;
+  if (step !== undefined) {
+    const login = challenges.open('login', step);
+    if (login === undefined || (await challenges.isUsed(login))) return undefined;
+    stored = await readFactor(store, login.user);
+    content = { challenge, login: { id: login.id, user: login.user, password: login.password } };
+  }
+  const passkeys = step === undefined ? null : (stored?.factor.passkeys ?? []);
+  const timeoutMs = challenges.seconds * 1000;
+  return {
+    challenge: challenges.issue('passkeyLogin', content),
+    expiresIn: challenges.seconds,
+    options: await authenticationOptions(relyingParty(), { challenge, passkeys, timeoutMs }),
+  };
+}
+
+/** @throws StoreUnavailable */
+export async function finishPasskeyLogin(
+  options: FinishLoginOptions,
+  step: {
+    readonly challenge: string;
+    readonly response: Assertion;
+    readonly cookie: boolean;
+    readonly address: string;
+  },
+): Promise<PasskeyLogin> {
+  const { store, challenges } = options;
+  const challenge = challenges.open('passkeyLogin', step.challenge);
+  if (challenge === undefined) return voidChallenge;
+  const user = challenge.login?.user ?? userOfHandle(step.response.response.userHandle);
+  if (user === undefined) return wrongPasskey;
+  const attempt = () => tryOnce(options, challenge, user, step);
+  return commitRetried<PasskeyLogin>(store, { table: passwordsTable, id: user }, attempt, () => unavailable);
+}
+
+async function tryOnce(
+  options: FinishLoginOptions,
+  challenge: OpenedChallenge<'passkeyLogin'>,
+  userId: string,
+  step: { readonly response: Assertion; readonly cookie: boolean; readonly address: string },
+): Promise<Attempted<PasskeyLogin>> {
+  const { store, findUser, clock, challenges, audit, relyingParty } = options;
+  const at = clock();
+  const { login } = challenge;
+  const steps = login === null ? [challenge] : [challenge, login];
+  const found = await findUser.byId(userId);
+  const password = await readPassword(store, userId);
+  const stored = await readFactor(store, userId);
+  // After the factor: a use of the challenge also changed the sign counter, and is told as such.
+  for (const each of steps) if (await challenges.isUsed(each)) return { refused: voidChallenge };
+  if (login !== null && passwordMark(password?.hash) !== login.password) return { refused: voidChallenge };
+  const used =
+    stored === undefined
+      ? undefined
+      : await usePasskey(relyingParty(), stored.factor, step.response, {
+          ...{ challenge: challenge.challenge, userVerified: login === null, at },
+        });
+  if (found === undefined || found.user.disabled || stored === undefined || used === undefined) {
+    const fact = { type: 'login.failed', actor: null, subject: found?.user.id ?? null } as const;
+    audit.note({ ...fact, address: step.address, detail: { use: 'passkey' } });
+    return { refused: wrongPasskey };
+  }
+  if (options.verifiedEmailRequired && !found.user.emailVerified) {
+    return { refused: { ok: false, problem: 'email_unverified' } };
+  }
+  const opened = await options.sessions.open(found.user, { cookie: step.cookie, at });
+  const changes = [
+    ...factorChange(userId, stored, used.next, at),
+    ...steps.map((each) => challenges.use(each)),
+    ...(password === undefined ? [] : [passwordChange(userId, password, password.hash, at)]),
+    ...opened.changes,
+    entryOf(options, { user: found.user, used, opened, address: step.address }),
+  ];
+  return { changes, result: { ok: true, opened } };
+}
+
+function entryOf(
+  { audit }: FinishLoginOptions,
+  login: {
+    readonly user: User;
+    readonly used: UsedPasskey;
+    readonly opened: Opened;
+    readonly address: string;
+  },
+): Change {
+  const { user, used, opened, address } = login;
+  return audit.entry({
+    ...{ type: 'login.succeeded', actor: user.id, subject: user.id, address },
+    detail: { session: opened.session, method: 'passkey', passkey: used.passkey.id },
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * WebAuthn Level 3 by `@simplewebauthn/server`: options for the browser, and the verification of what it sends back (§7.1, §7.2 there).
+ * Attestation by certificates is refused: Comity does not ask who made an authenticator, and the certificates of a client
+ * could name addresses to fetch lists of revocations from.
+ */
+import {
+  type AuthenticationResponseJSON,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server';
+import { decodeAttestationObject, isoBase64URL } from '@simplewebauthn/server/helpers';
+import type { User } from '../../account-tables.ts';
+import type { Passkey } from '../factor-row.ts';
+import type { RelyingParty } from './relying-party.ts';
+
+/** EdDSA, ES256 and RS256 (RFC 9053), which all authenticators have one of. */
+const algorithms = [-8, -7, -257];
+/** A COSE key of RSA with 4096 bits has 526. */
+const publicKeyBytesMax = 1024;
+
+export type PasskeyOptions = Readonly<Record<string, unknown>>;
+
+/** @param how.challenge in base64url */
+export async function registrationOptions(
+  party: RelyingParty,
+  user: Pick<User, 'id' | 'email' | 'name'>,
+  how: { readonly challenge: string; readonly passkeys: readonly Passkey[]; readonly timeoutMs: number },
+): Promise<PasskeyOptions> {
+  return (await generateRegistrationOptions({
+    rpName: party.name,
+    rpID: party.id,
+    userID: new TextEncoder().encode(user.id),
+    userName: user.email,
+    userDisplayName: user.name ?? user.email,
+    challenge: isoBase64URL.toBuffer(how.challenge),
+    timeout: how.timeoutMs,
+    attestationType: 'none',
+    excludeCredentials: described(how.passkeys),
+    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    supportedAlgorithmIDs: algorithms,
+  })) as unknown as PasskeyOptions;
+}
+
+/** @param how.passkeys null: any discoverable one of the relying party, which then has to verify its user */
+export async function authenticationOptions(
+  party: RelyingParty,
+  how: {
+    readonly challenge: string;
+    readonly passkeys: readonly Passkey[] | null;
+    readonly timeoutMs: number;
+  },
+): Promise<PasskeyOptions> {
+  return (await generateAuthenticationOptions({
+    rpID: party.id,
+    challenge: isoBase64URL.toBuffer(how.challenge),
+    timeout: how.timeoutMs,
+    ...(how.passkeys === null ? {} : { allowCredentials: described(how.passkeys) }),
+    userVerification: how.passkeys === null ? 'required' : 'preferred',
+  })) as unknown as PasskeyOptions;
+}
+
+function described(passkeys: readonly Passkey[]) {
+  return passkeys.map(({ credential, transports }) => ({ id: credential, transports: [...transports] }));
+}
+
+export type RegisteredPasskey = Pick<
+  Passkey,
+  'credential' | 'publicKey' | 'counter' | 'transports' | 'backedUp'
+>;
+
+/** Returns undefined if the response does not prove a new passkey for this challenge, relying party and origin. */
+export async function verifyRegistration(
+  party: RelyingParty,
+  challenge: string,
+  response: unknown,
+): Promise<RegisteredPasskey | undefined> {
+  try {
+    const typed = response as RegistrationResponseJSON;
+    if (hasCertificates(typed)) return undefined;
+    const { registrationInfo: found } = await verifyRegistrationResponse({
+      response: typed,
+      expectedChallenge: challenge,
+      expectedOrigin: [...party.origins],
+      expectedRPID: party.id,
+      requireUserVerification: false,
+      supportedAlgorithmIDs: algorithms,
+    });
+    if (found === undefined || found.credential.publicKey.length > publicKeyBytesMax) return undefined;
+    const { id, publicKey, counter, transports = [] } = found.credential;
+    return {
+      credential: id,
+      publicKey: isoBase64URL.fromBuffer(publicKey),
+      counter,
+      transports: transports.filter((transport) => knownTransports.has(transport)),
+      backedUp: found.credentialBackedUp,
+    };
+  } catch {
+    // The library throws a sentence for each fault of the response; a client needs none of them.
+    return undefined;
+  }
+}
+
+/** WebAuthn §5.8.4 */
+const knownTransports: ReadonlySet<string> = new Set([
+  ...['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'],
+]);
+
+/** True for every attestation but none and self attestation. */
+function hasCertificates({ response }: RegistrationResponseJSON): boolean {
+  const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
+  const format = attestation.get('fmt');
+  if (format === 'none') return false;
+  return format !== 'packed' || attestation.get('attStmt').get('x5c') !== undefined;
+}
+
+/** Returns the passkey after this use; undefined if the response does not prove it for this challenge. */
+export async function verifyAssertion(
+  party: RelyingParty,
+  passkey: Passkey,
+  how: { readonly challenge: string; readonly response: unknown; readonly userVerified: boolean },
+): Promise<Pick<Passkey, 'counter' | 'backedUp'> | undefined> {
+  try {
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response: how.response as AuthenticationResponseJSON,
+      expectedChallenge: how.challenge,
+      expectedOrigin: [...party.origins],
+      expectedRPID: party.id,
+      requireUserVerification: how.userVerified,
+      credential: {
+        id: passkey.credential,
+        publicKey: isoBase64URL.toBuffer(passkey.publicKey),
+        counter: passkey.counter,
+      },
+    });
+    const { newCounter: counter, credentialBackedUp: backedUp } = authenticationInfo;
+    return verified ? { counter, backedUp } : undefined;
+  } catch {
+    // As above; a sign counter that did not grow is one of the faults.
+    return undefined;
+  }
+}
+
+/** The account that a discoverable passkey names: the `userID` of its registration. */
+export function userOfHandle(handle: string | undefined): string | undefined {
+  if (handle === undefined) return undefined;
+  return Buffer.from(handle, 'base64url').toString('utf8');
+}

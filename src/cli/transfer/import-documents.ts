@@ -1,0 +1,137 @@
+/**
+ * `comity import`: sends the documents of an NDJSON file to `POST {collection}/bulk` in batches, in their order. Each
+ * document is a unit of its own, so a refused line leaves the others. A repeated import skips what is there.
+ */
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename, extname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { showStatusLine } from '../progress.ts';
+import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Batch, batchesOf, type LineFault } from './document-lines.ts';
+
+export type ImportArguments = ServerArguments & {
+  readonly collection?: string;
+  readonly existing: 'skip' | 'update' | 'refuse';
+  readonly events: boolean;
+  readonly batch: number;
+};
+
+type ItemResult = {
+  readonly status: number;
+  readonly unchanged?: boolean;
+  readonly error?: string;
+  readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
+};
+
+type Counts = {
+  created: number;
+  updated: number;
+  unchanged: number;
+  refused: number;
+  withoutId: number;
+};
+
+/** Refused lines that are printed; the others are counted. */
+const faultsShownMax = 100;
+
+export async function importDocuments(
+  terminal: Terminal,
+  file: string,
+  options: ImportArguments,
+  json: boolean,
+): Promise<number> {
+  const collection = collectionOf(file, options.collection);
+  const server = openServer(terminal, options);
+  const input = file === '-' ? terminal.stdin : await openFile(file);
+  const counts: Counts = { created: 0, updated: 0, unchanged: 0, refused: 0, withoutId: 0 };
+  const status = showStatusLine(terminal.stderr);
+  let last = 0;
+  try {
+    for await (const batch of batchesOf(input, options.batch)) {
+      const faults = await sendBatch(server, collection, batch, { options, counts });
+      for (const { number, message } of faults) {
+        counts.refused += 1;
+        if (counts.refused <= faultsShownMax) terminal.err(`comity: ${file}:${number}: ${message}`);
+      }
+      last = Math.max(last, ...[...batch.lines, ...batch.faults].map(({ number }) => number));
+      status.show(`${last} lines`);
+    }
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const where = `the import of ${collection} stopped after line ${last}: ${error.message}`;
+    throw new CommandFailure(`${where}; run it again to continue`, { cause: error });
+  } finally {
+    status.end();
+    if (input !== terminal.stdin) input.destroy();
+  }
+  return finish(terminal, collection, counts, json);
+}
+
+function collectionOf(file: string, named: string | undefined): string {
+  if (named !== undefined) return named;
+  const name = file === '-' ? '' : basename(file, extname(file));
+  if (name !== '') return name;
+  throw new CommandFailure('name the collection of what comes from stdin: --collection tickets', {
+    exitCode: exitCodes.usage,
+  });
+}
+
+async function openFile(file: string): Promise<Readable> {
+  try {
+    if (!(await stat(file)).isFile()) throw new Error('it is not a file');
+    return ownEmitter(createReadStream(file), ignoreError);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CommandFailure(`${file} cannot be read: ${reason}`, { cause: error });
+  }
+}
+
+async function sendBatch(
+  server: ServerClient,
+  collection: string,
+  { lines, faults }: Batch,
+  { options, counts }: { readonly options: ImportArguments; readonly counts: Counts },
+): Promise<readonly LineFault[]> {
+  if (lines.length === 0) return faults;
+  const { existing, events } = options;
+  const items = lines.map(({ document }) => document);
+  const answer = (await server.ask('POST', `/${encodeURIComponent(collection)}/bulk`, {
+    json: { items, atomic: false, import: { existing, events } },
+    subject: `collection ${collection}`,
+  })) as { readonly items: readonly ItemResult[] };
+  const refused: LineFault[] = [...faults];
+  for (const [index, { number, document }] of lines.entries()) {
+    const result = answer.items[index];
+    if (!Object.hasOwn(document as object, 'id')) counts.withoutId += 1;
+    if (result === undefined || result.error !== undefined)
+      refused.push({ number, message: faultText(result) });
+    else if (result.unchanged === true) counts.unchanged += 1;
+    else if (result.status === 201) counts.created += 1;
+    else counts.updated += 1;
+  }
+  return refused.sort((one, other) => one.number - other.number);
+}
+
+function faultText(result: ItemResult | undefined): string {
+  if (result === undefined) return 'has no result in the response';
+  const faults = (result.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`.trim());
+  return faults.length === 0 ? String(result.error) : `${result.error}: ${faults.join('; ')}`;
+}
+
+function finish(terminal: Terminal, collection: string, counts: Counts, json: boolean): number {
+  const { created, updated, unchanged, refused, withoutId } = counts;
+  if (refused > faultsShownMax)
+    terminal.err(`comity: ${refused - faultsShownMax} more refused lines are not shown`);
+  if (json) terminal.out(JSON.stringify({ collection, created, updated, unchanged, refused }, undefined, 2));
+  else
+    terminal.out(
+      `${collection}: ${created} created, ${updated} updated, ${unchanged} unchanged, ${refused} refused`,
+    );
+  if (withoutId > 0)
+    terminal.err(`comity: ${withoutId} lines have no id; importing them again would create them again`);
+  return refused === 0 ? exitCodes.done : exitCodes.failed;
+}

@@ -1,0 +1,152 @@
+/**
+ * The documents that a deletion takes with it (§4.7.5): those that refer to the deleted one by a reference that cascades,
+ * those that refer to them, and those whose reference is removed instead. Each comes after all that depend on it, so that
+ * any beginning of the list can be carried out by itself.
+ */
+import { valueAt } from '../../http/syntax/json-members.ts';
+import type { Collection, CollectionReference } from '../../model/collection.ts';
+import { byId } from '../../model/filter.ts';
+import { fieldNamed } from '../../resources/collection/view.ts';
+import type { Position, RowName, Store } from '../../store/store.ts';
+
+export type CascadeLimits = {
+  /** Documents that one unit deletes or changes besides those that the request names. */
+  readonly cascadeMax: number;
+  /** Their octets. */
+  readonly cascadeBytesMax: number;
+};
+
+/** A document to delete, or to remove the reference from. */
+export type CascadeStep = RowName & { readonly without?: string };
+
+export type Cascade =
+  | { readonly outcome: 'found'; readonly steps: readonly CascadeStep[]; readonly isWhole: boolean }
+  /** The document is part of a cycle of references, and none of it can be deleted first. */
+  | { readonly outcome: 'cycle'; readonly at: RowName };
+
+/** A unit takes up to the limit of them. */
+export class CascadeExceeded extends Error {
+  override readonly name = 'CascadeExceeded';
+}
+
+/** True if a deletion in the collection may take other documents with it. */
+export function hasCascade({ dependants }: Pick<Collection, 'dependants'>): boolean {
+  return dependants.some(isCascading);
+}
+
+/** True for a reference whose documents follow a deletion in `to`. */
+export function isCascaded(to: Collection | undefined, from: string, field: string): boolean {
+  return (
+    to?.dependants.some((each) => each.from === from && each.field === field && isCascading(each)) === true
+  );
+}
+
+function isCascading({ onDelete }: Pick<CollectionReference, 'onDelete'>): boolean {
+  return onDelete !== 'restrict';
+}
+
+const rowsPerRead = 100;
+const bytesPerRead = 1024 * 1024;
+
+/** A document on the way down, with those that refer to it. */
+type Frame = {
+  readonly row: RowName;
+  readonly isNamed: boolean;
+  readonly octets: number;
+  readonly children: AsyncIterator<Child>;
+};
+
+type Child = RowName & { readonly octets: number; readonly without?: string };
+
+/**
+ * Walks down from each of the documents, and lists the deepest first.
+ * @param named the documents that are deleted anyway, which are not listed
+ */
+export async function collectCascade(
+  store: Pick<Store, 'plan'>,
+  collections: (name: string) => Collection | undefined,
+  named: readonly RowName[],
+  { cascadeMax, cascadeBytesMax }: CascadeLimits,
+): Promise<Cascade> {
+  const steps: CascadeStep[] = [];
+  const isNamed = new Set(named.map(keyOf));
+  const isDone = new Set<string>();
+  let octets = 0;
+  const isFull = (more: number): boolean =>
+    steps.length >= cascadeMax || (steps.length > 0 && octets + more > cascadeBytesMax);
+  const frameOf = (row: RowName, size: number): Frame => ({
+    ...{ row, octets: size, isNamed: isNamed.has(keyOf(row)) },
+    children: childrenOf(store, collections, row),
+  });
+  for (const root of named) {
+    if (isDone.has(keyOf(root))) continue;
+    const stack = [frameOf(root, 0)];
+    const isAbove = new Set([keyOf(root)]);
+    for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
+      const next = await frame.children.next();
+      if (next.done !== true) {
+        const { without, octets: size, ...row } = next.value;
+        const key = keyOf(row);
+        if (without !== undefined) {
+          if (isFull(size)) return { outcome: 'found', steps, isWhole: false };
+          steps.push({ ...row, without });
+          octets += size;
+        } else if (isAbove.has(key)) {
+          if (key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
+        } else if (!isDone.has(key)) {
+          if (stack.length > cascadeMax) return { outcome: 'found', steps, isWhole: false };
+          stack.push(frameOf(row, size));
+          isAbove.add(key);
+        }
+        continue;
+      }
+      if (!frame.isNamed) {
+        if (isFull(frame.octets)) return { outcome: 'found', steps, isWhole: false };
+        steps.push(frame.row);
+        octets += frame.octets;
+      }
+      isDone.add(keyOf(frame.row));
+      isAbove.delete(keyOf(frame.row));
+      stack.pop();
+    }
+  }
+  return { outcome: 'found', steps, isWhole: true };
+}
+
+/** The steps without changes of documents that are deleted too. */
+export function withoutNeedless(
+  steps: readonly CascadeStep[],
+  named: readonly RowName[],
+): readonly CascadeStep[] {
+  const deleted = new Set([...named, ...steps.filter(({ without }) => without === undefined)].map(keyOf));
+  return steps.filter((step) => step.without === undefined || !deleted.has(keyOf(step)));
+}
+
+async function* childrenOf(
+  store: Pick<Store, 'plan'>,
+  collections: (name: string) => Collection | undefined,
+  { table, id }: RowName,
+): AsyncGenerator<Child, undefined> {
+  for (const { from, field: name, onDelete } of collections(table)?.dependants ?? []) {
+    const collection = collections(from);
+    if (onDelete === 'restrict' || collection === undefined) continue;
+    const plan = store.plan({
+      ...{ table: from, filter: { op: 'eq', field: fieldNamed(collection, name), value: id } },
+      ...{ sort: byId, limit: rowsPerRead, bytesMax: bytesPerRead },
+    });
+    for (let position: Position = { from: 'start' }; ; ) {
+      const page = await plan.page(position);
+      for (const doc of page.docs) {
+        const child = { table: from, id: valueAt(doc, ['id']) as string, octets: Buffer.byteLength(doc) };
+        yield onDelete === 'setNull' ? { ...child, without: name } : child;
+      }
+      if (!page.more || page.last === null) break;
+      position = { from: 'after', key: page.last };
+    }
+  }
+  return undefined;
+}
+
+function keyOf({ table, id }: RowName): string {
+  return `${table} ${id}`;
+}

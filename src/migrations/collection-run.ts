@@ -1,0 +1,301 @@
+/**
+ * One run: the pending migrations of a collection in one pass over its documents, in batches. The position is a row that commits with each
+ * batch, so that a run which ended at any moment goes on where it was, and of two processes one makes each batch.
+ *
+ *   pass    every document last written before the run goes through the migrations; one written since does if it does not fit
+ *   final   all documents are read once more, and those that do not fit go through: an old process may have written behind the position
+ *
+ * Both expect each row as it was read. A document that changed meanwhile is migrated again from its new state.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { DeclaredMigration } from '../config/migrations.ts';
+import type { Collection } from '../model/collection.ts';
+import { idField } from '../model/field.ts';
+import { byId } from '../model/filter.ts';
+import { compareText } from '../model/matches.ts';
+import { eventOf } from '../resources/collection/row.ts';
+import { documentKey } from '../store/document-key.ts';
+import {
+  type Change,
+  type Commit,
+  type EventEntry,
+  type ListQuery,
+  type Row,
+  type Store,
+  StoreUnavailable,
+} from '../store/store.ts';
+import { type DocumentWork, MigrationStopped } from './document-work.ts';
+import type { Candidate, Migrated } from './migrate-document.ts';
+import { type Known, type RunRow, readRun, rowChange } from './migration-rows.ts';
+
+export type RunProgress = {
+  readonly collection: string;
+  readonly documents: number;
+  readonly changed: number;
+};
+
+export type RunOptions = {
+  readonly store: Store;
+  readonly work: DocumentWork;
+  readonly clock: () => number;
+  readonly newId: () => string;
+  /** True if no other process and no request writes meanwhile: no final pass is needed. */
+  readonly isAlone: boolean;
+  /** Documents of one batch, and octets of documents at which a batch ends. */
+  readonly migrationBatchDocumentsMax: number;
+  readonly migrationBatchBytesMax: number;
+  readonly onProgress: (progress: RunProgress) => void;
+  readonly onWaiting: (collection: string) => void;
+  readonly signal: AbortSignal;
+};
+
+export type RunTask = {
+  readonly collection: Collection;
+  readonly migrations: readonly DeclaredMigration[];
+  /** No further migration of the collection is pending. */
+  readonly isLast: boolean;
+};
+
+/** More only if old processes write without end. */
+const finalPassesMax = 5;
+const silentMs = 15_000;
+const lookMs = 200;
+
+type Ended = Known<RunRow>;
+
+/**
+ * @returns the row of the run when all documents are done; undefined if another process ended the run
+ * @throws MigrationStopped, StoreUnavailable
+ */
+export async function runCollection(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
+  let known = await beginRun(options, task);
+  for (let passes = 0; known !== undefined; ) {
+    const ended = await walk(options, task, known);
+    if (ended === undefined) {
+      known = await awaitRun(options, task);
+      continue;
+    }
+    const { row } = ended;
+    const changedInPass = row.changed - known.row.changed;
+    const isDone = row.phase === 'final' && (changedInPass === 0 || passes >= finalPassesMax);
+    if (isDone || options.isAlone) return ended;
+    passes += 1;
+    known =
+      (await moveTo(options, ended, { ...row, phase: 'final', after: null })) ??
+      (await awaitRun(options, task));
+  }
+  return undefined;
+}
+
+async function beginRun(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
+  const { store, clock } = options;
+  if ((await readRun(store, task.collection.name)) === undefined) {
+    const row: RunRow = {
+      ...{ kind: 'run', collection: task.collection.name, phase: 'pass' },
+      migrations: task.migrations.map(({ id }) => id),
+      ...{ began: null, after: null, documents: 0, changed: 0 },
+      ...{ runner: store.processId, startedAt: new Date(clock()).toISOString() },
+    };
+    await store.commit({ changes: [rowChange(row, undefined, clock())], events: [] });
+  }
+  return awaitRun(options, task);
+}
+
+/** Waits until the run is this process's own: another runs it until it ends, or does nothing for 15 seconds. */
+async function awaitRun(options: RunOptions, { collection }: RunTask): Promise<Ended | undefined> {
+  const { store, signal } = options;
+  let since = performance.now();
+  let seen = -1;
+  for (let isTold = false; ; ) {
+    signal.throwIfAborted();
+    const known = await readRun(store, collection.name);
+    if (known === undefined) return undefined;
+    const { row, rev } = known;
+    if (row.runner === store.processId && row.began !== null) return known;
+    if (rev !== seen) since = performance.now();
+    seen = rev;
+    const isFree =
+      row.runner === store.processId ||
+      performance.now() - since > silentMs ||
+      (await store.hasEnded(row.runner));
+    if (isFree) {
+      const taken = { ...row, runner: store.processId, began: row.began ?? rev };
+      const moved = await moveTo(options, known, taken);
+      if (moved !== undefined) return moved;
+      continue;
+    }
+    if (!isTold) options.onWaiting(collection.name);
+    isTold = true;
+    await pause(lookMs, undefined, { signal });
+  }
+}
+
+async function moveTo({ store, clock }: RunOptions, known: Ended, row: RunRow): Promise<Ended | undefined> {
+  const change = rowChange(row, known, clock());
+  const commit = await store.commit({ changes: [change], events: [] });
+  return commit.outcome === 'committed' ? { ...known, row, rev: commit.rev } : undefined;
+}
+
+/** Walks the documents of one phase to their end. @returns undefined if another process goes on in its place */
+async function walk(options: RunOptions, task: RunTask, from: Ended): Promise<Ended | undefined> {
+  const { store, migrationBatchDocumentsMax, migrationBatchBytesMax, signal } = options;
+  const { name } = task.collection;
+  const query: ListQuery = {
+    ...{ table: name, filter: { op: 'always' }, sort: byId },
+    ...{ limit: migrationBatchDocumentsMax, bytesMax: migrationBatchBytesMax },
+  };
+  const plan = store.plan(query);
+  const until = await lastId(store, name);
+  let known = from;
+  for (;;) {
+    signal.throwIfAborted();
+    const { after } = known.row;
+    const page = await plan.page(after === null ? { from: 'start' } : { from: 'after', key: [after] });
+    const ids = page.docs.map((doc) => String(documentKey(byId, doc)[0]));
+    if (ids.length === 0) return known;
+    const next = await moveBatch(options, task, known, ids);
+    if (next === undefined) return undefined;
+    known = next;
+    const { documents, changed } = known.row;
+    options.onProgress({ collection: name, documents, changed });
+    // What is created meanwhile is left to the next phase: an old process may create faster than this one migrates.
+    if (!page.more || until === undefined || compareText(ids.at(-1) ?? '', until) >= 0) return known;
+  }
+}
+
+async function lastId(store: Store, table: string): Promise<string | undefined> {
+  const backwards: ListQuery['sort'] = [{ field: idField, direction: 'desc' }];
+  const plan = store.plan({ table, filter: { op: 'always' }, sort: backwards, limit: 1 });
+  const [doc] = (await plan.page({ from: 'start' })).docs;
+  return doc === undefined ? undefined : String(documentKey(byId, doc)[0]);
+}
+
+const attemptsInOneMax = 3;
+
+/** Commits the documents and the position together; in smaller units if clients keep changing some of them. */
+async function moveBatch(
+  options: RunOptions,
+  task: RunTask,
+  from: Ended,
+  ids: readonly string[],
+): Promise<Ended | undefined> {
+  let known = from;
+  let size = ids.length;
+  let attempts = 0;
+  for (let start = 0; start < ids.length; ) {
+    options.signal.throwIfAborted();
+    const some = ids.slice(start, start + size);
+    const outcome = await attemptBatch(options, task, known, some);
+    if (outcome === 'lost') return undefined;
+    if (outcome === 'overtaken') {
+      attempts += 1;
+      if (attempts % attemptsInOneMax === 0) size = Math.max(1, Math.floor(size / 2));
+      continue;
+    }
+    known = outcome;
+    start += some.length;
+  }
+  return known;
+}
+
+async function attemptBatch(
+  options: RunOptions,
+  task: RunTask,
+  known: Ended,
+  ids: readonly string[],
+): Promise<Ended | 'overtaken' | 'lost'> {
+  const { store, work, clock } = options;
+  const { collection, migrations, isLast } = task;
+  const { row } = known;
+  const read = await Promise.all(ids.map((id) => store.read(collection.name, id)));
+  const rows = read.filter((each) => each !== undefined && each.deletedAt === null) as readonly Row[];
+  const candidates = rows.map((each) => candidateOf(each, row));
+  const now = clock();
+  const results =
+    candidates.length === 0
+      ? []
+      : await work.migrate({
+          ...{ collection: collection.name, migrations: row.migrations, isLast, candidates, now },
+        });
+  const { changes, events } = changesOf(options, task, rows, results);
+  const moved: RunRow = {
+    ...row,
+    after: ids.at(-1) ?? row.after,
+    documents: row.documents + (row.phase === 'pass' ? rows.length : changes.length),
+    changed: row.changed + changes.length,
+  };
+  const unit = {
+    changes: [...changes, rowChange(moved, known, now)],
+    events: migrations.some((each) => each.events) ? events : [],
+  };
+  const commit = await commitPatiently(options, unit);
+  if (commit === undefined) return 'lost';
+  if (commit.outcome === 'committed') return { ...known, row: moved, rev: commit.rev };
+  if (commit.outcome === 'superseded') return commit.change < changes.length ? 'overtaken' : 'lost';
+  throw refusalOf(task, changes, commit);
+}
+
+function candidateOf({ id, doc, owner, createdAt, updatedAt, rev }: Row, run: RunRow): Candidate {
+  const isOlder = run.phase === 'pass' && run.began !== null && rev <= run.began;
+  return { id, doc, owner, createdAt, updatedAt, isOlder };
+}
+
+function changesOf(
+  { clock, newId }: RunOptions,
+  { collection }: RunTask,
+  rows: readonly Row[],
+  results: readonly Migrated[],
+): { readonly changes: readonly Change[]; readonly events: readonly EventEntry[] } {
+  const changes: Change[] = [];
+  const events: EventEntry[] = [];
+  for (const [index, result] of results.entries()) {
+    const row = rows[index];
+    if (row === undefined || result.kind === 'stays') continue;
+    if (result.kind === 'failed') {
+      const { migration, pointer, message } = result.failure;
+      const of = migration === undefined ? 'does not fit after its migration' : `fails in ${migration}`;
+      throw new MigrationStopped(
+        `${collection.name}/${row.id} ${of}: ${[pointer, message].filter((part) => part !== '').join(' ')}`,
+      );
+    }
+    changes.push({ table: collection.name, id: row.id, expect: { rev: row.rev }, next: result.next });
+    events.push(
+      eventOf({ collection, newId }, 'updated', { id: row.id, ...result.next }, clock(), result.before),
+    );
+  }
+  return { changes, events };
+}
+
+function refusalOf(
+  { collection }: RunTask,
+  changes: readonly Change[],
+  commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
+): MigrationStopped {
+  const at = `${collection.name}/${changes[commit.change]?.id}`;
+  if (commit.outcome === 'taken')
+    return new MigrationStopped(`${at} /${commit.field} must be unique, and another document has its value`);
+  const reference = collection.references.find(({ field }) => field === commit.field);
+  return new MigrationStopped(
+    `${at} /${commit.field} names a document that does not exist in ${reference?.collection ?? 'its collection'}`,
+  );
+}
+
+const attemptsMax = 6;
+
+/** @returns undefined if a commit whose answer was lost may have been made: the position tells */
+async function commitPatiently(
+  { store, signal }: RunOptions,
+  unit: Parameters<Store['commit']>[0],
+): Promise<Commit | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const commit = await store.commit(unit);
+      const isOwn = commit.outcome === 'superseded' && attempt > 1;
+      return isOwn ? undefined : commit;
+    } catch (error) {
+      const isPassing = error instanceof StoreUnavailable && error.fault === undefined;
+      if (!isPassing || attempt >= attemptsMax) throw error;
+      await pause(lookMs * 2 ** attempt, undefined, { signal });
+    }
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * The documents of a store and the configuration that serves them, at the start of a program and for `comity migrate`: judges them, runs what
+ * is pending, and remembers what the documents are then.
+ */
+import type { Configuration } from '../config/configuration.ts';
+import type { Observe } from '../observe/observation.ts';
+import type { Change, Store } from '../store/store.ts';
+import { type RunProgress, runCollection } from './collection-run.ts';
+import { fingerprintOfShape, shapeOf } from './declared-shape.ts';
+import { createDocumentWork, type DocumentWork, InlineWork, type WorkOptions } from './document-work.ts';
+import {
+  type Finding,
+  type Judgement,
+  type JudgeOptions,
+  judgeDocuments,
+  sentencesOf,
+  shapeChange,
+} from './judge-documents.ts';
+import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
+import { type MadeRow, type RunRow, readMigrationRows, rowChange, rowRemoval } from './migration-rows.ts';
+import { migrationState, type PendingRun } from './migration-state.ts';
+
+export type MigrateDocumentsOptions = Omit<JudgeOptions, 'store'> &
+  Omit<WorkOptions, 'configuration'> & {
+    readonly store: Store;
+    readonly configuration: Configuration;
+    readonly newId: () => string;
+    readonly observe: Observe;
+    /** Nothing else writes to the store meanwhile. */
+    readonly isAlone: boolean;
+    readonly onProgress?: (progress: RunProgress) => void;
+    readonly onWaiting?: (collection: string) => void;
+    readonly onRun?: (run: MadeRun) => void;
+    /** A look at all documents of a collection, whose declaration has changed without a migration. */
+    readonly onLook?: (report: LookReport) => void;
+    readonly signal?: AbortSignal;
+  };
+
+export type MadeRun = {
+  readonly collection: string;
+  readonly migrations: readonly string[];
+  readonly documents: number;
+  readonly changed: number;
+  readonly durationMs: number;
+  /** They were made before, and are again for documents that an old process wrote after them. */
+  readonly isAgain: boolean;
+};
+
+/** The documents in the store do not fit the configuration. `lines` has a sentence for each collection. */
+export class DocumentsUnfit extends Error {
+  override readonly name = 'DocumentsUnfit';
+  readonly code = 'documents_unfit';
+  readonly lines: readonly string[];
+
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
+
+export type StartOptions = Omit<MigrateDocumentsOptions, 'isAlone'> & {
+  readonly migrateAtStart: boolean;
+  /** Serves although documents do not fit. */
+  readonly serveUnmigrated: boolean;
+  readonly development: boolean;
+};
+
+/**
+ * Judges the documents before anything is served.
+ * @returns the findings with which it is served nevertheless, and what `migrateDocuments` would do
+ * @throws DocumentsUnfit
+ */
+export async function judgeAtStart(options: StartOptions): Promise<readonly Finding[]> {
+  const { observe, migrateAtStart, serveUnmigrated, development } = options;
+  const judgement = await judgeDocuments(options);
+  const { findings } = judgement;
+  await remember(options.store, judgement);
+  for (const collection of judgement.extended) observe({ kind: 'documents-extended', collection });
+  if (findings.length === 0) return findings;
+  const mayRun = migrateAtStart && findings.every(({ kind }) => kind !== 'impossible');
+  if (!mayRun && !serveUnmigrated && !development) throw new DocumentsUnfit(sentencesOf(findings));
+  if (!mayRun) for (const sentence of sentencesOf(findings)) observe({ kind: 'documents-unfit', sentence });
+  return findings;
+}
+
+/** Each by itself: what another process has remembered in the meantime is no less true. */
+async function remember(store: Store, { changes }: Pick<Judgement, 'changes'>): Promise<void> {
+  for (const change of changes) await store.commit({ changes: [change], events: [] });
+}
+
+/**
+ * Makes every pending migration, and looks at the documents of every collection whose declaration has changed otherwise.
+ * @returns the runs that this process ended
+ * @throws MigrationStopped, DocumentsUnfit, StoreUnavailable
+ */
+export async function migrateDocuments(options: MigrateDocumentsOptions): Promise<readonly MadeRun[]> {
+  const work = createDocumentWork(options);
+  try {
+    const done = await makePending(options, work);
+    for (const stray of await findStrays(options, work)) await beginAgain(options, stray);
+    done.push(...(await makePending(options, work)));
+    await lookAtChanged(options, work);
+    return done;
+  } finally {
+    await work.close();
+  }
+}
+
+async function makePending(options: MigrateDocumentsOptions, work: DocumentWork): Promise<MadeRun[]> {
+  const { store, configuration, observe, signal = new AbortController().signal } = options;
+  const done: MadeRun[] = [];
+  for (;;) {
+    const rows = await readMigrationRows(store);
+    const { runs, contradictions } = migrationState(configuration, rows);
+    if (contradictions.length > 0) throw new DocumentsUnfit(contradictions);
+    const [next] = runs;
+    if (next === undefined) return done;
+    const collection = configuration.collections.get(next.collection);
+    if (collection === undefined) throw new Error(`no collection is named ${next.collection}`);
+    const startedAt = performance.now();
+    const { onProgress = ignore, onWaiting = ignore } = options;
+    const ended = await runCollection(
+      { ...options, work, onProgress, onWaiting, signal },
+      { collection, migrations: next.migrations, isLast: next.isLast },
+    );
+    if (ended === undefined) continue;
+    const { documents, changed } = ended.row;
+    const outcome = await store.commit({
+      changes: [...(await endings(options, next, { documents, changed })), rowRemoval(ended)],
+      events: [],
+    });
+    // Another process has ended the same run.
+    if (outcome.outcome !== 'committed') continue;
+    const run: MadeRun = {
+      ...{ collection: collection.name, migrations: next.migrations.map(({ id }) => id), documents, changed },
+      durationMs: Math.round(performance.now() - startedAt),
+      isAgain: next.isAgain,
+    };
+    done.push(run);
+    observe({ kind: 'documents-migrated', ...run });
+    options.onRun?.(run);
+  }
+}
+
+function ignore(): void {
+  // No callback was given.
+}
+
+/** Records the migrations, and what the documents are from now on. */
+async function endings(
+  { store, configuration, clock, program }: MigrateDocumentsOptions,
+  { collection: name, migrations, isLast }: PendingRun,
+  counts: { readonly documents: number; readonly changed: number },
+): Promise<readonly Change[]> {
+  const { made, shapes } = await readMigrationRows(store);
+  const first = 1 + (made.at(-1)?.order ?? 0);
+  const isMade = new Set(made.map(({ migration }) => migration));
+  const ids = migrations.map(({ id }) => id);
+  const changes = ids
+    .filter((id) => !isMade.has(id))
+    .map((migration, index) => {
+      const row: MadeRow = {
+        ...{ kind: 'made', migration, collection: name, order: first + index, ...counts },
+        ...{ madeAt: new Date(clock()).toISOString(), program },
+      };
+      return rowChange(row, undefined, clock());
+    });
+  const collection = configuration.collections.get(name);
+  if (!isLast || collection === undefined) return changes;
+  return [...changes, shapeChange({ clock, program }, collection, shapes.get(name), { migrations: ids })];
+}
+
+/** Documents of a made migration that do not fit: an old process wrote them after it. */
+export type Stray = {
+  readonly collection: string;
+  readonly migrations: readonly string[];
+  readonly report: LookReport;
+};
+
+/** Looks at all documents of collections that were migrated, where other processes may write. */
+export async function findStrays(
+  options: MigrateDocumentsOptions,
+  work?: DocumentWork,
+): Promise<readonly Stray[]> {
+  const { store, configuration } = options;
+  if (!store.shared) return [];
+  const { shapes, runs } = await readMigrationRows(store);
+  const strays: Stray[] = [];
+  for (const [name, { row }] of shapes) {
+    const collection = configuration.collections.get(name);
+    const { migrations = [] } = row;
+    const isPresent = collection !== undefined && row.fingerprint === fingerprintOfShape(shapeOf(collection));
+    if (!isPresent || migrations.length === 0 || runs.has(name)) continue;
+    const inline = work ?? new InlineWork(options, undefined);
+    const look = { ...options, work: inline, onProgress: undefined };
+    const report = await lookAtDocuments(look, collection, []);
+    if (report.unfit > 0) strays.push({ collection: name, migrations, report });
+  }
+  return strays;
+}
+
+async function beginAgain(
+  { store, clock }: MigrateDocumentsOptions,
+  { collection, migrations }: Stray,
+): Promise<void> {
+  const row: RunRow = {
+    ...{ kind: 'run', collection, migrations, phase: 'final', began: null, after: null },
+    ...{ documents: 0, changed: 0, runner: store.processId, startedAt: new Date(clock()).toISOString() },
+  };
+  await store.commit({ changes: [rowChange(row, undefined, clock())], events: [] });
+}
+
+/** @throws DocumentsUnfit */
+async function lookAtChanged(options: MigrateDocumentsOptions, work: DocumentWork): Promise<void> {
+  const { store, configuration } = options;
+  // The bounded look of a start would be repeated here in full.
+  const judgement = await judgeDocuments({ ...options, migrationLookDocumentsMax: 1 });
+  const lines: string[] = [];
+  for (const finding of judgement.findings) {
+    const collection =
+      finding.kind === 'unsure' ? configuration.collections.get(finding.collection) : undefined;
+    if (finding.kind !== 'unsure' || collection === undefined) {
+      lines.push(...sentencesOf([finding]));
+      continue;
+    }
+    const report = await lookAtDocuments({ ...options, work, onProgress: undefined }, collection, []);
+    options.onLook?.(report);
+    if (report.unfit === 0) {
+      const known = judgement.rows.shapes.get(collection.name);
+      await store.commit({ changes: [shapeChange(options, collection, known)], events: [] });
+    } else lines.push(...sentencesOf([{ ...finding, report }]));
+  }
+  await remember(store, judgement);
+  if (lines.length > 0) throw new DocumentsUnfit(lines);
+}
+
+export type MigrationPreview = {
+  readonly contradictions: readonly string[];
+  /** Collections with pending migrations, or documents to be looked at; in the order in which they would be. */
+  readonly reports: readonly (LookReport & { readonly migrations: readonly string[] })[];
+};
+
+/** What `migrateDocuments` would do. Changes nothing. */
+export async function previewDocuments(
+  options: MigrateDocumentsOptions,
+  onProgress: (collection: string, documents: number) => void = ignore,
+): Promise<MigrationPreview> {
+  const { store, configuration } = options;
+  const rows = await readMigrationRows(store);
+  const { runs, contradictions } = migrationState(configuration, rows);
+  const work = createDocumentWork(options);
+  try {
+    const reports: (LookReport & { readonly migrations: readonly string[] })[] = [];
+    for (const collection of configuration.collections.values()) {
+      const { name } = collection;
+      const migrations = runs
+        .filter((run) => run.collection === name)
+        .flatMap((run) => run.migrations.map(({ id }) => id));
+      const run = rows.runs.get(name)?.row;
+      const doneUntil = run?.phase === 'pass' ? run.after : null;
+      const look = { ...options, work, doneUntil, onProgress: (count: number) => onProgress(name, count) };
+      reports.push({ ...(await lookAtDocuments(look, collection, migrations)), migrations });
+    }
+    return { contradictions, reports };
+  } finally {
+    await work.close();
+  }
+}

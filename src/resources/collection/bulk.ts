@@ -1,0 +1,353 @@
+/**
+ * POST {collection}/bulk (§4.19): creates many resources in one request. Each item is treated as the content of a POST:
+ * the same rules, hooks, events and limits. By default all items are one unit, so all are created or none; with
+ * `atomic: false` each item is a unit of its own with a result of its own. Administrators may import documents, with
+ * their ids, times and owners.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { answers } from '../../http/conduct/answers.ts';
+import type { FieldError, Problem } from '../../http/problem.ts';
+import { problemBody, statusOf } from '../../http/problem.ts';
+import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
+import { isAdministrator } from '../../model/principal.ts';
+import {
+  type Change,
+  type EventEntry,
+  type MaybePromise,
+  Overtaken,
+  type Row,
+  StoreUnavailable,
+} from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
+import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
+import { closingsFor } from '../document/withheld.ts';
+import { commitUnit } from './commit.ts';
+import { understandBody } from './content.ts';
+import { makersOwner } from './proposing.ts';
+import { eventOf, nextRow, timeAfter } from './row.ts';
+import type { ProposedWrite, Served } from './served.ts';
+import { mayCreate } from './standing.ts';
+
+export type BulkLimits = { readonly bulkItemsMax: number; readonly bulkBytesMax: number };
+
+type BulkProposal = Proposal & { readonly bulk: BulkContent | undefined };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+export function bulkOperation(
+  served: Served,
+  limits: BulkLimits,
+): Operation<Standing, BulkContent, BulkProposal> {
+  const { collection } = served;
+  return {
+    permission: (principal) => permission(collection.access.create, 'create', principal),
+    contentTypes: ['application/json'],
+    contentBytesMax: limits.bulkBytesMax,
+    idempotent: true,
+    asynchronous: true,
+    reports: true,
+    understand: (ask, bytes, mediaType) => understandBulk(served, ask, { bytes, mediaType }, limits),
+    standing: () => open,
+    propose: (ask, _standing, bulk) => proposeBulk(served, ask, bulk),
+    act: (ask, _standing, proposal) => {
+      const bulk = proposal?.bulk;
+      if (bulk === undefined) throw new Error('a bulk request requires its items');
+      const within = bulk.import?.events === false ? { ...served, announced: false } : served;
+      return bulk.atomic ? createTogether(within, ask, bulk) : createEach(within, ask, bulk);
+    },
+  };
+}
+
+/** Reads and checks all items: on a content thread if the content is long. */
+function understandBulk(
+  served: Served,
+  ask: Ask,
+  content: { readonly bytes: Uint8Array; readonly mediaType: MediaType },
+  { bulkItemsMax: itemsMax }: BulkLimits,
+): MaybePromise<Understood<BulkContent>> {
+  const { threads, collection } = served;
+  const { principal, party } = ask;
+  const computed = [...(collection.computed?.keys() ?? [])];
+  const writer = { principal, owner: makersOwner(served, principal) };
+  if (threads !== undefined && content.bytes.length > threads.inlineBytesMax) {
+    const closings = closingsFor(collection, principal);
+    const job = { kind: 'bulk', content, writer: { ...writer, closings }, itemsMax, computed } as const;
+    return whenKnown(threads.carryOut(job, party), (outcome) => {
+      if (!outcome.ok) return outcome;
+      if (outcome.bulk === undefined) throw new Error('a content thread returned no items');
+      return { ok: true, value: outcome.bulk };
+    });
+  }
+  return whenKnown(understandBody(served, content.bytes, content.mediaType), (understood) => {
+    if (!understood.ok) return understood;
+    const read = readBulk(served, understood.value, { writer, itemsMax, computed });
+    return read.ok ? { ok: true, value: read.bulk } : read;
+  });
+}
+
+function proposeBulk(served: Served, ask: Ask, bulk: BulkContent | undefined): BulkProposal {
+  if (bulk === undefined) throw new Error('a bulk request requires its items');
+  if (bulk.import !== undefined && !isAdministrator(ask.principal)) {
+    const message = 'only an administrator may import documents with their ids, times and owners';
+    return { problem: { code: 'forbidden', message }, bulk: undefined };
+  }
+  const problem = bulk.atomic ? problemOfItems(bulk.items, served.validator.errorsMax) : null;
+  return { problem, bulk: problem === null ? bulk : undefined };
+}
+
+/** The faults of all items, under the code of the first item at fault. */
+function problemOfItems(items: readonly BulkItem[], errorsMax: number): Problem | null {
+  let first: Problem | undefined;
+  const errors: FieldError[] = [];
+  for (const [index, item] of items.entries()) {
+    if (!('problem' in item)) continue;
+    first ??= item.problem;
+    if (errors.length < errorsMax) errors.push(...(ofItem(index, item.problem).errors ?? []));
+  }
+  return first === undefined ? null : { ...first, errors: errors.slice(0, errorsMax) };
+}
+
+/** The problem of one item as one of the request. */
+function ofItem(index: number, problem: Problem): Problem {
+  const at = `/items/${index}`;
+  const { errors = [{ pointer: '', message: problem.message ?? 'was refused' }] } = problem;
+  return { ...problem, errors: errors.map(({ pointer, message }) => ({ pointer: at + pointer, message })) };
+}
+
+type ItemResult =
+  | { readonly status: number; readonly id: string; readonly unchanged?: true }
+  | { readonly problem: Problem };
+
+type ItemWrite = ProposedWrite & {
+  readonly fields: FieldsOrWritten;
+  readonly index: number;
+  readonly item: Exclude<BulkItem, { readonly problem: Problem }>;
+  /** The row to replace, softly deleted or not. */
+  readonly row: Row | undefined;
+};
+
+/** What to do with an item: a write, or a result without one. */
+async function planItem(
+  served: Served,
+  index: number,
+  item: BulkItem,
+  options: ImportOptions | undefined,
+): Promise<ItemWrite | ItemResult> {
+  if ('problem' in item) return item;
+  const fields = new WrittenFields(item.fields);
+  const { id } = item.given;
+  if (id === undefined)
+    return { action: 'create', id: served.newId(), before: undefined, fields, index, item, row: undefined };
+  const reading = served.store.read(served.collection.name, id);
+  const row = reading instanceof Promise ? await reading : reading;
+  const before = row?.deletedAt === null ? row : undefined;
+  if (before !== undefined && options?.existing === 'skip') return unchanged(id);
+  if (before !== undefined && options?.existing !== 'update') {
+    const message = 'id is already in use';
+    const errors = [{ pointer: '/id', message: 'already in use' }];
+    return { problem: { code: 'unique_taken', message, errors } };
+  }
+  return { action: before === undefined ? 'create' : 'update', id, before, fields, index, item, row };
+}
+
+type Built =
+  | { readonly change: Change; readonly event: EventEntry }
+  | 'unchanged'
+  | { readonly problem: Problem };
+
+function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrWritten): Built {
+  const { id, item, before, row } = write;
+  const { given } = item;
+  const at = timeAfter(served.clock, row?.updatedAt ?? 0);
+  const createdAt = given.createdAt ?? before?.createdAt ?? at;
+  const next = nextRow(served, {
+    id,
+    fields,
+    owner: given.owner ?? (given.owner === null ? null : ownerOfWrite(served, ask, before)),
+    createdAt,
+    updatedAt: given.updatedAt ?? Math.max(at, createdAt),
+    deletedAt: null,
+  });
+  if (before !== undefined && before.doc === next.doc && before.owner === next.owner) return 'unchanged';
+  if (before === undefined && !mayCreate(served, ask.principal, next)) {
+    return { problem: { code: ask.principal.kind === 'anonymous' ? 'no_token_provided' : 'forbidden' } };
+  }
+  if (next.doc.length > served.documentCharactersMax) {
+    const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
+    return { problem: { code: 'content_too_large', message } };
+  }
+  const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+  const kind = before === undefined ? 'created' : 'updated';
+  return {
+    change: { table: served.collection.name, id, expect, next },
+    event: eventOf(served, kind, { id, ...next }, at, before?.doc),
+  };
+}
+
+function ownerOfWrite(served: Served, ask: Ask, before: Row | undefined): string | null {
+  return before === undefined ? makersOwner(served, ask.principal) : before.owner;
+}
+
+/** One unit of all items. */
+async function createTogether(
+  served: Served,
+  ask: Ask,
+  { items, import: options }: BulkContent,
+): Promise<Result> {
+  const writes: ItemWrite[] = [];
+  const results: ItemResult[] = [];
+  const named = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    await turns(index);
+    const planned = await planItem(served, index, item, options);
+    if ('problem' in planned) return { refused: ofItem(index, planned.problem) };
+    const isRepeated = named.has(planned.id);
+    if (isRepeated) return { refused: ofItem(index, repeatedId) };
+    named.add(planned.id);
+    if ('action' in planned) writes.push(planned);
+    results.push('action' in planned ? resultOf(planned) : planned);
+  }
+  const places = new Map(writes.map(({ id, index }) => [id, `/items/${index}`]));
+  const placed: Served = { ...served, placeOf: (id) => places.get(id) ?? '' };
+  const make = async (within: Served, own: Ask, fields: readonly FieldsOrWritten[]): Promise<Result> => {
+    const changes: Change[] = [];
+    const events: EventEntry[] = [];
+    for (const [at, write] of writes.entries()) {
+      await turns(at);
+      const built = buildItem(within, own, write, fields[at] ?? write.fields);
+      if (built === 'unchanged') results[write.index] = unchanged(write.id);
+      else if ('problem' in built) return { refused: ofItem(write.index, built.problem) };
+      else {
+        changes.push(built.change);
+        events.push(built.event);
+      }
+    }
+    const before = new Map(writes.map(({ id, before: row }) => [id, row]));
+    return commitUnit(
+      within,
+      own,
+      { changes, events },
+      report(results),
+      changes.map(({ id }) => before.get(id)),
+    );
+  };
+  if (placed.logic === undefined || writes.length === 0)
+    return make(
+      placed,
+      ask,
+      writes.map(({ fields }) => fields),
+    );
+  return placed.logic.write(placed, ask, writes, make);
+}
+
+const repeatedId: Problem = {
+  code: 'validation_failed',
+  errors: [{ pointer: '/id', message: 'another item has this id' }],
+};
+
+function resultOf({ action, id }: ItemWrite): ItemResult {
+  return { status: (action === 'create' ? answers.created : answers.changed).status, id };
+}
+
+/** Items that are under way at once; the store commits those that wait together. */
+const atOnce = 256;
+
+/** A unit for each item. The companions of the request commit after the last one. */
+async function createEach(
+  served: Served,
+  ask: Ask,
+  { items, import: options }: BulkContent,
+): Promise<Result> {
+  const results: ItemResult[] = [];
+  const own = { ...ask, companions: [] };
+  for (let start = 0; start < items.length; start += atOnce) {
+    const some = items.slice(start, start + atOnce);
+    const settled = await Promise.allSettled(
+      some.map(async (item, offset) => {
+        // Rows are built in turns of the event loop, so that other requests come between.
+        for (let turn = 0; turn < Math.floor(offset / itemsPerTurn); turn += 1) await nextTurn();
+        return createOne(served, own, start + offset, { item, options });
+      }),
+    );
+    for (const each of settled) {
+      if (each.status === 'fulfilled') results.push(each.value);
+      else if (each.reason instanceof StoreUnavailable) results.push({ problem: { code: 'unavailable' } });
+      else throw each.reason;
+    }
+  }
+  const made = report(results);
+  if (ask.companions.length === 0) return { made, rev: 0 };
+  const changes = ask.companions.map((companion) => companion(made));
+  const commit = await served.store.commit({ changes, events: [] });
+  if (commit.outcome !== 'committed') return { refused: { code: 'idempotency_key_in_use' } };
+  return { made, rev: commit.rev };
+}
+
+function createOne(
+  served: Served,
+  ask: Ask,
+  index: number,
+  { item, options }: { readonly item: BulkItem; readonly options: ImportOptions | undefined },
+): Promise<ItemResult> {
+  const { store, logic, collection } = served;
+  const { id } = 'given' in item ? item.given : {};
+  let hasTurn = false;
+  return store.lines.change(
+    id === undefined ? undefined : { table: collection.name, id },
+    async (): Promise<ItemResult | Overtaken> => {
+      const planned = await planItem(served, index, item, options);
+      if (!('action' in planned)) return planned;
+      let isUnchanged = false;
+      const make = (within: Served, by: Ask, [fields = planned.fields]: readonly FieldsOrWritten[]) => {
+        const built = buildItem(within, by, planned, fields);
+        isUnchanged = built === 'unchanged';
+        if (built === 'unchanged') return { made: report([]), rev: 0 };
+        if ('problem' in built) return { refused: built.problem };
+        const unit = { changes: [built.change], events: [built.event] };
+        return commitUnit(within, by, unit, report([]), [planned.before]);
+      };
+      const own = { ...ask, hasTurn };
+      const result = await (logic === undefined
+        ? make(served, own, [planned.fields])
+        : logic.write(served, own, [planned], make));
+      if (result instanceof Overtaken) {
+        // The next attempt comes when this write is first in the line of the row.
+        hasTurn = true;
+        return result;
+      }
+      if ('refused' in result) return { problem: result.refused };
+      return isUnchanged ? unchanged(planned.id) : resultOf(planned);
+    },
+  );
+}
+
+function unchanged(id: string): ItemResult {
+  return { status: answers.changed.status, id, unchanged: true };
+}
+
+/** The response: one entry for each item, in their order. */
+function report(results: readonly ItemResult[]): Made {
+  const items = results.map((result) =>
+    'problem' in result
+      ? `{"status":${statusOf(result.problem)},${problemBody(result.problem).slice(1)}`
+      : JSON.stringify(result),
+  );
+  return {
+    outcome: 'made',
+    created: false,
+    location: null,
+    doc: `{"items":[${items.join(',')}]}`,
+    modifiedAt: null,
+    validated: false,
+  };
+}
+
+/** Rows that are built in one turn of the event loop: 1 to 2 ms without functions of the application. */
+const itemsPerTurn = 100;
+
+async function turns(index: number): Promise<void> {
+  if (index > 0 && index % itemsPerTurn === 0) await nextTurn();
+}

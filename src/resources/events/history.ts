@@ -1,0 +1,328 @@
+/**
+ * GET {member}/history (§4.15): the versions of a document as far as the log has them, newest first: who made each, when, and which members
+ * it changed. It obeys the rules of now: whoever may not read the document has no history of it, versions that the caller may not read
+ * are left out, and members that are hidden from it, in the version or in the document as it is now, do not occur.
+ *
+ * Administrators also read the history of a deleted document. A page costs the reads of its events, which an index finds, and of what was
+ * before each; long versions are compared with pauses for other work.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { memberSpan, valueAt } from '../../http/syntax/json-members.ts';
+import { json, named, pageSchema, pathParameter } from '../../kernel/documentation.ts';
+import type { Operation, Resource } from '../../kernel/resource.ts';
+import { permission, permits } from '../../model/access.ts';
+import { actorKinds, causeOf } from '../../model/actor.ts';
+import type { Collection } from '../../model/collection.ts';
+import { type Field, idField } from '../../model/field.ts';
+import { allOf, type Filter } from '../../model/filter.ts';
+import { equalJson } from '../../model/json-value.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
+import { eventsTable, type Row } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+import { deprecationFields } from '../collection/collection-routes.ts';
+import { type ListProposal, proposeList, representList } from '../collection/list-answer.ts';
+import type { Listing } from '../collection/listing.ts';
+import type { Served } from '../collection/served.ts';
+import type { Serving } from '../collection/serving.ts';
+import type { ShowDocs } from '../collection/show-docs.ts';
+import { type MemberStanding, memberStanding } from '../collection/standing.ts';
+import { hiddenMembers, type View, withoutHidden } from '../collection/view.ts';
+import type { LogView } from './seen-event.ts';
+import { visibleEvents } from './visibility.ts';
+
+/** Versions of one page: each may be as long as a document, and is compared with the one before. */
+const versionsPerPageMax = 100;
+/** Characters that are compared in one turn of the event loop: some 10 ms. */
+const charactersPerTurn = 512 * 1024;
+
+const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
+const documentField: Field = { name: 'document', path: [], type: 'string', column: 'document' };
+const revField: Field = { name: 'rev', path: [], type: 'integer', column: 'rev' };
+const noFields: ReadonlyMap<string, Field> = new Map();
+const cacheControl = 'private, no-cache';
+
+export type HistoryOptions = {
+  readonly serving: Serving;
+  readonly served: Served;
+  readonly views: (principal: Principal) => LogView;
+};
+
+export function historyResource(options: HistoryOptions): Resource {
+  const { served } = options;
+  return {
+    pattern: `${served.path}/{id}/history`,
+    documentation: {
+      name: `${pascalCase(served.collection.name)}History`,
+      belongsTo: served.collection,
+      noun: `the history of a document of ${served.collection.name}`,
+      tag: served.collection,
+      parameters: [pathParameter('id', 'Id of the document.')],
+    },
+    operations: new Map([['GET', historyOperation(options) as Operation]]),
+    constantFields: deprecationFields(served.collection),
+    offers: ['application/json'],
+  };
+}
+
+type HistoryProposal = ListProposal & { readonly listing: Listing | undefined };
+
+function historyOperation(options: HistoryOptions): Operation<MemberStanding, never, HistoryProposal> {
+  const { serving, served } = options;
+  const { collection, store } = served;
+  const { queryLimits } = serving;
+  const limits = {
+    ...queryLimits,
+    listLimitMax: Math.min(queryLimits.listLimitMax, versionsPerPageMax),
+    listLimitDefault: Math.min(queryLimits.listLimitDefault, versionsPerPageMax),
+  };
+  return {
+    documentation: documentationOf(collection, limits),
+    permission: (principal) => permission(collection.access.read, 'read', principal),
+    standing: (ask) =>
+      whenKnown(memberStanding(served, ask, 'read'), (standing) =>
+        standing.exists || !isAdministrator(ask.principal)
+          ? standing
+          : whenKnown(
+              store.count(eventsTable, eventsOf(collection.name, standing.id), ask.party),
+              (count) => ({ ...standing, exists: count > 0, permitted: true }),
+            ),
+      ),
+    propose: (ask, standing) => {
+      const filter = eventsOf(collection.name, standing.id);
+      const listing = listingOf(options, standing);
+      const path = `${served.path}/${encodeURIComponent(standing.id)}/history`;
+      const list = {
+        path,
+        listing: withinHistory(listing, filter),
+        limits,
+        cacheControl,
+        permission: granted,
+      };
+      return { ...proposeList(list, ask.query ?? '', ask.principal), listing };
+    },
+    validators: async (ask, _standing, proposal) => ({
+      tag: proposal?.listing === undefined ? null : await proposal.listing.tag(ask.principal),
+      modifiedAt: null,
+      cacheControl,
+    }),
+    represent: (ask, _standing, proposal) => {
+      if (proposal?.list === undefined || proposal.listing === undefined)
+        throw new Error('a history requires its query');
+      return representList(ask, { listing: proposal.listing, cacheControl, ...proposal.list });
+    },
+  };
+}
+
+const granted = () => 'granted' as const;
+
+function eventsOf(collection: string, id: string): Filter {
+  return allOf([
+    { op: 'eq', field: collectionField, value: collection },
+    { op: 'eq', field: documentField, value: id },
+  ]);
+}
+
+/** The listing whose queries are of this document alone, newest first. */
+function withinHistory(listing: Listing, filter: Filter): Listing {
+  return {
+    ...listing,
+    prepare: (text, principal, compile) =>
+      listing.prepare(`history ${JSON.stringify(filter)} ${text}`, principal, (target) => {
+        const compiled = compile(target);
+        if (!compiled.ok) return compiled;
+        const sort = [
+          { field: revField, direction: 'desc' },
+          { field: idField, direction: 'desc' },
+        ] as const;
+        return { ok: true, asked: { ...compiled.asked, filter, sort } };
+      }),
+  };
+}
+
+function listingOf(options: HistoryOptions, standing: MemberStanding): Listing {
+  const { serving, served } = options;
+  return serving.listingOf({
+    table: eventsTable,
+    fields: noFields,
+    searched: false,
+    visibility: (principal) => visibleEvents([served.collection], principal),
+    view: (principal) => ({
+      mark: 'history',
+      fields: noFields,
+      show: showVersions(options, principal, standing.row),
+    }),
+  });
+}
+
+/** @param row the document as it is now; undefined if it was removed */
+function showVersions(
+  { served, views }: HistoryOptions,
+  principal: Principal,
+  row: Row | undefined,
+): ShowDocs {
+  const { collection, store } = served;
+  const view = served.view(principal);
+  const hiddenNow = new Set(
+    row === undefined ? [] : hiddenMembers(view, row.doc, row.owner).map(({ name }) => name),
+  );
+  const { shows } = views(principal);
+  return async (docs) => {
+    const shown: string[] = [];
+    let characters = 0;
+    for (const doc of docs) {
+      const id = valueAt(doc, ['id']) as string;
+      const event = await store.read(eventsTable, id);
+      const former = event === undefined ? null : await store.former(id);
+      characters += doc.length + (former?.length ?? 0);
+      const version = { doc, former, owner: event?.owner ?? null, at: event?.createdAt };
+      shown.push(versionText(collection, principal, { version, view, hiddenNow, shows }));
+      if (characters > charactersPerTurn) {
+        characters = 0;
+        await setImmediate();
+      }
+    }
+    return shown;
+  };
+}
+
+type Version = {
+  /** The event. */
+  readonly doc: string;
+  readonly former: string | null;
+  readonly owner: string | null;
+  /** Undefined: the event was removed since the page was read. */
+  readonly at: number | undefined;
+};
+
+type Seeing = {
+  readonly version: Version;
+  readonly view: View;
+  readonly hiddenNow: ReadonlySet<string>;
+  readonly shows: LogView['shows'];
+};
+
+function versionText(
+  collection: Collection,
+  principal: Principal,
+  { version, view, hiddenNow, shows }: Seeing,
+): string {
+  const { doc, former, owner, at } = version;
+  const type = valueAt(doc, ['type']) as string;
+  const cause = causeOf(doc);
+  const much = cause === undefined ? 'none' : shows(type, cause);
+  const change = type.slice(collection.name.length + 1);
+  const { kind, id } = cause?.actor ?? {};
+  return JSON.stringify({
+    id: valueAt(doc, ['id']),
+    change,
+    at: new Date(at ?? 1000 * Number(valueAt(doc, ['created']))).toISOString(),
+    ...(much === 'whole' ? cause : much === 'who' ? { actor: { kind, id } } : {}),
+    changes: change === 'deleted' ? {} : changesOf(),
+  });
+
+  function changesOf(): Readonly<Record<string, unknown>> {
+    const after = seen(objectOf(doc));
+    const before = former !== null && mayRead(former) ? seen(former) : undefined;
+    const isKnown = change === 'created' || before !== undefined;
+    return changedMembers(before ?? {}, after, { isKnown, hides: hiddenNow });
+  }
+
+  function mayRead(state: string): boolean {
+    const member = (name: string): unknown => valueAt(state, [name]);
+    return permits(collection.access.read, 'read', principal, { owner, member });
+  }
+
+  function seen(state: string): Members {
+    return JSON.parse(view.mark === '' ? state : withoutHidden(view, state, owner).doc) as Members;
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Set by every write, and told by the version itself. */
+const untold: ReadonlySet<string> = new Set(['id', 'createdAt', 'updatedAt']);
+
+/**
+ * Members that differ, each with its values; a member that was or became absent lacks that value.
+ * @param isKnown false: the state before is not shown, so the members are those of the version, without the values before
+ */
+function changedMembers(
+  before: Members,
+  after: Members,
+  { isKnown, hides }: { readonly isKnown: boolean; readonly hides: ReadonlySet<string> },
+): Readonly<Record<string, unknown>> {
+  const names = new Set([...Object.keys(after), ...Object.keys(before)]);
+  const changes: [string, unknown][] = [];
+  for (const name of names) {
+    if (untold.has(name) || hides.has(name)) continue;
+    const had = Object.hasOwn(before, name);
+    const has = Object.hasOwn(after, name);
+    if (isKnown && had && has && equalJson(before[name], after[name])) continue;
+    changes.push([
+      name,
+      { ...(had ? { before: before[name] } : {}), ...(has ? { after: after[name] } : {}) },
+    ]);
+  }
+  return Object.fromEntries(changes);
+}
+
+function objectOf(doc: string): string {
+  const data = memberSpan(doc, 'data');
+  const object = data === undefined ? undefined : memberSpan(doc, 'object', data.start);
+  return object === undefined ? '{}' : doc.slice(object.start, object.end);
+}
+
+const versionSchema = named('Version', {
+  description: 'A version of a document.',
+  type: 'object',
+  properties: {
+    id: { type: 'string', description: 'Id of the event.' },
+    change: { enum: ['created', 'updated', 'deleted'] },
+    at: { type: 'string', format: 'date-time' },
+    actor: {
+      type: 'object',
+      description: 'Who made it, as far as the caller is shown.',
+      properties: {
+        kind: { enum: [...actorKinds] },
+        id: { type: ['string', 'null'] },
+        keyId: { type: 'string' },
+      },
+      required: ['kind', 'id'],
+    },
+    requestId: { type: 'string' },
+    changes: {
+      type: 'object',
+      description: 'The changed members, by name. A value that is absent was or became absent.',
+      additionalProperties: { type: 'object', properties: { before: {}, after: {} } },
+    },
+  },
+  required: ['id', 'change', 'at', 'changes'],
+});
+
+const versionExample = {
+  id: 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga',
+  change: 'updated',
+  at: '2026-11-21T10:04:12.116Z',
+  changes: { name: { before: 'Kitchen', after: 'Cookery' } },
+};
+
+function pascalCase(name: string): string {
+  return name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+function documentationOf(collection: Collection, limits: Serving['queryLimits']) {
+  const { name } = collection;
+  const page = pageSchema('History', 'A page of the history of a document.', versionSchema);
+  return {
+    id: `list${pascalCase(name)}History`,
+    summary: `List the versions of a document of ${name}`,
+    description:
+      'Newest first, while the events are kept. Versions that the caller may not read are left out.',
+    listed: { fields: noFields, limits },
+    mayBeMissing: true,
+    mayBeHidden: true,
+    gives: { representation: json(page, { items: [versionExample], nextCursor: null }) },
+    representationFields: ['Link', 'X-Total-Count'],
+    codes: ['query_parameter_invalid' as const],
+  } as const;
+}

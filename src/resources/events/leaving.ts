@@ -1,0 +1,81 @@
+/**
+ * Documents that leave what a reader may see (§6.10): an update after which the reader may not read the document, and before which it
+ * could. Streams say `left` instead of the event. Both states are judged by the rules of now: the one before is kept with the event.
+ *
+ * A stream asks the store for both kinds of events, and tells them apart here, by the same filter that the store evaluates.
+ */
+import { valueAt } from '../../http/syntax/json-members.ts';
+import { permission, visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { eventType } from '../../model/event.ts';
+import { type Field, ownerField } from '../../model/field.ts';
+import { allOf, anyOf, type Filter, never } from '../../model/filter.ts';
+import { type Matchable, matches } from '../../model/matches.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
+import type { TailEntry } from '../../store/store.ts';
+import { visibleEvents } from './visibility.ts';
+
+/** The events that a stream is about, for one principal. */
+export type Reach = {
+  /** Events that it may read. */
+  readonly visible: Filter;
+  /** Updates before which it could read the document; `never` if no rule depends on the document. */
+  readonly formerly: Filter;
+  /** Both. */
+  readonly both: Filter;
+};
+
+const typeField: Field = { name: 'type', path: ['type'], type: 'string', column: 'type' };
+
+export function reachOf(collections: Iterable<Collection>, principal: Principal): Reach {
+  const all = [...collections];
+  const visible = visibleEvents(all, principal);
+  const formerly = anyOf(all.map((collection) => formerlyIn(collection, principal)));
+  return { visible, formerly, both: anyOf([visible, formerly]) };
+}
+
+function formerlyIn(collection: Collection, principal: Principal): Filter {
+  const rule = collection.access.read;
+  if (isAdministrator(principal) || permission(rule, 'read', principal) !== 'depends') return never;
+  const member = (name: string): Field => {
+    const field = collection.fields.get(name);
+    if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
+    const { column: _column, ...rest } = field;
+    return { ...rest, within: 'former' };
+  };
+  return allOf([
+    { op: 'eq', field: typeField, value: eventType(collection.name, 'updated') },
+    // Events from before it was kept, for a rule that absent members satisfy.
+    { op: 'ne', field: { name: 'id', path: ['id'], type: 'string', within: 'former' }, value: null },
+    visibleTo(rule, principal, ownerField, member),
+  ]);
+}
+
+/** True for an event of the reach that the principal may not read: its document has left. */
+export function hasLeft({ visible, formerly }: Reach, event: Matchable): boolean {
+  return formerly.op !== 'never' && !matches(visible, event);
+}
+
+/** What a stream sends in place of the event. */
+export function leftText({ document, collection }: Pick<TailEntry, 'document' | 'collection'>): string {
+  return JSON.stringify({ left: { id: document, collection } });
+}
+
+/** The members of an event that filters read. */
+export function valueOfEvent(entry: TailEntry, { column, path, within }: Field): unknown {
+  if (within === 'former') return entry.former === null ? undefined : valueAt(entry.former, path);
+  switch (column) {
+    case 'id':
+    case 'type':
+    case 'collection':
+    case 'owner':
+    case 'rev':
+      return entry[column];
+    default:
+      return valueAt(entry.doc, path);
+  }
+}
+
+export function matchableEvent(entry: TailEntry): Matchable {
+  return { value: (field) => valueOfEvent(entry, field), search: null };
+}

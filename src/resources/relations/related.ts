@@ -1,0 +1,307 @@
+/**
+ * Reads what a response adds to its documents (§4.16): the documents that they refer to, and the numbers of those that
+ * refer to them. One read for each collection and level, and one for each count. A document that does not exist and
+ * one that the caller may not read are both left out, so that neither can be told from the other.
+ *
+ * The documents are added to the text of the response as they are stored, without parsing any of them.
+ */
+import { hash } from 'node:crypto';
+import { memberSpans } from '../../http/syntax/json-members.ts';
+import type { OctetLine } from '../../memory/octet-line.ts';
+import { permission, permits, visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { ownerField } from '../../model/field.ts';
+import { allOf, always, type Filter } from '../../model/filter.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+import { createViews, fieldNamed, type Seen, seenBy, type View } from '../collection/view.ts';
+import { unknownPath } from '../query/expansion.ts';
+import type { Fault } from '../query/list-query.ts';
+import type { Count, Expansion, Referring, Relations, Step } from './relations.ts';
+
+export type RelatedLimits = {
+  /** Documents that a response includes. */
+  readonly expandDocumentsMax: number;
+  /** Their octets. */
+  readonly expandBytesMax: number;
+};
+
+/** What is added to the documents of a response. */
+export type Related = {
+  /** Members of the enclosing object, each with a comma before it. */
+  readonly text: string;
+  /** Differs if the text does. */
+  readonly mark: string;
+  /** The newest change of the included documents, in milliseconds since the epoch; null if that does not date the text. */
+  readonly modifiedAt: number | null;
+};
+
+/** The documents as the caller sees them, and for whom they are read. */
+export type Expanding = {
+  readonly of: Relations;
+  readonly docs: readonly string[];
+  readonly principal: Principal;
+  readonly party: string;
+};
+
+export type ReadRelated = (
+  expansion: Expansion,
+  expanding: Expanding,
+) => MaybePromise<Related | { readonly fault: Fault }>;
+
+export type RelatedOptions = {
+  readonly store: Store;
+  readonly relations: ReadonlyMap<string, Relations>;
+  readonly limits: RelatedLimits;
+  /** The queue in which reads from a shared store wait. */
+  readonly line: OctetLine | undefined;
+};
+
+export function createReadRelated(options: RelatedOptions): ReadRelated {
+  const views = new Map(
+    [...options.relations.values()].map(({ collection }) => [collection.name, createViews(collection)]),
+  );
+  return (expansion, expanding) => {
+    const { principal, of } = expanding;
+    const viewOf = (collection: Collection): View => {
+      const view = views.get(collection.name);
+      if (view === undefined) throw new Error(`no view of ${collection.name}`);
+      return view(principal);
+    };
+    const closed = closedPath(expansion.steps, of, viewOf);
+    if (closed !== undefined) return { fault: unprocessable(unknownPath(closed, [])) };
+    const reading = new Reading(options, viewOf, principal);
+    return whenKnown(reading.follow([{ steps: expansion.steps, of, docs: expanding.docs }]), (fault) => {
+      if (fault !== undefined) return { fault };
+      if (expansion.counts.length === 0) return reading.related(expansion, undefined);
+      return countAll(options.store, expansion.counts, expanding).then((counts) =>
+        reading.related(expansion, counts),
+      );
+    });
+  };
+}
+
+/** The path whose last field the caller may not name, because it is hidden in some documents at least. */
+function closedPath(
+  steps: readonly Step[],
+  of: Relations,
+  viewOf: (collection: Collection) => View,
+): string | undefined {
+  if (steps.length === 0) return undefined;
+  const { fields } = viewOf(of.collection);
+  for (const { field, next } of steps) {
+    if (!fields.has(field)) return field;
+    const target = of.references.get(field);
+    const closed = target === undefined ? undefined : closedPath(next, target, viewOf);
+    if (closed !== undefined) return `${field}.${closed}`;
+  }
+  return undefined;
+}
+
+/** Documents of one collection, and where their paths go on. */
+type Level = { readonly steps: readonly Step[]; readonly of: Relations; readonly docs: readonly string[] };
+
+type Included = { readonly seen: Seen; readonly row: Row };
+
+/** The documents that one response includes. A row that is left out is undefined. */
+class Reading {
+  readonly #options: RelatedOptions;
+  readonly #viewOf: (collection: Collection) => View;
+  readonly #principal: Principal;
+  readonly #found = new Map<string, Map<string, Included | undefined>>();
+  #documents = 0;
+  #bytes = 0;
+
+  constructor(options: RelatedOptions, viewOf: (collection: Collection) => View, principal: Principal) {
+    this.#options = options;
+    this.#viewOf = viewOf;
+    this.#principal = principal;
+  }
+
+  /** Reads what the levels refer to, and then what that refers to. @returns the bound that was exceeded */
+  follow(levels: readonly Level[]): MaybePromise<Fault | undefined> {
+    const next: { readonly step: Step; readonly of: Relations; readonly ids: readonly string[] }[] = [];
+    const wanted = new Map<Relations, Set<string>>();
+    for (const { steps, of, docs } of levels) {
+      const referred = idsOf(docs, steps);
+      for (const step of steps) {
+        const target = of.references.get(step.field);
+        const ids = referred.get(step.field) ?? [];
+        if (target === undefined || ids.length === 0) continue;
+        next.push({ step, of: target, ids });
+        const known = this.#found.get(target.collection.name);
+        const open = wanted.get(target) ?? new Set();
+        for (const id of ids) if (known?.has(id) !== true) open.add(id);
+        wanted.set(target, open);
+      }
+    }
+    if (next.length === 0) return undefined;
+    return whenKnown(this.#readAll([...wanted]), (fault) => {
+      if (fault !== undefined) return fault;
+      const deeper = next.flatMap(({ step, of, ids }) => {
+        if (step.next.length === 0) return [];
+        const found = this.#found.get(of.collection.name);
+        const docs = [...new Set(ids)].flatMap((id) => found?.get(id)?.seen.doc ?? []);
+        return docs.length === 0 ? [] : [{ steps: step.next, of, docs }];
+      });
+      return deeper.length === 0 ? undefined : this.follow(deeper);
+    });
+  }
+
+  #readAll(wanted: readonly (readonly [Relations, ReadonlySet<string>])[]): MaybePromise<Fault | undefined> {
+    const [first, ...rest] = wanted;
+    if (first === undefined) return undefined;
+    const [{ collection }, ids] = first;
+    return whenKnown(this.#read(collection, [...ids]), (fault) => fault ?? this.#readAll(rest));
+  }
+
+  #read(collection: Collection, ids: readonly string[]): MaybePromise<Fault | undefined> {
+    if (ids.length === 0) return undefined;
+    const { store, limits, line } = this.#options;
+    const { expandDocumentsMax, expandBytesMax } = limits;
+    const found = this.#found.get(collection.name) ?? new Map<string, Included | undefined>();
+    this.#found.set(collection.name, found);
+    for (const id of ids) found.set(id, undefined);
+    if (permission(collection.access.read, 'read', this.#principal) === 'denied') return undefined;
+    this.#documents += ids.length;
+    if (this.#documents > expandDocumentsMax) {
+      return tooMuch(`${expandDocumentsMax} documents (COMITY_EXPAND_DOCUMENTS_MAX)`);
+    }
+    const read = () => store.readMany(collection.name, ids, expandBytesMax - this.#bytes);
+    const rows = line === undefined ? read() : line.run(expandBytesMax, read);
+    return whenKnown(rows, (all) => {
+      if (all === undefined) return tooMuch(`${expandBytesMax} octets (COMITY_EXPAND_BYTES_MAX)`);
+      const view = this.#viewOf(collection);
+      for (const row of all.values()) {
+        this.#bytes += Buffer.byteLength(row.doc);
+        if (mayRead(collection, this.#principal, row))
+          found.set(row.id, { row, seen: seenBy(view, row.doc, row.owner) });
+      }
+      return undefined;
+    });
+  }
+
+  /** @param counts as JSON; undefined if none were asked for */
+  related({ steps }: Expansion, counts: string | undefined): Related {
+    const marks: string[] = [];
+    const collections: string[] = [];
+    let modifiedAt: number | null = counts === undefined ? 0 : null;
+    for (const [name, found] of this.#found) {
+      const members: string[] = [];
+      for (const [id, included] of found) {
+        // What is left out now may have been included before: no time of a change tells.
+        if (included === undefined) modifiedAt = null;
+        else {
+          const { seen, row } = included;
+          members.push(`${JSON.stringify(id)}:${seen.doc}`);
+          marks.push(`${name} ${id} ${row.rev} ${seen.mark}`);
+          if (modifiedAt !== null) modifiedAt = Math.max(modifiedAt, row.updatedAt);
+        }
+      }
+      if (members.length > 0) collections.push(`${JSON.stringify(name)}:{${members.join(',')}}`);
+    }
+    const counted = counts === undefined ? '' : `,"counts":${counts}`;
+    const mark = hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
+    const included = steps.length === 0 ? '' : `,"included":{${collections.join(',')}}`;
+    return { text: `${included}${counted}`, mark, modifiedAt };
+  }
+}
+
+/** 96 bits. */
+const markCharacters = 16;
+
+/** @returns the ids that the documents hold in each of the fields */
+function idsOf(docs: readonly string[], steps: readonly Step[]): ReadonlyMap<string, readonly string[]> {
+  const ids = new Map<string, string[]>();
+  if (steps.length === 0) return ids;
+  const names = steps.map(({ field }) => field);
+  for (const doc of docs) {
+    for (const [name, { start, end }] of memberSpans(doc, names)) {
+      const value: unknown = JSON.parse(doc.slice(start, end));
+      const all = Array.isArray(value) ? value : [value];
+      const known = ids.get(name) ?? [];
+      for (const id of all) if (typeof id === 'string') known.push(id);
+      ids.set(name, known);
+    }
+  }
+  return ids;
+}
+
+function mayRead({ access }: Collection, principal: Principal, row: Row): boolean {
+  if (row.deletedAt !== null) return false;
+  const member = (name: string): unknown => {
+    const span = memberSpans(row.doc, [name]).get(name);
+    return span === undefined ? undefined : JSON.parse(row.doc.slice(span.start, span.end));
+  };
+  return permits(access.read, 'read', principal, { owner: row.owner, member });
+}
+
+function tooMuch(bound: string): Fault {
+  return unprocessable(`expand would include more than ${bound}; lower the limit or name fewer paths`);
+}
+
+function unprocessable(message: string): Fault {
+  return { kind: 'unprocessable', message };
+}
+
+/** @returns JSON: the counts by name of each document by id */
+async function countAll(
+  store: Store,
+  counts: readonly Count[],
+  { of, docs, principal, party }: Expanding,
+): Promise<string> {
+  const ids = docs.map((doc) => {
+    const span = memberSpans(doc, ['id']).get('id');
+    return span === undefined ? '' : (JSON.parse(doc.slice(span.start, span.end)) as string);
+  });
+  const found = await Promise.all(
+    counts.map(async ({ name }) => {
+      const referring = of.counts.get(name);
+      if (referring === undefined) throw new Error(`no count is named ${name}`);
+      const filter = countable(referring, principal);
+      if (filter.op === 'never' || ids.length === 0) return [name, none] as const;
+      const byId = await countBy(store, referring, { filter, ids, party });
+      return [name, byId] as const;
+    }),
+  );
+  const members = [...new Set(ids)].map((id) => {
+    const own = found.map(([name, byId]) => `${JSON.stringify(name)}:${byId.get(id) ?? 0}`);
+    return `${JSON.stringify(id)}:{${own.join(',')}}`;
+  });
+  return `{${members.join(',')}}`;
+}
+
+const none: ReadonlyMap<string, number> = new Map();
+
+/** The number of the documents that refer to each id, one grouped read for all ids. */
+async function countBy(
+  store: Store,
+  { from, field }: Referring,
+  {
+    filter,
+    ids,
+    party,
+  }: { readonly filter: Filter; readonly ids: readonly string[]; readonly party: string },
+): Promise<ReadonlyMap<string, number>> {
+  const referring: Filter = { op: 'in', field, values: ids };
+  const counted = await store.aggregate(
+    {
+      ...{ table: from.collection.name, filter: allOf([filter, referring]) },
+      ...{ groupBy: [field], measures: [{ of: 'rows' }] },
+      ...{ groupsMax: ids.length, bytesMax: Number.MAX_SAFE_INTEGER },
+    },
+    party,
+  );
+  if (counted.outcome === 'exceeded') throw new Error(`more groups than ids in ${field.name}`);
+  return new Map(counted.groups.map(({ key, values }) => [String(key[0]), Number(values[0])]));
+}
+
+/** The documents that the caller may see with the referring field in them. */
+function countable({ from: { collection }, field }: Referring, principal: Principal): Filter {
+  const rules = [collection.access.read, collection.hidden.get(field.name)];
+  const visible = rules.map((rule) =>
+    rule === undefined ? always : visibleTo(rule, principal, ownerField, (of) => fieldNamed(collection, of)),
+  );
+  return allOf(visible);
+}

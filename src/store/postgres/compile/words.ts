@@ -1,0 +1,31 @@
+/**
+ * The index of words of a table (`Table.words`) in SQL: a GIN index over the words of the search text as `tsvector`. The text holds single
+ * words between spaces, which the cast reads without any dictionary or locale of the server. Texts of another declaration have no words:
+ * the mark decides, within the indexed expression, so that no other text is ever cast.
+ *
+ * The index has no positions. It finds the rows with all words, and the terms, which are substrings of the text, decide (filter.ts).
+ */
+import { wordsOfTerm } from '../../../model/search/parse-search.ts';
+import { quoteText } from '../quote-text.ts';
+
+export function isMarkedSql(mark: string): string {
+  return `starts_with(search, ${quoteText(mark)})`;
+}
+
+export function wordsSql(mark: string): string {
+  return `(CASE WHEN ${isMarkedSql(mark)} THEN substr(search, ${mark.length + 1})::tsvector END)`;
+}
+
+/** True for rows whose text the declaration of the mark did not make. */
+export function pendingSql(mark: string): string {
+  return `deleted_at IS NULL AND (search IS NULL OR NOT ${isMarkedSql(mark)})`;
+}
+
+/** A `tsquery`: words are quoted, and contain neither quotes nor backslashes. */
+export function tsqueryOf(terms: readonly string[]): string {
+  const words = terms.flatMap((term) => {
+    const { words: all, isPrefix } = wordsOfTerm(term);
+    return all.map((word, at) => `'${word}'${isPrefix && at === all.length - 1 ? ':*' : ''}`);
+  });
+  return words.join(' & ');
+}

@@ -1,0 +1,175 @@
+/**
+ * The index of words of a table (`Table.words`): an FTS5 table without content, and triggers that keep it with every write, whoever writes.
+ *
+ * The index holds a row if and only if the row is not deleted and its text begins with the mark of the declaration. Texts of an earlier
+ * declaration are `pending`: a partial index lists them, and the writer thread makes them again in small transactions beside requests
+ * (`createFilling`). All state is in the file, so a process that is killed continues where it was. Searches wait until no row is pending.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { indexedText, type SearchIndex } from '../../model/search/search-index.ts';
+import type { Observe } from '../../observe/observation.ts';
+import { quoteName } from '../quote-name.ts';
+import type { Table } from '../store.ts';
+import { isMarked } from './compile/filter.ts';
+
+export type WordIndex = {
+  readonly words: SearchIndex;
+  /** Quoted name of the FTS5 table. */
+  readonly name: string;
+  /** True in SQL if a row is pending. */
+  readonly pendingSql: string;
+  /** Names and texts of the table and its triggers, as SQLite keeps them. */
+  readonly objects: readonly { readonly name: string; readonly sql: string }[];
+  /** Adds the rows that have their text already. */
+  readonly fillSql: string;
+};
+
+const suffixes = ['insert', 'update', 'delete'] as const;
+
+/**
+ * Words stand between spaces, so the tokenizer that splits at ASCII only suffices. `=` is a word (src/model/search/search-index.ts).
+ * The lists of short prefixes keep a prefix of one letter as cheap as a word.
+ */
+const fts5 = `fts5(words, content='', columnsize=0, tokenize="ascii tokenchars '='", prefix='1 2 3')`;
+
+export function wordIndexOf(table: Table): WordIndex | undefined {
+  const { words } = table;
+  if (words === undefined) return undefined;
+  const rows = quoteName(table.name);
+  const own = ownName(table.name);
+  const name = quoteName(own);
+  const text = (row: string): string => `substr(${row}search,${words.mark.length + 1})`;
+  const holds = (row: string): string =>
+    `${row}deleted_at IS NULL AND ${isMarked(`${row}search`, words.mark)}`;
+  const add = `INSERT INTO ${name}(rowid, words) SELECT new.rowid, ${text('new.')} WHERE ${holds('new.')};`;
+  const remove = `INSERT INTO ${name}(${name}, rowid, words) SELECT 'delete', old.rowid, ${text('old.')} WHERE ${holds('old.')};`;
+  const trigger = (on: string, when: string, body: string): { name: string; sql: string } => {
+    const called = triggerName(table.name, on);
+    return {
+      name: called,
+      sql: `CREATE TRIGGER ${quoteName(called)} AFTER ${when} ON ${rows} BEGIN ${body} END`,
+    };
+  };
+  return {
+    words,
+    name,
+    pendingSql: `deleted_at IS NULL AND (search IS NULL OR NOT ${isMarked('search', words.mark)})`,
+    objects: [
+      { name: own, sql: `CREATE VIRTUAL TABLE ${name} USING ${fts5}` },
+      trigger('insert', 'INSERT', add),
+      trigger('update', 'UPDATE OF search, deleted_at', `${remove} ${add}`),
+      trigger('delete', 'DELETE', remove),
+    ],
+    fillSql: `INSERT INTO ${name}(rowid, words) SELECT rowid, ${text('')} FROM ${rows} WHERE ${holds('')}`,
+  };
+}
+
+/** No table of a collection has such a name, and no other table of FTS5 begins with it. */
+function ownName(table: string): string {
+  return `comity_search:${table}:words`;
+}
+
+function triggerName(table: string, on: string): string {
+  return `${ownName(table)}:${on}`;
+}
+
+/** Creates the index in one transaction with what it can hold already, or drops what is no longer declared. */
+export function reconcileWords(
+  database: DatabaseSync,
+  table: Table,
+  index: WordIndex | undefined,
+  observe: Observe,
+): void {
+  const started = performance.now();
+  const found = database.prepare('SELECT sql FROM sqlite_schema WHERE name = ?');
+  const isCurrent =
+    index === undefined
+      ? found.get(ownName(table.name)) === undefined
+      : index.objects.every(({ name, sql }) => found.get(name)?.sql === sql);
+  if (!isCurrent) {
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      for (const on of suffixes) {
+        database.exec(`DROP TRIGGER IF EXISTS ${quoteName(triggerName(table.name, on))}`);
+      }
+      database.exec(`DROP TABLE IF EXISTS ${quoteName(ownName(table.name))}`);
+      if (index !== undefined) create(database, index);
+      database.exec('COMMIT');
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+    const what = `search index of ${table.name}${index === undefined ? ' dropped' : ''}`;
+    observe({ kind: 'store-migrated', what, durationMs: performance.now() - started });
+  }
+}
+
+/** `secure-delete` removes the entries of a deleted text at once, where FTS5 would only mark them. */
+function create(database: DatabaseSync, { name, objects, fillSql }: WordIndex): void {
+  for (const { sql } of objects) database.exec(sql);
+  database.exec(`INSERT INTO ${name}(${name}, rank) VALUES ('secure-delete', 1)`);
+  database.exec(fillSql);
+}
+
+/** Longest time for which one transaction of the filling delays a commit. */
+const turnMs = 15;
+/** Rows of one transaction, and octets of documents after which it ends. */
+const rowsPerTurn = 200;
+const octetsPerTurn = 1_048_576;
+
+/** The tables with pending rows and what reads and writes them. @returns a function that fills for one turn, and tells if rows may remain */
+export function createFilling(
+  database: DatabaseSync,
+  indexes: readonly { readonly table: Table; readonly index: WordIndex }[],
+): () => boolean {
+  const tables = indexes.map(({ table, index }) => {
+    const rows = quoteName(table.name);
+    return {
+      words: index.words,
+      pending: database.prepare(
+        `SELECT id, doc FROM ${rows} INDEXED BY ${quoteName(pendingName(table))} WHERE ${index.pendingSql} LIMIT ${rowsPerTurn}`,
+      ),
+      // The revision stays: the document is the same.
+      write: database.prepare(`UPDATE ${rows} SET search = ? WHERE id = ?`),
+    };
+  });
+  return () => {
+    const table = tables[0];
+    if (table === undefined) return false;
+    const endsAt = performance.now() + turnMs;
+    let octets = 0;
+    let rows = 0;
+    const texts: [id: string, text: string][] = [];
+    for (const { id, doc } of table.pending.iterate()) {
+      rows += 1;
+      octets += String(doc).length;
+      texts.push([String(id), textOf(table.words, String(doc))]);
+      if (performance.now() > endsAt || octets > octetsPerTurn) break;
+    }
+    if (rows === 0) {
+      tables.shift();
+      return tables.length > 0;
+    }
+    database.exec('BEGIN IMMEDIATE');
+    for (const [id, text] of texts) table.write.run(text, id);
+    database.exec('COMMIT');
+    return true;
+  };
+}
+
+function textOf(words: SearchIndex, doc: string): string {
+  return indexedText(words, JSON.parse(doc) as Readonly<Record<string, unknown>>);
+}
+
+export function pendingName({ name }: Table): string {
+  return `${name}.unsearched`;
+}
+
+/** Name and SQL of the partial index of pending rows, which is empty once the index of words is complete. */
+export function pendingIndex(
+  table: Table,
+  { pendingSql }: WordIndex,
+): { readonly name: string; readonly sql: string } {
+  const name = pendingName(table);
+  return { name, sql: `CREATE INDEX ${quoteName(name)} ON ${quoteName(table.name)}(id) WHERE ${pendingSql}` };
+}

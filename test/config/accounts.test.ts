@@ -1,0 +1,194 @@
+/** `accounts` of a configuration: what is filled in, and every mistake with the member that it is about. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { allow, Type } from 'comity';
+import { resolveConfiguration } from '../../src/config/configuration.ts';
+import type { ConfigurationDeclaration } from '../../src/config/define.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
+import { permission } from '../../src/model/access.ts';
+import { authenticated } from '../../src/model/principal.ts';
+import { storeTables } from '../../src/store-tables.ts';
+
+const fields = Type.Object({
+  organisationId: Type.Optional(Type.String()),
+  level: Type.Optional(Type.Integer()),
+});
+const organisations = { schema: Type.Object({ name: Type.String() }) };
+
+function resolve(accounts: unknown, warn?: (sentence: string) => void) {
+  const declaration = { collections: { organisations }, accounts } as ConfigurationDeclaration;
+  return resolveConfiguration(declaration, warn);
+}
+
+function mistakes(accounts: unknown): readonly string[] {
+  try {
+    resolve(accounts);
+  } catch (error) {
+    assert.ok(error instanceof ConfigurationError);
+    return error.mistakes;
+  }
+  return assert.fail('nothing was refused');
+}
+
+test('accounts get the fields of the application after the members of Comity', () => {
+  const { accounts, collections } = resolve({
+    fields,
+    references: { organisationId: { collection: 'organisations' } },
+    indexes: [['organisationId', 'email'], 'level'],
+    unique: ['level'],
+  });
+  const { users, fieldNames } = accounts;
+  assert.deepEqual(Object.keys(users.schema.properties).slice(-3), ['disabled', 'organisationId', 'level']);
+  assert.deepEqual([...fieldNames], ['organisationId', 'level']);
+  assert.deepEqual(users.searchFields, ['email', 'name', 'tenant']);
+  assert.deepEqual(
+    collections.get('organisations')?.dependants.map(({ from, countAs }) => [from, countAs]),
+    [['users', 'userCount']],
+  );
+  const table = storeTables({ collections, accounts }).find(({ name }) => name === 'users');
+  assert.deepEqual(
+    table?.references.map(({ field, table: to }) => [field.name, to]),
+    [['organisationId', 'organisations']],
+  );
+  assert.deepEqual(
+    table?.indexes.map((index) => index.map(({ name }) => name)),
+    [['organisationId', 'email'], ['level'], ['owner']],
+  );
+  assert.deepEqual(
+    table?.unique.map(({ name }) => name),
+    ['email', 'level'],
+  );
+});
+
+test('without a rule, administrators alone write a field of accounts and list accounts', () => {
+  const { users, isListed, admin } = resolve({ fields }).accounts;
+  const itself = authenticated({ id: 'usr_1', scopes: ['read', 'write'] });
+  for (const name of ['organisationId', 'level', 'roles'])
+    assert.equal(permission(users.readOnly.get(name) ?? 'public', 'update', itself), 'denied');
+  assert.equal(users.access.read, 'owner');
+  assert.deepEqual([isListed, admin], [false, undefined]);
+});
+
+test('collections and accounts may refer to accounts', () => {
+  const { collections, accounts } = resolveConfiguration({
+    collections: {
+      tasks: {
+        schema: Type.Object({ assigneeId: Type.Optional(Type.String()) }),
+        references: { assigneeId: { collection: 'users' } },
+      },
+    },
+    accounts: {
+      fields: Type.Object({ leadId: Type.Optional(Type.String()) }),
+      references: { leadId: { collection: 'users', countAs: 'reportCount' } },
+    },
+  } as ConfigurationDeclaration);
+  assert.equal(collections.get('tasks')?.references[0]?.collection, 'users');
+  assert.deepEqual(
+    accounts.users.dependants.map(({ from, field, countAs }) => [from, field, countAs]),
+    [
+      ['tasks', 'assigneeId', 'taskCount'],
+      ['users', 'leadId', 'reportCount'],
+    ],
+  );
+});
+
+test('a required field that no registration can set is warned of', () => {
+  const warnings: string[] = [];
+  resolve({ fields: Type.Object({ level: Type.Integer() }) }, (sentence) => void warnings.push(sentence));
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /^accounts\.fields requires "level", which a registration cannot set/);
+  const open = { fields: Type.Object({ level: Type.Integer() }), readOnly: { level: 'owner' } };
+  resolve(open, () => assert.fail('warned'));
+});
+
+const rule = allow(() => true);
+
+for (const [what, accounts, mistake] of [
+  ['anything but an object', [], /^accounts must be an object, not a list$/],
+  ['no fields', {}, /^accounts\.fields must be a Type\.Object\(\{ \.\.\. \}\)$/],
+  ['an unknown property', { fields, acces: {} }, /^accounts has no property "acces"; did you mean access\?/],
+  [
+    'a member of Comity',
+    { fields: Type.Object({ roles: Type.String() }) },
+    /^accounts\.fields declares "roles"/,
+  ],
+  [
+    'a member of registrations',
+    { fields: Type.Object({ password: Type.String() }) },
+    /^accounts\.fields declares "password"/,
+  ],
+  [
+    'a member of the server',
+    { fields: Type.Object({ createdAt: Type.String() }) },
+    /^accounts\.fields declares "createdAt"/,
+  ],
+  ['unnamed members', { fields: Type.Object({}, { additionalProperties: true }) }, /^accounts\.fields/],
+  [
+    'a rule for creation',
+    { fields, access: { create: 'principal' } },
+    /^accounts\.access\.create cannot be declared/,
+  ],
+  ['an unknown action', { fields, access: { raed: 'owner' } }, /^accounts\.access has no action "raed"/],
+  ['an unknown rule', { fields, access: { read: 'everybody' } }, /^accounts\.access\.read must be/],
+  [
+    'a readOnly of rights',
+    { fields, readOnly: { roles: 'owner' } },
+    /^accounts\.readOnly names "roles", which administrators alone write/,
+  ],
+  [
+    'a readOnly of no field',
+    { fields, readOnly: { levle: 'owner' } },
+    /^accounts\.readOnly names "levle", which is not a field; did you mean level\?/,
+  ],
+  [
+    'a reference that leads nowhere',
+    { fields, references: { organisationId: { collection: 'organisation' } } },
+    /^accounts\.references\.organisationId refers to "organisation", which is not a collection; did you mean organisations\?/,
+  ],
+  [
+    'a reference of a number',
+    { fields, references: { level: { collection: 'users' } } },
+    /^accounts\.references names "level"/,
+  ],
+  [
+    'an index of no field',
+    { fields, indexes: ['organizationId'] },
+    /^accounts\.indexes names "organizationId"/,
+  ],
+  [
+    'a search of what is hidden',
+    { fields, hidden: { name: 'owner' }, search: ['name'] },
+    /^accounts\.search names "name"/,
+  ],
+  [
+    'an unknown hook',
+    { fields, hooks: { beforeRead: () => undefined } },
+    /^accounts\.hooks\.beforeRead is not a hook/,
+  ],
+  ['no object as admin', { fields, admin: 'manager' }, /^accounts\.admin must be/],
+  [
+    'an admin without a rule',
+    { fields, admin: { role: 'manager' } },
+    /^accounts\.admin\.where must be a rule about the account/,
+  ],
+  [
+    'an admin of everybody',
+    { fields, admin: { role: 'manager', where: 'principal' } },
+    /^accounts\.admin\.where must be a rule about the account/,
+  ],
+  [
+    'an admin without a role',
+    { fields, admin: { where: rule } },
+    /^accounts\.admin\.role: role must be the name of a role/,
+  ],
+  [
+    'an unknown member of admin',
+    { fields, admin: { role: 'a', where: rule, grants: [] } },
+    /^accounts\.admin has no property "grants"/,
+  ],
+] as const) {
+  test(`${what} is refused in accounts`, () => {
+    const found = mistakes(accounts);
+    assert.match(found[0] ?? '', mistake, found.join('\n'));
+  });
+}

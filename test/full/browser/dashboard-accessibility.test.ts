@@ -1,0 +1,76 @@
+/** The dashboard judged by axe-core in light and dark, at the width of a phone, and by its size. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { openBrowser } from './chromium.ts';
+import { enterDashboard, openWindow } from './dashboard-window.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let program: RunningServer;
+let browser: Browser;
+
+before(async () => {
+  program = await startServer();
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await program?.stop();
+});
+
+const listOf = (name: string) => `#/list?path=/api/v1/${name}`;
+
+const views = [
+  ['the overview', ''],
+  ['a list', listOf('products')],
+  ['an empty list', listOf('deliveries')],
+  ['a query', '#/query?path=/api/v1/products'],
+  ['an explanation', '#/explain'],
+  ['live events', '#/live'],
+  ['the system', '#/system'],
+] as const;
+
+for (const [name, view] of views) {
+  test(`has no violation of accessibility in light and dark, and fits a phone: ${name}`, async () => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    const { page, complaints } = await openWindow(context, program.url);
+    await enterDashboard(page, program.url, view);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await violationsOn(page), []);
+    }
+    await page.setViewportSize({ width: 390, height: 844 });
+    const overflow = await page.evaluate(
+      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+    );
+    assert.equal(overflow, 0, 'the page scrolls sideways');
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+}
+
+test('is within 150 kB compressed', async () => {
+  const { body } = await program.send('GET', '/dashboard');
+  let octets = body.length;
+  for (const [, path] of body.matchAll(/(?:src|href)="(dashboard[^"]+)"/g)) {
+    const response = await fetch(`${program.url}/${path}`, { headers: { 'Accept-Encoding': 'gzip' } });
+    assert.equal(response.headers.get('Content-Encoding'), 'gzip');
+    octets += Number(response.headers.get('Content-Length'));
+  }
+  assert.ok(octets > 10_000 && octets < 150_000, `${octets}`);
+});
+
+/** By axe-core, which the policy of the page lets no page load: the browser evaluates it. */
+async function violationsOn(on: Page): Promise<readonly string[]> {
+  await on.evaluate(axe);
+  const found = (await on.evaluate('axe.run()')) as {
+    violations: { id: string; nodes: { html: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+}

@@ -1,0 +1,35 @@
+/** A window of the dashboard in a real browser, which gathers what the page should not do. */
+import type { BrowserContext, Page } from 'playwright-core';
+import { adminKey } from '../../harness/exchange.ts';
+
+export type DashboardWindow = {
+  readonly page: Page;
+  /** Errors, violations of the policy, and requests of other hosts. */
+  readonly complaints: readonly string[];
+};
+
+/** @param url of the program */
+export async function openWindow(context: BrowserContext, url: string): Promise<DashboardWindow> {
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    // The browser reports each status of 400 and above that the program means to send.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !/^(data|blob):/.test(request.url()))
+      complaints.push(request.url());
+  });
+  return { page, complaints };
+}
+
+/** Enters with the administrator key and goes to a view, such as `#/live`. */
+export async function enterDashboard(page: Page, url: string, view = ''): Promise<void> {
+  await page.goto(`${url}/dashboard`);
+  await page.getByLabel('API key').fill(adminKey);
+  await page.getByRole('button', { name: 'Use the key' }).click();
+  await page.getByRole('heading', { name: 'Collections' }).waitFor();
+  if (view !== '') await page.evaluate(`location.hash = ${JSON.stringify(view)}`);
+}

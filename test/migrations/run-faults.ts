@@ -1,0 +1,104 @@
+/** Runs of migrations that are killed, that are two at once, and beside servers of the old configuration: what must hold at their end. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { spawnCommand } from '../harness/command-line.ts';
+import { startServer } from '../harness/running-server.ts';
+import type { Project } from './migrated-project.ts';
+
+const access = `access: { read: 'public', create: 'public', update: 'public', delete: 'public' }`;
+const before = `{ collections: { notes: collection({ ${access}, schema: Type.Object({ name: Type.String() }) }) } }`;
+/** `times` counts how often `up` got a document, which takes a millisecond so that a kill comes between. */
+const after = `{ collections: { notes: collection({ ${access}, indexes: ['title'],
+  schema: Type.Object({ title: Type.String(), times: Type.Integer() }) }) },
+  migrations: [{ id: 'titles', collection: 'notes', up({ name, title, times = 0, ...rest }) {
+    for (const end = performance.now() + 1; performance.now() < end; );
+    return { ...rest, title: title ?? name, times: times + 1 };
+  } }] }`;
+
+async function prepare(project: Project, documents: number) {
+  const [old, young] = [project.configure('before', before), project.configure('after', after)];
+  const names = Array.from({ length: documents }, (_, index) => `note ${index}`);
+  await project.seed(
+    old,
+    'notes',
+    names.map((name) => ({ name })),
+  );
+  const env = { ...project.environment(young), COMITY_MIGRATION_BATCH_DOCUMENTS_MAX: '20' };
+  const spawn = () => spawnCommand(['migrate', '--yes'], env);
+  return { old, young, names, spawn };
+}
+
+async function everyDocumentOnce(project: Project, config: string, names: readonly string[]): Promise<void> {
+  const documents = await project.documents(config, 'notes');
+  assert.deepEqual(documents.map(({ title }) => title).sort(), [...names].sort());
+  assert.ok(documents.every(({ times, name }) => times === 1 && name === undefined));
+}
+
+/** Kills the run at a random moment, again and again, until one ends. */
+export async function killRuns(project: Project, kills: number): Promise<void> {
+  const { young, names, spawn } = await prepare(project, 100 * (kills + 2));
+  for (let round = 0; round < kills; round += 1) {
+    const { process: child, ended } = spawn();
+    await Promise.race([pause(200 + Math.random() * 2000), ended]);
+    child.kill('SIGKILL');
+    await ended;
+  }
+  const { code, stderr } = await spawn().ended;
+  assert.equal(code, 0, stderr);
+  await everyDocumentOnce(project, young, names);
+}
+
+export async function runTwoAtOnce(project: Project): Promise<void> {
+  const { young, names, spawn } = await prepare(project, 400);
+  const both = await Promise.all([spawn().ended, spawn().ended]);
+  assert.deepEqual(
+    both.map(({ code }) => code),
+    [0, 0],
+    both.map(({ stderr }) => stderr).join(),
+  );
+  await everyDocumentOnce(project, young, names);
+}
+
+/** On PostgreSQL: the old server keeps writing; what it acknowledged is there, in the new shape. */
+export async function runBesideWriters(project: Project): Promise<void> {
+  const { old, young, names, spawn } = await prepare(project, 400);
+  const server = await startServer({
+    folder: join(project.folder, 'data'),
+    env: { ...project.environment(old), COMITY_DEVELOPMENT: 'off', COMITY_RATE_LIMIT_WRITES: '0' },
+  });
+  const acknowledged = new Map(
+    (await project.documents(old, 'notes')).map(({ id, name }) => [String(id), String(name)]),
+  );
+  const ids = [...acknowledged.keys()];
+  const migrating = spawn();
+  let isOver = false;
+  // One writer, so that the last acknowledgement of a note is known.
+  const write = async (): Promise<void> => {
+    for (let round = 0; !isOver; round += 1) {
+      const name = `round ${round}`;
+      const id = ids[(7 * round) % ids.length] ?? '';
+      const isNew = round % 3 === 0;
+      const { status, json } = isNew
+        ? await server.send('POST', '/api/v1/notes', { json: { name } })
+        : await server.send('PATCH', `/api/v1/notes/${id}`, { json: { name } });
+      assert.ok([200, 201, 422].includes(status), String(status));
+      if (status === 201) acknowledged.set((json() as { id: string }).id, name);
+      if (status === 200) acknowledged.set(id, name);
+      await pause(2);
+    }
+  };
+  const writing = write();
+  const { code, stderr } = await migrating.ended;
+  isOver = true;
+  await writing;
+  await server.stop();
+  assert.equal(code, 0, stderr);
+  assert.ok(acknowledged.size > names.length, 'nothing was written meanwhile');
+  // What the old server wrote behind the final pass is found by the next run.
+  const again = await project.run(young, 'migrate', '--yes');
+  assert.equal(again.code, 0, again.stderr);
+  const documents = await project.documents(young, 'notes');
+  assert.ok(documents.every(({ name }) => name === undefined));
+  assert.deepEqual(new Map(documents.map(({ id, title }) => [id, title])), acknowledged);
+}

@@ -1,0 +1,127 @@
+/** `comity migrate` with search: texts of rows from before are made beside writers, and the index of words comes last. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createSearchIndex, indexedText } from '../../../src/model/search/search-index.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
+import { SchemaOutdated } from '../../../src/store/postgres/schema/schema-failure.ts';
+import type { Store, Table } from '../../../src/store/store.ts';
+import { byId, categories, commitAll, idsOn, put } from '../../contract/fixture.ts';
+import { until } from '../../harness/until.ts';
+import { makeSchema, migrateOptions, testDatabase } from './database.ts';
+
+const database = await testDatabase();
+const { address, url } = database;
+
+const words = createSearchIndex(['name'], 'english');
+const before: Table = { ...categories, unique: [], searched: true };
+const after: Table = { ...before, words };
+const rows = 1000;
+
+async function filled(schema: string): Promise<void> {
+  await makeSchema(database, schema, [before]);
+  const store = await openPostgresStore({ url, schema, tables: [before] });
+  const changes = Array.from({ length: rows }, (_, at) =>
+    put(before, `n${String(at).padStart(4, '0')}`, { name: `Lamps ${at}` }, undefined, {
+      search: `lamps ${at}\n`,
+    }),
+  );
+  await commitAll(store, ...changes);
+  await store.close();
+}
+
+async function search(store: Store, term: string): Promise<readonly string[]> {
+  const filter = { op: 'search', terms: [term], mark: words.mark } as const;
+  return idsOn(
+    await store.plan({ table: 'categories', filter, sort: byId, limit: 10_000 }).page({ from: 'start' }),
+  );
+}
+
+test('a start with search that was not migrated names what is missing, and the migration makes every text', async () => {
+  await filled('grown');
+  await assert.rejects(openPostgresStore({ url, schema: 'grown', tables: [after] }), (error) => {
+    assert.ok(error instanceof SchemaOutdated);
+    assert.match(error.message, /search texts of categories/);
+    return true;
+  });
+  const steps = await migrateSchema(address, migrateOptions('grown', { tables: [after] }));
+  assert.deepEqual(
+    steps.map(({ what }) => what),
+    ['index categories.unsearched', 'search texts of categories', 'index categories.search'],
+  );
+  const store = await openPostgresStore({ url, schema: 'grown', tables: [after] });
+  assert.equal((await search(store, ' =lamp ')).length, rows);
+  assert.deepEqual(await search(store, ' 17 '), ['n0017']);
+  await store.close();
+});
+
+test('a migration that is stopped before each step continues, also within the texts, and other languages are made anew', async () => {
+  await filled('stopped');
+  const options = migrateOptions('stopped', { tables: [after] });
+  // The texts are a step until the index after them exists.
+  for (const [at, left] of [3, 2, 2].entries()) {
+    assert.equal((await previewMigration(address, options)).length, left);
+    let begun = 0;
+    const onStep = (): void => {
+      begun += 1;
+      if (begun === 2 && at < 2) throw new Error('stopped');
+    };
+    const run = migrateSchema(address, { ...options, onStep });
+    if (at < 2) await assert.rejects(run, /stopped/);
+    else await run;
+    if (at > 0) continue;
+    // As a killed process would leave them.
+    const text = indexedText(words, { name: 'Lamps' });
+    await database.client.query(`UPDATE stopped.categories SET search = $1 WHERE id < 'n0500'`, [text]);
+  }
+  const store = await openPostgresStore({ url, schema: 'stopped', tables: [after] });
+  assert.equal((await search(store, ' =lamp ')).length, rows);
+  await store.close();
+  const german = createSearchIndex(['name'], 'german');
+  const changed = migrateOptions('stopped', { tables: [{ ...after, words: german }] });
+  const steps = await migrateSchema(address, changed);
+  assert.ok(steps.some(({ what }) => what === 'index categories.search replaced by its new form'));
+  const { rows: texts } = await database.client.query(
+    'SELECT count(*)::int AS made FROM stopped.categories WHERE starts_with(search, $1)',
+    [german.mark],
+  );
+  assert.equal(texts[0].made, rows);
+});
+
+test('texts are made beside a process that writes, which waits for no more than a batch and loses no change', async () => {
+  await filled('busy');
+  const old = await openPostgresStore({ url, schema: 'busy', tables: [before] });
+  let writes = 0;
+  let isOver = false;
+  const writing = (async () => {
+    while (!isOver) {
+      const id = `n${String((writes * 37) % rows).padStart(4, '0')}`;
+      const row = await old.read('categories', id);
+      const name = `Changed ${writes}`;
+      await commitAll(old, put(before, id, { name }, row?.rev, { search: `${name.toLowerCase()}\n` }));
+      writes += 1;
+    }
+  })();
+  await migrateSchema(address, migrateOptions('busy', { tables: [after] }));
+  isOver = true;
+  await writing;
+  assert.ok(writes > 0);
+  const { rows: kept } = await database.client.query(
+    `SELECT count(*)::int AS changed FROM busy.categories WHERE doc LIKE '%Changed%'`,
+  );
+  assert.equal(kept[0].changed, Math.min(writes, rows));
+  await old.close();
+});
+
+test('rows that a process of the earlier declaration writes after the migration are found soon', async () => {
+  await filled('rolling');
+  const old = await openPostgresStore({ url, schema: 'rolling', tables: [before] });
+  await migrateSchema(address, migrateOptions('rolling', { tables: [after] }));
+  const store = await openPostgresStore({ url, schema: 'rolling', tables: [after], searchSweepMs: 50 });
+  const version = await store.version('categories');
+  await commitAll(old, put(before, 'late', { name: 'Quartz' }, undefined, { search: 'quartz\n' }));
+  await until(async () => (await search(store, ' =quartz ')).includes('late'));
+  await until(async () => (await store.version('categories')) !== version);
+  await old.close();
+  await store.close();
+});

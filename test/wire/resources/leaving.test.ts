@@ -1,0 +1,224 @@
+/**
+ * What leaves a reader's sight (§6.10): streams and WebSockets say that a document left, to those alone who could read it; the log shows no
+ * text that its reader may no longer read, in lists, single events, resumed streams and sockets that catch up.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import WebSocket from 'ws';
+import {
+  asAdministrator,
+  base,
+  bearer,
+  type Client,
+  openClient,
+  register,
+} from '../../harness/account-client.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
+
+const config = fileURLToPath(new URL('../fixtures/leaving.config.ts', import.meta.url));
+
+type Headers = Readonly<Record<string, string>>;
+type Heard = { readonly id: string | undefined; readonly event: string; readonly data: string };
+
+for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+  describe(`leaving on ${engine}`, () => {
+    let program: RunningServer;
+    let client: Client;
+    let asAda: Headers;
+    let adaId: string;
+    const closing: (() => void)[] = [];
+
+    before(async () => {
+      const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
+      const env = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
+      program = await startServer({ config, env });
+      if (database !== undefined) after(() => database.dispose());
+      client = openClient(program.port);
+      const ada = await register(client, 'ada@leaving.example', 'correct horse battery');
+      asAda = bearer(ada.token);
+      adaId = ada.userId;
+    });
+
+    after(async () => {
+      for (const close of closing) close();
+      client.close();
+      await program.stop();
+    });
+
+    const write = async (method: string, path: string, json?: unknown): Promise<string> => {
+      const answer = await client.ask(method, `${base}/${path}`, {
+        headers: asAdministrator,
+        ...(json === undefined ? {} : { json }),
+      });
+      assert.ok(answer.status < 300, `${answer.status} ${answer.body}`);
+      return method === 'DELETE' ? '' : String(answer.json().id);
+    };
+
+    /** Follows the event stream. */
+    async function follow(headers: Headers, query = ''): Promise<Heard[]> {
+      const heard: Heard[] = [];
+      const abort = new AbortController();
+      closing.push(() => abort.abort());
+      const answer = await fetch(`${program.url}${base}/events${query}`, {
+        headers: { Accept: 'text/event-stream', ...headers },
+        signal: abort.signal,
+      });
+      assert.equal(answer.status, 200);
+      const read = async () => {
+        let text = '';
+        for await (const chunk of answer.body ?? []) {
+          text += Buffer.from(chunk).toString();
+          for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+            const lines = new Map(
+              text
+                .slice(0, end)
+                .split('\n')
+                .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+            );
+            text = text.slice(end + 2);
+            const [event, data] = [lines.get('event'), lines.get('data')];
+            if (event !== undefined && data !== undefined) heard.push({ id: lines.get('id'), event, data });
+          }
+        }
+      };
+      read().catch(() => undefined);
+      return heard;
+    }
+
+    /** Subscribes over a WebSocket to everything; `after` catches up. */
+    async function listen(headers: Headers, from?: string): Promise<string[]> {
+      const frames: string[] = [];
+      const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', {
+        headers,
+      });
+      closing.push(() => socket.terminate());
+      socket.on('message', (data) => frames.push(String(data)));
+      await new Promise((resolve, reject) => {
+        socket.on('open', resolve);
+        socket.on('error', reject);
+      });
+      socket.send(JSON.stringify({ subscribe: ['*'], ...(from === undefined ? {} : { after: from }) }));
+      await until(() => frames.length > 0, 'subscribed');
+      return frames;
+    }
+
+    const lastEvent = async (): Promise<string> => {
+      const answer = await client.ask('GET', `${base}/events?sort=-created&limit=1000`, {
+        headers: asAdministrator,
+      });
+      const head = await client.ask('GET', `${base}/events?limit=1000`, { headers: asAdministrator });
+      assert.equal(answer.status, 200);
+      return String((head.json().items as { id: string }[]).at(-1)?.id);
+    };
+
+    test('a document that an update hides is left to those who could read it, and silence to those who could not', async () => {
+      const [anonymous, owner, administrator] = [
+        await follow({}),
+        await follow(asAda),
+        await follow(asAdministrator),
+      ];
+      const sockets = [await listen({}), await listen(asAda), await listen(asAdministrator)];
+      const id = await write('POST', 'articles', { text: 'out', open: true, keeper: adaId });
+      const secret = await write('POST', 'articles', { text: 'never', open: false, keeper: 'nobody' });
+      await write('PATCH', `articles/${id}`, { text: 'kept', open: false });
+      await write('PATCH', `articles/${secret}`, { text: 'never, still' });
+      await write('PATCH', `articles/${id}`, { keeper: 'nobody' });
+      await write('PATCH', `articles/${id}`, { text: 'nobody reads' });
+      const last = await write('POST', 'articles', { text: 'last', open: true, keeper: 'nobody' });
+      const seen = (heard: Heard[]) =>
+        heard.map(({ event, data }) => [event, event === 'left' ? data : JSON.parse(data).data.object.text]);
+      for (const heard of [anonymous, owner, administrator])
+        await until(() => heard.some(({ data }) => data.includes(last)), 'the last event is heard');
+      const left = JSON.stringify({ left: { id, collection: 'articles' } });
+      assert.deepEqual(seen(anonymous), [
+        ['articles.created', 'out'],
+        ['left', left],
+        ['articles.created', 'last'],
+      ]);
+      assert.deepEqual(seen(owner), [
+        ['articles.created', 'out'],
+        ['articles.updated', 'kept'],
+        ['left', left],
+        ['articles.created', 'last'],
+      ]);
+      assert.equal(administrator.length, 7);
+      assert.equal(
+        administrator.some(({ event }) => event === 'left'),
+        false,
+      );
+      for (const frames of sockets) await until(() => frames.some((frame) => frame.includes(last)), 'heard');
+      const shown = (frames: string[]) =>
+        frames
+          .slice(1)
+          .map((frame) => (frame.startsWith('{"left"') ? frame : JSON.parse(frame).event.data.object.text));
+      assert.deepEqual(sockets.map(shown), [
+        ['out', left, 'last'],
+        ['out', 'kept', left, 'last'],
+        ['out', 'never', 'kept', 'never, still', 'kept', 'nobody reads', 'last'],
+      ]);
+    });
+
+    test('a filter of types or of one document holds for what left; a resumed stream has it too, with no text that is unreadable now', async () => {
+      const start = await lastEvent();
+      const id = await write('POST', 'articles', { text: 'first words', open: true, keeper: adaId });
+      await write('PATCH', `articles/${id}`, { text: 'other words' });
+      await write('PATCH', `articles/${id}`, { open: false, text: 'hidden words' });
+      const resumed = await follow({ 'Last-Event-ID': start });
+      await until(() => resumed.length === 3, 'resumed');
+      assert.deepEqual(
+        resumed.map(({ event, data }) => [event, JSON.parse(data).data?.object ?? JSON.parse(data).left]),
+        [
+          ['articles.created', { id }],
+          ['articles.updated', { id }],
+          ['left', { id, collection: 'articles' }],
+        ],
+      );
+      const other = await follow({ 'Last-Event-ID': start }, '?type=articles.deleted');
+      const one = await follow({ 'Last-Event-ID': start }, `?type=articles.updated&data.object.id=${id}`);
+      await until(() => one.length === 2, 'of one type');
+      assert.deepEqual(other, []);
+      const frames = await listen({}, start);
+      await until(() => frames.some((frame) => frame.startsWith('{"left"')), 'caught up');
+      assert.equal(frames.join('').includes('words'), false, frames.join('\n'));
+      const whole = await follow({ ...asAda, 'Last-Event-ID': start });
+      await until(() => whole.length === 3, 'its keeper reads on');
+      assert.deepEqual(
+        whole.map(({ data }) => JSON.parse(data).data.object.text),
+        ['first words', 'other words', 'hidden words'],
+      );
+    });
+
+    test('the list and single events show no text that the caller may no longer read; deleted documents by their last state', async () => {
+      const texts = async (headers: Headers, id: string) => {
+        const answer = await client.ask('GET', `${base}/events?data.object.id=${id}`, { headers });
+        const items = answer.json().items as { id: string; data: { object: Record<string, unknown> } }[];
+        for (const item of items) {
+          const single = await client.ask('GET', `${base}/events/${item.id}`, { headers });
+          assert.deepEqual(single.json(), item);
+        }
+        return items.map(({ data }) => data.object.text ?? Object.keys(data.object));
+      };
+      const id = await write('POST', 'articles', { text: 'one', open: true, keeper: adaId });
+      await write('PATCH', `articles/${id}`, { text: 'two' });
+      assert.deepEqual(await texts({}, id), ['one', 'two']);
+      await write('PATCH', `articles/${id}`, { open: false, text: 'three' });
+      assert.deepEqual(await texts({}, id), [['id'], ['id']]);
+      assert.deepEqual(await texts(asAda, id), ['one', 'two', 'three']);
+      await write('DELETE', `articles/${id}`);
+      assert.deepEqual(await texts({}, id), [['id'], ['id']], 'it was hidden when it was deleted');
+      const shown = await write('POST', 'articles', { text: 'four', open: true, keeper: adaId });
+      await write('DELETE', `articles/${shown}`);
+      assert.deepEqual(await texts({}, shown), ['four', 'four']);
+      await write(
+        'PATCH',
+        `articles/${await write('POST', 'articles', { text: 'x', open: false, keeper: 'z' })}`,
+        {
+          open: true,
+        },
+      );
+    });
+  });
+}

@@ -31,6 +31,7 @@ const groups: readonly Group[] = [
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],
       ['src/accounts/oauth/provider-server.ts', 'kept'],
       ['src/config/actions.ts', 'collections'],
+      ['src/config/rule-paths.ts', 'made'],
       ['src/config/senders/refuse.ts', 'taken'],
       ['src/http/conduct/decide.ts', 'nodes'],
       ['src/openapi/components.ts', '#kinds', '#interned'],
@@ -129,6 +130,8 @@ const groups: readonly Group[] = [
     reason: 'Released with the request, statement, transaction or turn of the event loop that created it.',
     at: [
       ['src/realtime/websocket/frames.ts', '#deflated'],
+      ['src/resources/collection/standing.ts', 'names'],
+      ['src/store/related-rows.ts', '#known', '#lacking', 'values'],
       ['src/resources/relations/related.ts', '#found'],
       ['src/logic/transaction/cascade.ts', 'isNamed'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],

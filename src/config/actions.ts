@@ -361,8 +361,8 @@ function resolve(
   const captures = capturesOf(pattern.split('/'));
   const setting =
     on === 'member' && collection !== undefined
-      ? { fields: collection.fields, tenantField: collection.tenantField }
-      : { fields: noFields, tenantField: undefined };
+      ? { table: collection.name, fields: collection.fields, tenantField: collection.tenantField }
+      : { table: '', fields: noFields, tenantField: undefined };
   const standard: Rule = on === 'member' ? (collection?.access.update ?? 'principal') : 'principal';
   return {
     ...{ name, on, collection, pattern },

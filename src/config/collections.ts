@@ -2,7 +2,7 @@
  * Resolves declarations into collections: inspect-collection.ts finds every mistake, then this fills in the defaults that model/collection.ts
  * documents and resolves the names. The result needs no further checks.
  */
-import { type Access, permission, type Rule } from '../model/access.ts';
+import { type Access, mayRelate, permission, type Rule } from '../model/access.ts';
 import { createConditionRule } from '../model/access-function.ts';
 import type {
   BodyFormat,
@@ -13,11 +13,13 @@ import type {
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
+import type { Reach, Through } from '../model/reference-path.ts';
 import { createSearchIndex } from '../model/search/search-index.ts';
 import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
+import { reachesOf, resolveWhere } from './rule-paths.ts';
 
 const defaultAccess: Access = {
   read: 'principal',
@@ -42,8 +44,12 @@ export function resolveCollections(
   const mistakes = inspectCollections(declarations, warn);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   const referring = [...referringOf(declarations), ...ofAccounts];
+  const reachOf = reachesOf(declarations, (declaration) => fieldsOf(schemaWithComputed(declaration)));
   return new Map(
-    Object.entries(declarations).map(([name, declaration]) => [name, resolve(name, declaration, referring)]),
+    Object.entries(declarations).map(([name, declaration]) => [
+      name,
+      resolve(name, declaration, referring, reachOf(name)?.through),
+    ]),
   );
 }
 
@@ -74,12 +80,13 @@ function resolve(
   name: string,
   declaration: CollectionDeclaration,
   referring: readonly Referring[],
+  through?: Through,
 ): Collection {
   const schema = schemaWithComputed(declaration);
   const fields = fieldsOf(schema);
   const { tenantField } = declaration;
   const stamp = resolveStamps(declaration.stamp);
-  const setting = { fields, tenantField };
+  const setting = { table: name, fields, tenantField, through };
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
   const hidden = resolveFieldRules(declaration.hidden, setting);
   const indexes = indexesOf(fields, declaration, access);
@@ -91,6 +98,7 @@ function resolve(
     schema,
     fields,
     access,
+    ...(Object.values(access).some(mayRelate) ? { relates: true } : {}),
     readOnly: resolveFieldRules(declaration.readOnly, setting),
     hidden,
     tenantField,
@@ -245,7 +253,7 @@ function isText(field: Field): boolean {
   return field.column === undefined && (field.type === 'string' || field.type === 'timestamp');
 }
 
-type RuleSetting = { readonly fields: Fields; readonly tenantField: string | undefined };
+type RuleSetting = Reach & { readonly tenantField: string | undefined };
 
 /** Resolves rules: `tenant` names its field, and a function gets its cache of conditions. Other rules stay as written. */
 function resolveAccess(access: Access, setting: RuleSetting): Access {
@@ -271,7 +279,8 @@ export function resolveRule(rule: Rule, setting: RuleSetting): Rule {
     return { tenantIn: setting.tenantField };
   }
   if (typeof rule === 'string') return rule;
-  if ('allow' in rule) return createConditionRule(rule, setting.fields);
+  if ('allow' in rule) return createConditionRule(rule, setting.fields, setting.through);
+  if ('where' in rule) return resolveWhere(rule, setting);
   if ('anyOf' in rule) return { anyOf: rule.anyOf.map((part) => resolveRule(part, setting)) };
   if ('allOf' in rule) return { allOf: rule.allOf.map((part) => resolveRule(part, setting)) };
   return rule;

@@ -4,11 +4,15 @@
  * grant anything.
  */
 import type { Rule } from '../model/access.ts';
+import { ruleReferencesMax } from '../model/access-condition.ts';
 import { callRule, type FunctionRule } from '../model/access-function.ts';
 import type { Field } from '../model/field.ts';
+import { isRelated } from '../model/filter.ts';
 import { anonymous, authenticated, type Principal, scopes } from '../model/principal.ts';
+import { endOfPath, isDistant, type Reach } from '../model/reference-path.ts';
 import { type Inspection, isRecord, kindOf, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
+import { fieldOfRule } from './rule-paths.ts';
 
 const actions: readonly string[] = ['read', 'create', 'update', 'delete'];
 const plainRules: ReadonlySet<unknown> = new Set<Rule>(['public', 'principal', 'owner', 'administrator']);
@@ -44,6 +48,8 @@ export type Place = {
   readonly name: string;
   /** The rule governs creation, where no resource exists yet: only functions may look at the proposed one. */
   readonly creates: boolean;
+  /** The rule is one for a single field, and may not look beyond references. */
+  readonly ofField?: true;
 };
 
 export function inspectRule(inspection: Inspection, place: Place, rule: unknown, depth = 0): void {
@@ -107,11 +113,15 @@ function inspectFunction(inspection: Inspection, place: Place, judge: unknown): 
     return;
   }
   const call = (principal: Principal) =>
-    JSON.stringify(callRule(judge as FunctionRule['allow'], inspection.fields, principal));
+    callRule(judge as FunctionRule['allow'], inspection.fields, principal, inspection.through);
   for (const [name, principal] of probes) {
     try {
       const [first, second] = [call(principal), call(principal)];
-      if (first === second) continue;
+      if (place.ofField && isRelated(first)) {
+        inspection.refuse(`${place.name}: the function ${beyondReference}`);
+        return;
+      }
+      if (JSON.stringify(first) === JSON.stringify(second)) continue;
       inspection.refuse(`${place.name}: the function returns different results for the same caller: ${name}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -132,17 +142,44 @@ function inspectWhere(inspection: Inspection, place: Place, where: unknown): voi
     inspection.refuse(`${place.name}: where must name at least one field and its value`);
     return;
   }
+  const reach = { table: inspection.name, fields: inspection.fields, through: inspection.through };
   for (const [name, value] of Object.entries(where)) {
-    const field = namedField(inspection, `${place.name}: where`, name);
+    const field = fieldOfRule(name, reach) ?? unknownInWhere(inspection, place, name, reach);
     if (field === undefined) continue;
-    if (field.path.length > 1 || field.type === 'array' || field.type === 'json') {
+    const steps = isDistant(field) ? field.steps.length : 0;
+    if (steps > 0 && place.ofField) inspection.refuse(`${place.name}: where ${beyondReference}`);
+    else if (steps > ruleReferencesMax) {
       inspection.refuse(
-        `${place.name}: where can compare only single values at the top level, which "${name}" is not`,
+        `${place.name}: where names "${name}", which leads through ${steps} references; ${ruleReferencesMax} are allowed`,
+      );
+    } else if ((steps === 0 && field.path.length > 1) || field.type === 'array' || field.type === 'json') {
+      const where = steps === 0 ? ' at the top level' : '';
+      inspection.refuse(
+        `${place.name}: where can compare only single values${where}, which "${name}" is not`,
       );
     } else if (!fits(field, value)) {
       inspection.refuse(`${place.name}: where compares "${name}", a ${field.type}, with ${kindOf(value)}`);
     }
   }
+}
+
+const beyondReference =
+  'looks at a resource that a reference names; the rule of a single field can look only at the resource itself';
+
+/** Reports a name without a field, in the collection where its path ends. */
+function unknownInWhere(inspection: Inspection, place: Place, name: string, reach: Reach): undefined {
+  const { at, rest } = endOfPath(name, reach);
+  const within = at === reach ? '' : ` of ${at.table}`;
+  const [first = ''] = rest.split('.', 1);
+  if (rest !== first && at.fields.has(first) && at.fields.get(first)?.type === 'string') {
+    inspection.refuse(
+      `${place.name}: where names "${name}", but "${first}" is not a reference${within}; declare it in references`,
+    );
+    return undefined;
+  }
+  const meant = suggestion(rest, at.fields.keys());
+  inspection.refuse(`${place.name}: where names "${name}", which is not a field${within}${meant}`);
+  return undefined;
 }
 
 function fits(field: Field, value: unknown): boolean {
@@ -186,7 +223,7 @@ function inspectRules(
   for (const [name, rule] of Object.entries(rules)) {
     const field = namedField(inspection, property, name);
     if (field === undefined || !isOwn(inspection, property, field)) continue;
-    inspectRule(inspection, { name: `${property}.${name}`, creates: false }, rule);
+    inspectRule(inspection, { name: `${property}.${name}`, creates: false, ofField: true }, rule);
     warnOfRequired(inspection, property, name);
     sound.push([name, rule]);
   }

@@ -15,6 +15,7 @@ import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
+import { reachesOf } from './rule-paths.ts';
 import { brokenReferences, type SchemaNode } from './schema-references.ts';
 
 import { compileUnknownMembers, isComposed } from './unknown-members.ts';
@@ -64,6 +65,9 @@ export function inspectCollections(
   const names = new Set(Object.keys(declarations));
   const collections = new Set([...names, ...referableCollections]);
   inspectTwins(names, mistakes);
+  const reachOf = reachesOf(declarations, (declaration) =>
+    isSchema(declaration) ? fieldsOf(schemaWithComputed(declaration)) : undefined,
+  );
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
@@ -77,6 +81,7 @@ export function inspectCollections(
       name,
       declaration: { ...declaration, schema },
       fields: fieldsOf(schema),
+      through: reachOf(name)?.through,
       collections,
       refuse,
       warn: (predicate) => warn(`collection ${name}: ${predicate}`),

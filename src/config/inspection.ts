@@ -1,12 +1,15 @@
 /** What the checks of one collection share: the declaration, and where mistakes are reported. */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
+import type { Through } from '../model/reference-path.ts';
 import { suggestion } from './nearest.ts';
 
 export type Inspection = {
   readonly name: string;
   readonly declaration: CollectionDeclaration;
   readonly fields: Fields;
+  /** Where the references of the collection lead. */
+  readonly through?: Through | undefined;
   readonly collections: ReadonlySet<string>;
   /** Receives the predicate of a sentence whose subject is the collection. */
   readonly refuse: (predicate: string) => void;

@@ -5,10 +5,13 @@
  * Two-valued, like filters. No value equals null: `owner.is(null)`, which a caller without an id would produce, never
  * holds, and `isNot(null)` always does. Use `isAbsent` to test for absence.
  */
-import type { Field, Fields, Scalar, ScalarType } from './field.ts';
+import type { Field, Scalar, ScalarType } from './field.ts';
 import { allOf, always, anyOf, type Comparison, type Filter, never } from './filter.ts';
+import { along, type Reach, type Step } from './reference-path.ts';
 
 export const ruleValuesMax = 1000;
+/** References that a path of a rule may lead through. */
+export const ruleReferencesMax = 3;
 
 export class AccessFunctionError extends Error {
   override readonly name = 'AccessFunctionError';
@@ -90,8 +93,16 @@ function kindOf(value: unknown): string {
   return value === null ? 'null' : `a value of type ${typeof value}`;
 }
 
-/** The resource as an access function sees it: an expression for every field. */
-export function expressionsOf(fields: Fields, owner: Field, writing: Writing): object {
+/**
+ * The resource as an access function sees it: an expression for every field, and on that of a reference the fields of the resource that it
+ * names, which are made when the function asks for them.
+ */
+export function expressionsOf(
+  { fields, through }: Pick<Reach, 'fields' | 'through'>,
+  owner: Field,
+  writing: Writing,
+  steps: readonly Step[] = [],
+): object {
   const root: Expressions = Object.create(null) as Expressions;
   for (const field of fields.values()) {
     let at = root;
@@ -99,39 +110,73 @@ export function expressionsOf(fields: Fields, owner: Field, writing: Writing): o
       at[name] ??= Object.create(null) as Expressions;
       at = at[name] as Expressions;
     }
-    at[field.path.at(-1) ?? ''] = expressionOf(field, writing);
+    const expression = expressionOf(field, steps, writing);
+    const beyond = steps.length < ruleReferencesMax ? through?.(field.name) : undefined;
+    at[field.path.at(-1) ?? ''] =
+      beyond === undefined
+        ? expression
+        : withFieldsOf(beyond, expression, () =>
+            expressionsOf(beyond, owner, writing, [...steps, { field, table: beyond.table }]),
+          );
   }
-  root.owner = expressionOf(owner, writing);
+  root.owner = expressionOf(owner, steps, writing);
   return root;
 }
 
 type Expressions = { [name: string]: object };
 
-function expressionOf(field: Field, writing: Writing): object {
+/** A field whose name is that of a comparison cannot be reached so; `where` can name it. */
+function withFieldsOf({ fields }: Reach, expression: object, make: () => object): object {
+  let made: Expressions | undefined;
+  const names = new Set(['owner', ...[...fields.values()].map(({ path }) => path[0] ?? '')]);
+  for (const name of names) {
+    if (Object.hasOwn(expression, name)) continue;
+    const get = (): unknown => {
+      made ??= make() as Expressions;
+      return made[name];
+    };
+    Object.defineProperty(expression, name, { get, enumerable: true });
+  }
+  return expression;
+}
+
+function expressionOf(field: Field, steps: readonly Step[], writing: Writing): object {
   if (field.type === 'json') return Object.create(null) as object;
   const type = field.type === 'array' ? (field.item ?? 'string') : field.type;
   const write = (filter: Filter) => new Condition(filter, writing);
+  /** A condition on the resource at the end of the path. */
+  const there = (filter: Filter) => (filter.op === 'never' ? never : along(steps, filter));
   if (field.type === 'array') {
     return {
       has: (value: unknown) =>
-        write(isNothing(value) ? never : { op: 'has', field, value: checked(field, type, value) }),
+        write(isNothing(value) ? never : there({ op: 'has', field, value: checked(field, type, value) })),
     };
   }
-  const compare = (op: Comparison) => (value: unknown) => {
-    const nothing = op === 'ne' ? always : never;
-    return write(isNothing(value) ? nothing : { op, field, value: checked(field, type, value) });
-  };
+  const compare = (op: Exclude<Comparison, 'ne'>) => (value: unknown) =>
+    write(isNothing(value) ? never : there({ op, field, value: checked(field, type, value) }));
   return {
     is: compare('eq'),
-    isNot: compare('ne'),
-    in: (values: Iterable<unknown>) => write(within(field, type, values)),
-    isAbsent: () => write({ op: 'eq', field, value: null }),
-    isPresent: () => write({ op: 'ne', field, value: null }),
+    isNot: (value: unknown) =>
+      write(isNothing(value) ? always : differs(field, steps, checked(field, type, value))),
+    in: (values: Iterable<unknown>) => write(there(within(field, type, values))),
+    isAbsent: () => write(equals(field, steps, null)),
+    isPresent: () => write(there({ op: 'ne', field, value: null })),
     gt: compare('gt'),
     gte: compare('gte'),
     lt: compare('lt'),
     lte: compare('lte'),
   };
+}
+
+/** The field at the end of the path has the value, or is absent: it is where the path leads to nothing. */
+export function equals(field: Field, steps: readonly Step[], value: Scalar): Filter {
+  if (value !== null || steps.length === 0) return along(steps, { op: 'eq', field, value });
+  return { op: 'not', filter: along(steps, { op: 'ne', field, value }) };
+}
+
+function differs(field: Field, steps: readonly Step[], value: Scalar): Filter {
+  if (steps.length === 0) return { op: 'ne', field, value };
+  return { op: 'not', filter: along(steps, { op: 'eq', field, value }) };
 }
 
 function within(field: Field, type: ScalarType, values: Iterable<unknown>): Filter {

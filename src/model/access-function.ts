@@ -9,6 +9,7 @@ import { type Fields, ownerField } from './field.ts';
 import type { Filter } from './filter.ts';
 import type { AccountFields } from './logic/collection-calls.ts';
 import { audienceOf, noFields, type Principal, type Scope } from './principal.ts';
+import type { Through } from './reference-path.ts';
 
 /** The caller in an access function. Administrators pass every rule without a call. */
 export type RulePrincipal = {
@@ -49,8 +50,10 @@ export type ExpressionOf<V> = [V] extends [Values]
     ? ListExpression<Extract<Item, Values>>
     : { readonly [Name in keyof V]-?: ExpressionOf<NonNullable<V[Name]>> };
 
-export type ResourceExpressions<Schema extends TObject> = {
-  readonly [Name in keyof Static<Schema>]-?: ExpressionOf<NonNullable<Static<Schema>[Name]>>;
+/** @template References what the reference fields of the schema name, as `allow` describes */
+export type ResourceExpressions<Schema extends TObject, References = unknown> = {
+  readonly [Name in keyof Static<Schema>]-?: ExpressionOf<NonNullable<Static<Schema>[Name]>> &
+    (Name extends keyof References ? ExpressionsBeyond<References[Name]> : unknown);
 } & {
   readonly id: ScalarExpression<string>;
   readonly createdAt: ScalarExpression<string>;
@@ -58,6 +61,12 @@ export type ResourceExpressions<Schema extends TObject> = {
   /** Id of the principal that created the resource. */
   readonly owner: ScalarExpression<string>;
 };
+
+type ExpressionsBeyond<Reference> = Reference extends TObject
+  ? ResourceExpressions<Reference>
+  : Reference extends readonly [infer Schema extends TObject, infer References]
+    ? ResourceExpressions<Schema, References>
+    : unknown;
 
 export type FunctionRule = {
   readonly allow: (principal: RulePrincipal, resource: never) => boolean | Condition;
@@ -69,15 +78,19 @@ export type ConditionRule = {
   readonly filterFor: (principal: Principal) => Filter;
   /** Text of the function, which processes that share a store compare. */
   readonly source: string;
+  /** The condition may be one on resources that references name. Absent: it is not. */
+  readonly mayRelate?: boolean;
 };
 
 /**
  * A rule as a function: `allow<typeof schema>((principal, resource) => ...)`.
+ * @template References the schemas of the collections that reference fields name, to look at their fields:
+ * `{ ticketId: typeof Ticket }`; with the references of those, `{ ticketId: [typeof Ticket, { customerId: typeof Customer }] }`
  * @param judge returns true, false or a condition on the resource. It must be pure, and join conditions with `and`,
  * `or`, `not`.
  */
-export function allow<Schema extends TObject>(
-  judge: (principal: RulePrincipal, resource: ResourceExpressions<Schema>) => boolean | Condition,
+export function allow<Schema extends TObject, References = unknown>(
+  judge: (principal: RulePrincipal, resource: ResourceExpressions<Schema, References>) => boolean | Condition,
 ): FunctionRule {
   return { allow: judge };
 }
@@ -85,16 +98,24 @@ export function allow<Schema extends TObject>(
 /** Cached conditions of one function, one for each audience; a further audience calls it again. */
 export const ruleAudiencesMax = 1000;
 
-/** @param fields those of the collection that declares the rule */
-export function createConditionRule({ allow: judge }: FunctionRule, fields: Fields): ConditionRule {
+/**
+ * @param fields those of the collection that declares the rule
+ * @param through where its references lead; absent: it has none
+ */
+export function createConditionRule(
+  { allow: judge }: FunctionRule,
+  fields: Fields,
+  through?: Through,
+): ConditionRule {
   const known = new Map<string, Filter>();
   return {
     source: String(judge),
+    mayRelate: through !== undefined,
     filterFor: (principal) => {
       const audience = audienceOf(principal);
       const kept = known.get(audience);
       if (kept !== undefined) return kept;
-      const filter = callRule(judge, fields, principal);
+      const filter = callRule(judge, fields, principal, through);
       const oldest = known.size < ruleAudiencesMax ? undefined : known.keys().next().value;
       if (oldest !== undefined) known.delete(oldest);
       known.set(audience, filter);
@@ -107,9 +128,14 @@ export function createConditionRule({ allow: judge }: FunctionRule, fields: Fiel
  * Calls an access function once.
  * @throws any exception of the function, and AccessFunctionError for an invalid result
  */
-export function callRule(judge: FunctionRule['allow'], fields: Fields, principal: Principal): Filter {
+export function callRule(
+  judge: FunctionRule['allow'],
+  fields: Fields,
+  principal: Principal,
+  through?: Through,
+): Filter {
   const writing: Writing = { unused: new Set() };
-  const resource = expressionsOf(fields, ownerField, writing);
+  const resource = expressionsOf({ fields, through }, ownerField, writing);
   const ask = judge as (principal: RulePrincipal, resource: object) => unknown;
   return Condition.filterOf(ask(toRulePrincipal(principal), resource), writing);
 }

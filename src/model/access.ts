@@ -7,7 +7,7 @@ import type { ConditionRule, FunctionRule } from './access-function.ts';
 import type { Field } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
 import type { FieldValues } from './logic/collection-calls.ts';
-import { matches, memberAt } from './matches.ts';
+import { type Matchable, matches, memberAt } from './matches.ts';
 import { isAdministrator, type Principal, type Scope } from './principal.ts';
 
 /** @template T the fields of the resource; never: not known */
@@ -47,6 +47,8 @@ export type Subject = {
   readonly owner: string | null;
   /** Called only if a rule depends on a field: otherwise the stored bytes stay unparsed. */
   readonly member: (name: string) => unknown;
+  /** Finds the resources that references name, for rules over them. */
+  readonly related?: Matchable['related'];
 };
 
 /** `depends`: the answer needs the resource. */
@@ -119,7 +121,7 @@ function holds(rule: Rule, principal: Principal, subject: Subject): boolean {
   }
   if ('filterFor' in rule) {
     const value = (field: Field) => fieldOf(subject, field);
-    return matches(rule.filterFor(principal), { value, search: null });
+    return matches(rule.filterFor(principal), { value, search: null, related: subject.related });
   }
   if ('bearing' in rule) return holds(rule.rule, principal, subject);
   if ('allow' in rule) throw unresolved();
@@ -187,6 +189,15 @@ export function permittedWhere(
     if ('allow' in part) throw unresolved();
     return 'anyOf' in part ? anyOf(part.anyOf.map(compile)) : allOf(part.allOf.map(compile));
   }
+}
+
+/** True if the rule may look at resources that references name. */
+export function mayRelate(rule: Rule): boolean {
+  if (typeof rule === 'string') return false;
+  if ('filterFor' in rule) return rule.mayRelate === true;
+  if ('bearing' in rule) return mayRelate(rule.rule);
+  if ('anyOf' in rule) return rule.anyOf.some(mayRelate);
+  return 'allOf' in rule && rule.allOf.some(mayRelate);
 }
 
 function unresolved(): Error {

@@ -183,6 +183,8 @@ export type Collection = {
   readonly computed?: ReadonlyMap<string, ComputedField['compute']>;
   readonly fields: Fields;
   readonly access: Access;
+  /** Some of its access rules may look at resources that its references name. Absent: none does. */
+  readonly relates?: boolean;
   readonly readOnly: ReadonlyMap<string, Rule>;
   readonly hidden: ReadonlyMap<string, Rule>;
   readonly tenantField: string | undefined;

@@ -11,7 +11,9 @@
  */
 import type { HeldMemory } from '../http/message.ts';
 import { allOf } from '../model/filter.ts';
+import type { Telling } from '../resources/events/telling.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
+import { RelatedRows } from '../store/related-rows.ts';
 import {
   eventsTable,
   type LogPosition,
@@ -56,6 +58,8 @@ export class CatchUp {
   /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
   #cursor: LogPosition = beginning;
+  /** Rows of other tables that were loaded for the events that the hub keeps. */
+  #rows: RelatedRows | undefined;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
 
   constructor(options: CatchUpOptions) {
@@ -96,11 +100,15 @@ export class CatchUp {
     const { store, hub, readers, batchEventsMax, batchBytesMax, memory } = this.#options;
     const recent = hub.recentAfter(this.#cursor);
     if (recent !== undefined) {
+      const rows = this.#rows ?? new RelatedRows(store);
+      this.#rows = undefined;
+      if (this.#isLoading(recent, rows)) return;
       const newest = new Map(recent.map((event) => [documentOf(event), event] as const));
       for (const event of recent) {
         const last = newest.get(documentOf(event)) ?? event;
         const isWanted = this.#wants(event.entry.type, event.position);
-        const frame = isWanted ? readers.frameOf(event, last === event || readers.sees(last)) : undefined;
+        const isReadable = last === event || readers.sees(last, rows.find);
+        const frame = isWanted ? readers.frameOf(event, rows.find, isReadable) : undefined;
         this.#cursor = event.position;
         if (frame !== undefined && !this.#send(event.entry.id, frame)) return;
       }
@@ -118,10 +126,10 @@ export class CatchUp {
       this.#whenRead(
         () =>
           whenKnown(store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }), (batch) =>
-            whenKnown(readers.withheld(batch), (withheld) => ({ batch, withheld })),
+            whenKnown(readers.told(store, batch), (telling) => ({ batch, telling })),
           ),
-        ({ batch, withheld }) => {
-          this.#take(batch, withheld, { announced, isFirstStretch });
+        ({ batch, telling }) => {
+          this.#take(batch, telling, { announced, isFirstStretch });
           // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
@@ -129,9 +137,24 @@ export class CatchUp {
     });
   }
 
+  /** Reads the rows of other tables that decide about the events, and continues then; false if nothing is to be read. */
+  #isLoading(events: readonly LoggedEvent[], rows: RelatedRows): boolean {
+    for (const event of events) this.#options.readers.look(event, rows.find);
+    const loading = rows.load();
+    if (loading === undefined) return false;
+    this.#whenRead(
+      () => loading,
+      () => {
+        this.#rows = rows;
+        if (this.#mode === 'reading') this.#read();
+      },
+    );
+    return true;
+  }
+
   #take(
     batch: readonly TailEntry[],
-    withheld: readonly boolean[],
+    telling: readonly Telling[],
     { announced, isFirstStretch }: { readonly announced: LogPosition; readonly isFirstStretch: boolean },
   ): void {
     const { readers, batchEventsMax, batchBytesMax } = this.#options;
@@ -144,7 +167,7 @@ export class CatchUp {
       }
       const isWanted = this.#wants(entry.type, position);
       this.#cursor = position;
-      if (isWanted && !this.#send(entry.id, readers.textOf(entry, withheld[at] === true))) return;
+      if (isWanted && !this.#send(entry.id, readers.textOf(entry, telling[at] ?? 'withheld'))) return;
     }
     if (isWhole) this.#cursor = laterOf(this.#cursor, announced);
     // Lets other work run between two batches.

@@ -12,6 +12,7 @@
 import { patternsOfType } from '../model/event-pattern.ts';
 import { always } from '../model/filter.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
+import { RelatedRows } from '../store/related-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../store/store.ts';
 import { beginning, isAfter, LoggedEvent } from './logged-event.ts';
 import type { Readers } from './readers.ts';
@@ -66,7 +67,7 @@ export type Listener = {
 };
 
 export type HubOptions = {
-  readonly store: Pick<Store, 'tail' | 'head' | 'onAppend'>;
+  readonly store: Pick<Store, 'tail' | 'head' | 'onAppend' | 'read'>;
   /** Events read from the log at once. */
   readonly batchEventsMax: number;
   /** Octets of events after which a batch ends. */
@@ -78,6 +79,9 @@ const recentEventsMax = 256;
 const recentCharactersMax = 1024 * 1024;
 /** Frames passed to sockets in one turn of the event loop: about 20 ms. */
 const framesPerTurnMax = 10_000;
+
+/** Events that were read together, and the rows of other tables by which rules decide about them. */
+type Batch = { readonly events: readonly LoggedEvent[]; readonly rows: RelatedRows };
 
 export class Hub {
   readonly #store: HubOptions['store'];
@@ -183,29 +187,54 @@ export class Hub {
       const batch = this.#store.tail(this.#position, always, this.#batchEventsMax, {
         bytesMax: this.#batchBytesMax,
       });
-      if (batch instanceof Promise) batch.then((entries) => this.#announceFrom(run, entries, 0), fail);
-      else this.#announceFrom(run, batch, 0);
+      const rows = new RelatedRows(this.#store);
+      const announce = (entries: readonly TailEntry[]): void =>
+        this.#announceFrom(run, { events: entries.map((entry) => new LoggedEvent(entry)), rows }, 0);
+      if (batch instanceof Promise) batch.then(announce, fail);
+      else announce(batch);
     } catch {
       // Whatever the cause, clients resume where they were.
       fail();
     }
   }
 
-  #announceFrom(run: number, batch: readonly TailEntry[], first: number): void {
+  #announceFrom(run: number, batch: Batch, first: number): void {
     if (run !== this.#run) return;
     this.#mode = 'announcing';
+    const { events, rows } = batch;
+    for (const event of events.slice(first)) this.#look(event, rows);
     let frames = 0;
-    for (let at = first; at < batch.length; at += 1) {
+    for (let at = first; at < events.length; at += 1) {
       if (frames >= framesPerTurnMax) {
         setImmediate(() => this.#announceFrom(run, batch, at));
         return;
       }
-      const entry = batch[at];
-      if (entry !== undefined) frames += this.#announce(new LoggedEvent(entry));
+      // Those who subscribed meanwhile may need further rows.
+      const loading = this.#loadFor(events[at], rows);
+      if (loading !== undefined) {
+        loading.then(
+          () => this.#announceFrom(run, batch, at),
+          () => run === this.#run && this.#fail(),
+        );
+        return;
+      }
+      const event = events[at];
+      if (event !== undefined) frames += this.#announce(event, rows);
       if (run !== this.#run) return;
     }
     this.#mode = 'waiting';
-    if (this.#grown || isTailFull(batch, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
+    const entries = events.map(({ entry }) => entry);
+    if (this.#grown || isTailFull(entries, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
+  }
+
+  /** Finds the rows of other tables that decide who sees the event. */
+  #look(event: LoggedEvent, rows: RelatedRows): void {
+    for (const [readers] of this.#subscribers.of(event.entry.type)) readers.look(event, rows.find);
+  }
+
+  #loadFor(event: LoggedEvent | undefined, rows: RelatedRows): Promise<void> | undefined {
+    if (event !== undefined) this.#look(event, rows);
+    return rows.load();
   }
 
   /** Reads in a later turn: the writer gets its response first, and further writes of this turn are read together. */
@@ -217,13 +246,13 @@ export class Hub {
   }
 
   /** @returns number of frames passed on */
-  #announce(event: LoggedEvent): number {
+  #announce(event: LoggedEvent, rows: RelatedRows): number {
     let frames = 0;
     // The position changes first: a listener that reads it while hearing the event must find the event announced.
     this.#position = event.position;
     this.#keep(event);
     for (const [readers, listeners] of this.#subscribers.of(event.entry.type)) {
-      const frame = readers.frameOf(event);
+      const frame = readers.frameOf(event, rows.find);
       if (frame === undefined) continue;
       frames += listeners.size;
       for (const listener of listeners) listener.hear(event, frame);

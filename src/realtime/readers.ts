@@ -6,13 +6,15 @@
  */
 import type { Collection } from '../model/collection.ts';
 import { eventType } from '../model/event.ts';
-import { allOf, always, anyOf, type Filter, never } from '../model/filter.ts';
+import { allOf, always, anyOf, type Filter, isRelated, never } from '../model/filter.ts';
 import { matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
-import { hasLeft, leftText, matchableEvent, type Reach, reachOf } from '../resources/events/leaving.ts';
+import { leftText, type Reach, reachOf } from '../resources/events/leaving.ts';
 import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
+import { type Telling, told } from '../resources/events/telling.ts';
 import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
-import type { MaybePromise, TailEntry } from '../store/store.ts';
+import type { RelatedRows } from '../store/related-rows.ts';
+import type { MaybePromise, Store, TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 import type { LoggedEvent } from './logged-event.ts';
 
@@ -43,36 +45,42 @@ export class Readers {
   }
 
   /**
-   * Returns the frame that they get; undefined: they may not see the event. The last result is cached.
+   * Returns the frame that they get; undefined: they may not see the event. The last result is cached, unless rows of other tables decide.
+   * @param related finds those rows, which `look` has found and their owner loaded
    * @param isReadable false: its document became unreadable to them with a later event
    */
-  frameOf(event: LoggedEvent, isReadable = true): Buffer | undefined {
-    if (!isReadable && this.sees(event)) return Buffer.from(this.textOf(event.entry, true));
+  frameOf(event: LoggedEvent, related: Related, isReadable = true): Buffer | undefined {
+    if (!isReadable && this.sees(event, related)) return Buffer.from(this.textOf(event.entry, 'withheld'));
     if (this.#last === event) return this.#lastFrame;
+    const saw = () => holds(this.#rulesOf(event).formerly, event, related);
+    const frame = this.sees(event, related) ? this.#seen(event) : saw() ? event.left : undefined;
+    if (this.#rulesOf(event).areRelated) return frame;
     this.#last = event;
-    this.#lastFrame = this.sees(event) ? this.#seen(event) : this.#saw(event) ? event.left : undefined;
-    return this.#lastFrame;
+    this.#lastFrame = frame;
+    return frame;
+  }
+
+  /** Finds the rows of other tables that decide what they get of the event. */
+  look(event: LoggedEvent, related: Related): void {
+    const { areRelated, visible, formerly } = this.#rulesOf(event);
+    if (areRelated && !holds(visible, event, related)) holds(formerly, event, related);
   }
 
   /** Returns the frame of an event within their reach. */
-  textOf(entry: TailEntry, isWithheld: boolean): string {
-    if (hasLeft(this.#reach, matchableEvent(entry))) return leftText(entry);
+  textOf(entry: TailEntry, telling: Telling): string {
+    if (telling === 'left') return leftText(entry);
     const { type, doc, owner } = entry;
-    return eventFrame(seenEvent(this.#view, type, isWithheld ? withoutText(doc) : doc, owner));
+    const shown = telling === 'withheld' ? withoutText(doc) : doc;
+    return eventFrame(seenEvent(this.#view, type, shown, owner));
   }
 
-  /** Tells of each event if they may no longer read its text. */
-  withheld(entries: readonly TailEntry[]): MaybePromise<readonly boolean[]> {
-    return this.#withholds === undefined || entries.length === 0 ? none : this.#withholds(entries);
+  /** Decides how much they are told of each event within their reach. */
+  told(store: Pick<Store, 'read'>, entries: readonly TailEntry[]): MaybePromise<readonly Telling[]> {
+    return told(store, { reach: this.#reach, withholds: this.#withholds }, entries);
   }
 
-  sees(event: LoggedEvent): boolean {
-    return holds(this.#rulesOf(event.entry.collection).visible, event);
-  }
-
-  /** They could read the document before the event, which they may not read. */
-  #saw(event: LoggedEvent): boolean {
-    return holds(this.#rulesOf(event.entry.collection).formerly, event);
+  sees(event: LoggedEvent, related: Related): boolean {
+    return holds(this.#rulesOf(event).visible, event, related);
   }
 
   #seen(event: LoggedEvent): Buffer {
@@ -83,19 +91,26 @@ export class Readers {
     return seen === doc ? frame : Buffer.from(eventFrame(seen));
   }
 
-  #rulesOf(collection: string): Rules {
+  #rulesOf({ entry: { collection } }: LoggedEvent): Rules {
     let rules = this.#rules.get(collection);
     if (rules === undefined) {
       if (this.#rules.size >= rulesMax) this.#rules.clear();
-      const { visible, formerly } = this.#reach;
-      rules = { visible: within(visible, collection), formerly: within(formerly, collection) };
+      const visible = within(this.#reach.visible, collection);
+      const formerly = within(this.#reach.formerly, collection);
+      rules = { visible, formerly, areRelated: isRelated(visible) || isRelated(formerly) };
       this.#rules.set(collection, rules);
     }
     return rules;
   }
 }
 
-type Rules = Pick<Reach, 'visible' | 'formerly'>;
+type Rules = Pick<Reach, 'visible' | 'formerly'> & {
+  /** Rows of other tables decide. */
+  readonly areRelated: boolean;
+};
+
+/** Finds a row that a reference names, as it is now. */
+type Related = RelatedRows['find'];
 
 type ReadersParts = {
   readonly reach: Reach;
@@ -103,10 +118,9 @@ type ReadersParts = {
   readonly withholds: Withholds | undefined;
 };
 
-const none: readonly boolean[] = [];
-
-function holds(rule: Filter, event: LoggedEvent): boolean {
-  return rule.op === 'always' || (rule.op !== 'never' && matches(rule, event));
+function holds(rule: Filter, event: LoggedEvent, related: Related): boolean {
+  if (rule.op === 'always' || rule.op === 'never') return rule.op === 'always';
+  return matches(rule, { search: null, related, value: (field) => event.value(field) });
 }
 
 export type ReadersOptions = {

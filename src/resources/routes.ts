@@ -5,6 +5,7 @@
 
 import { operationResources } from '../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
+import type { Filter } from '../model/filter.ts';
 import { isAdministrator, type Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
@@ -53,6 +54,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     fields: eventFields,
     searched: false,
     visibility: (principal: Principal) => visibleEvents(collections.values(), principal),
+    // No path of a query leads from an event, but rules may lead beyond references.
+    ...(isRelating(collections) ? { related: { seen: (filter: Filter) => filter } } : {}),
     view: (principal: Principal) => {
       const view = logViews(principal);
       const isAdmin = isAdministrator(principal);
@@ -83,4 +86,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     }),
     ...(posted?.resources ?? []),
   ];
+}
+
+function isRelating(collections: RoutesOptions['collections']): boolean {
+  return collections.values().some(({ relates }) => relates === true);
 }

@@ -360,6 +360,85 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ examples: [{ name: 'a', colour: 'red' }] }, 'examples[0] has the member "colour", which is not a field'],
   [{ examples: ['a'] }, 'examples[0] must be an object, not a string'],
 ];
+const ofParent = (path: string, value: unknown): Loose => ({
+  references: { ownerId: { collection: 'others' } },
+  access: { read: { where: { [path]: value } } },
+});
+
+const others = {
+  schema: Type.Object({ name: Type.String(), thingId: Type.String(), tags: Type.Array(Type.String()) }),
+  references: { thingId: { collection: 'things' } },
+};
+
+/** What is wrong with a path of a rule of `things`, whose `ownerId` names one of `others`, which name a thing each. */
+const refusedPaths: readonly (readonly [declaration: Loose, predicate: string])[] = [
+  [
+    ofParent('ownerId.nme', 'a'),
+    'access.read: where names "ownerId.nme", which is not a field of others; did you mean name?',
+  ],
+  [
+    ofParent('ownerId.thingId.prce', 1),
+    'access.read: where names "ownerId.thingId.prce", which is not a field of things; did you mean price?',
+  ],
+  [
+    ofParent('name.x', 'a'),
+    'access.read: where names "name.x", but "name" is not a reference; declare it in references',
+  ],
+  [
+    ofParent('ownerId.name.x', 'a'),
+    'access.read: where names "ownerId.name.x", but "name" is not a reference of others; declare it in references',
+  ],
+  [
+    ofParent('ownerId.thingId.price', 'a'),
+    'access.read: where compares "ownerId.thingId.price", a number, with a string',
+  ],
+  [
+    ofParent('ownerId.tags', 'a'),
+    'access.read: where can compare only single values, which "ownerId.tags" is not',
+  ],
+  [
+    ofParent('ownerId.thingId.ownerId.thingId.name', 'a'),
+    'access.read: where names "ownerId.thingId.ownerId.thingId.name", which leads through 4 references; 3 are allowed',
+  ],
+  [
+    {
+      references: { ownerId: { collection: 'others' } },
+      hidden: { price: { where: { 'ownerId.name': 'a' } } },
+    },
+    'hidden.price: where looks at a resource that a reference names; the rule of a single field can look only at the resource itself',
+  ],
+  [
+    {
+      references: { ownerId: { collection: 'others' } },
+      readOnly: {
+        price: {
+          allow: (_principal: unknown, thing: { ownerId: { name: { is(value: string): unknown } } }) =>
+            thing.ownerId.name.is('a'),
+        },
+      },
+    },
+    'readOnly.price: the function looks at a resource that a reference names; the rule of a single field can look only at the resource itself',
+  ],
+];
+for (const [declaration, predicate] of refusedPaths) {
+  test(`says: ${predicate}`, () => {
+    assert.deepEqual(mistakesOf({ things: { schema, ...declaration }, others }), [
+      `collection things: ${predicate}`,
+    ]);
+  });
+}
+
+test('takes paths of rules over three references, also around a circle, and to ids and null', () => {
+  for (const [path, value] of [
+    ['ownerId.name', 'a'],
+    ['ownerId.thingId.ownerId.name', 'a'],
+    ['ownerId.thingId.address.city', 'Rome'],
+    ['ownerId.thingId.ownerId', null],
+    ['ownerId.id', 'a'],
+  ] as const)
+    assert.deepEqual(mistakesOf({ things: { schema, ...ofParent(path, value) }, others }), [], path);
+});
+
 for (const [declaration, predicate] of refused) {
   test(`says: ${predicate}`, () => {
     assert.deepEqual(mistakesOf({ things: { schema, ...declaration } }), [`collection things: ${predicate}`]);

@@ -2,6 +2,7 @@
  * A list for a handler: what a QUERY with this JSON content would find (§4.9) once the unit is committed. Each resource
  * in it is then read by its id, so that it is guarded against changes like any read if the function writes it.
  */
+import { tablesOf } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
 import { alteredCursor, queryProblem } from '../../resources/collection/fault-problem.ts';
 import { type QueryTextLimits, readQueryText } from '../../resources/collection/query.ts';
@@ -36,7 +37,8 @@ export async function listPage(
   const position = listing.position(prepared);
   if (position === undefined) throw refusalOf(alteredCursor);
   const { store } = overlay;
-  const { body } = overlay.hasWritten(collection.name)
+  const tables = [collection.name, ...tablesOf(prepared.asked.filter)];
+  const { body } = tables.some((table) => overlay.hasWritten(table))
     ? await listing.pageFrom(store, prepared, principal, position)
     : await listing.page(prepared, principal, position, { party: '' });
   const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;

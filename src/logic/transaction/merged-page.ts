@@ -106,7 +106,7 @@ function itemsOf(own: OwnRows, query: ListQuery, position: Position): readonly I
   return shown.sort((one, other) => orderOf(query, backwards, one.key, other.key));
 }
 
-function matchableOf({ doc, owner, search }: NextRow) {
+export function matchableOf({ doc, owner, search }: NextRow) {
   return {
     search,
     value: ({ column, path }: Parameters<Parameters<typeof matches>[1]['value']>[0]) =>

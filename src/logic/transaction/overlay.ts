@@ -7,6 +7,7 @@
  * rests on what has changed: the unit is superseded, and the function runs again.
  */
 import type { Change as ChangeKind } from '../../model/event.ts';
+import { tablesOf } from '../../model/filter.ts';
 import type {
   EventEntry,
   Expectation,
@@ -21,6 +22,7 @@ import type {
 } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { mergedPage, type OwnRows } from './merged-page.ts';
+import { relatedPage } from './related-page.ts';
 
 /** The combined effect of all writes to one row. */
 export type NetWrite = {
@@ -99,12 +101,17 @@ export function createOverlay(store: Store): Overlay {
     });
   }
 
-  async function commit({ changes, events }: Parameters<Store['commit']>[0]): ReturnType<Store['commit']> {
+  async function commit({
+    changes: all,
+    events,
+  }: Parameters<Store['commit']>[0]): ReturnType<Store['commit']> {
+    const changes = all.filter(({ stays }) => stays !== true);
+    for (const change of all)
+      if (change.stays === true) firstReads.rest(keyOf(change.table, change.id), change);
     if (changes.length !== events.length && events.length > 0)
       throw new Error('in a commit of a function each change must have its event, or none');
     for (const [at, change] of changes.entries()) {
-      if (change.stays === true) entries.set(Symbol('stays'), { kept: change }, 0);
-      else await write(change, events[at]);
+      await write(change, events[at]);
     }
     return { outcome: 'committed', rev: lastRev };
   }
@@ -124,7 +131,7 @@ export function createOverlay(store: Store): Overlay {
   }
 
   return {
-    store: { ...store, read, commit, plan: (query) => planOf(store, query, entries) },
+    store: { ...store, read, commit, plan: (query) => planOf(store, query, entries, read) },
     hasWritten: (table) => entries.rowsOf(table).size > 0,
     expectations: () => firstReads.expectations((key) => written(key) !== undefined),
     torn: () => firstReads.torn(),
@@ -137,13 +144,17 @@ export function createOverlay(store: Store): Overlay {
   };
 }
 
-function planOf(store: Store, query: ListQuery, entries: Entries): Plan {
+function planOf(store: Store, query: ListQuery, entries: Entries, read: Store['read']): Plan {
   const committed = store.plan(query);
-  const own = entries.rowsOf(query.table);
-  if (own.size === 0) return committed;
+  const written = { rowsOf: (table: string) => entries.rowsOf(table), read };
+  const tables = [query.table, ...tablesOf(query.filter)];
+  if (!tables.some((table) => written.rowsOf(table).size > 0)) return committed;
   return {
     bounded: committed.bounded,
-    page: (position, party) => mergedPage(committed, query, own, position, party),
+    page: (position, party) =>
+      tables.length > 1
+        ? relatedPage(store, query, written, position, party)
+        : mergedPage(committed, query, written.rowsOf(query.table), position, party),
     rows: (position, limit) => committed.rows(position, limit),
   };
 }
@@ -268,6 +279,16 @@ class FirstReads {
 
   lean(key: string, { table, id }: RowName): void {
     this.#leant.set(key, { table, id });
+  }
+
+  /** The unit rests on a row as a request found it; what the unit wrote itself, it expects anyway. */
+  rest(key: string, { table, id, expect }: StoreChange): void {
+    const rev = revisionOf(expect);
+    if (rev !== undefined && rev < 0) return;
+    const first = this.#found.get(key);
+    if (first === undefined) this.#found.set(key, expect);
+    else if (revisionOf(first) !== rev) this.#overtaken.set(key, expected({ table, id }, first));
+    this.lean(key, { table, id });
   }
 
   /**

@@ -66,7 +66,15 @@ type ScalarWithin<V> = [V] extends [readonly (infer Item)[]] ? Extract<Item, Sca
 /** Values that some of the fields have. */
 export type FieldValues<T> = [T] extends [never]
   ? Readonly<Record<string, Scalar>>
-  : { readonly [Name in FieldName<T>]?: ScalarOf<ValueOf<T, Name>> };
+  : { readonly [Name in FieldName<T>]?: ScalarOf<ValueOf<T, Name>> } & {
+      /** Fields of the resources that references name. */
+      readonly [Path in `${TextName<T>}.${string}`]?: Scalar;
+    };
+
+/** Members that may hold the id of another resource. */
+type TextName<T> = {
+  [Name in keyof T & string]-?: NonNullable<T[Name]> extends string ? Name : never;
+}[keyof T & string];
 
 type Condition<V> = V | null | Operators<V>;
 

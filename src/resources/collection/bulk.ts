@@ -29,7 +29,7 @@ import { understandBody } from './content.ts';
 import { makersOwner } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
-import { mayCreate } from './standing.ts';
+import { closedTo, type Judgement, mayCreate } from './standing.ts';
 
 export type BulkLimits = { readonly bulkItemsMax: number; readonly bulkBytesMax: number };
 
@@ -153,12 +153,15 @@ async function planItem(
   return { action: before === undefined ? 'create' : 'update', id, before, fields, index, item, row };
 }
 
+/** Only administrators replace resources in a bulk request. */
+const anyone: Judgement = { permitted: true, restsOn: [] };
+
 type Built =
-  | { readonly change: Change; readonly event: EventEntry }
+  | { readonly change: Change; readonly event: EventEntry; readonly restsOn: readonly Change[] }
   | 'unchanged'
   | { readonly problem: Problem };
 
-function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrWritten): Built {
+function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrWritten): MaybePromise<Built> {
   const { id, item, before, row } = write;
   const { given } = item;
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
@@ -172,19 +175,22 @@ function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrW
     deletedAt: null,
   });
   if (before !== undefined && before.doc === next.doc && before.owner === next.owner) return 'unchanged';
-  if (before === undefined && !mayCreate(served, ask.principal, next)) {
-    return { problem: { code: ask.principal.kind === 'anonymous' ? 'no_token_provided' : 'forbidden' } };
-  }
   if (next.doc.length > served.documentCharactersMax) {
     const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
     return { problem: { code: 'content_too_large', message } };
   }
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const kind = before === undefined ? 'created' : 'updated';
-  return {
-    change: { table: served.collection.name, id, expect, next },
-    event: eventOf(served, kind, { id, ...next }, at, before?.doc),
-  };
+  const judgement = before === undefined ? mayCreate(served, ask.principal, next) : anyone;
+  return whenKnown(judgement, ({ permitted, restsOn }) =>
+    permitted
+      ? {
+          change: { table: served.collection.name, id, expect, next },
+          event: eventOf(served, kind, { id, ...next }, at, before?.doc),
+          restsOn,
+        }
+      : { problem: closedTo(ask.principal).refused },
+  );
 }
 
 function ownerOfWrite(served: Served, ask: Ask, before: Row | undefined): string | null {
@@ -215,14 +221,17 @@ async function createTogether(
   const make = async (within: Served, own: Ask, fields: readonly FieldsOrWritten[]): Promise<Result> => {
     const changes: Change[] = [];
     const events: EventEntry[] = [];
+    const restsOn: Change[] = [];
     for (const [at, write] of writes.entries()) {
       await turns(at);
-      const built = buildItem(within, own, write, fields[at] ?? write.fields);
+      const building = buildItem(within, own, write, fields[at] ?? write.fields);
+      const built = building instanceof Promise ? await building : building;
       if (built === 'unchanged') results[write.index] = unchanged(write.id);
       else if ('problem' in built) return { refused: ofItem(write.index, built.problem) };
       else {
         changes.push(built.change);
         events.push(built.event);
+        restsOn.push(...built.restsOn);
       }
     }
     const before = new Map(writes.map(({ id, before: row }) => [id, row]));
@@ -232,6 +241,7 @@ async function createTogether(
       { changes, events },
       report(results),
       changes.map(({ id }) => before.get(id)),
+      restsOn,
     );
   };
   if (placed.logic === undefined || writes.length === 0)
@@ -302,12 +312,13 @@ function createOne(
       if (!('action' in planned)) return planned;
       let isUnchanged = false;
       const make = (within: Served, by: Ask, [fields = planned.fields]: readonly FieldsOrWritten[]) => {
-        const built = buildItem(within, by, planned, fields);
-        isUnchanged = built === 'unchanged';
-        if (built === 'unchanged') return { made: report([]), rev: 0 };
-        if ('problem' in built) return { refused: built.problem };
-        const unit = { changes: [built.change], events: [built.event] };
-        return commitUnit(within, by, unit, report([]), [planned.before]);
+        return whenKnown(buildItem(within, by, planned, fields), (built): MaybePromise<Result> => {
+          isUnchanged = built === 'unchanged';
+          if (built === 'unchanged') return { made: report([]), rev: 0 };
+          if ('problem' in built) return { refused: built.problem };
+          const unit = { changes: [built.change], events: [built.event] };
+          return commitUnit(within, by, unit, report([]), [planned.before], built.restsOn);
+        });
       };
       const own = { ...ask, hasTurn };
       const result = await (logic === undefined

@@ -18,13 +18,17 @@ import type { Accompaniment, Served } from './served.ts';
 import type { MemberStanding } from './standing.ts';
 import { madeOf } from './write-result.ts';
 
-/** @param standing the rows from which the changes were computed, in the same order; undefined for new ones */
+/**
+ * @param standing the rows from which the changes were computed, in the same order; undefined for new ones
+ * @param restsOn expectations of rows beyond references, by which the caller may make the changes
+ */
 export async function commitUnit(
   served: Served,
   ask: Ask,
   unit: Unit,
   made: Made,
   standing: readonly (Row | undefined)[],
+  restsOn: readonly Change[] = [],
 ): Promise<Result> {
   if (unit.changes.some(({ next }) => (next?.doc.length ?? 0) > served.documentCharactersMax)) {
     const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
@@ -38,7 +42,8 @@ export async function commitUnit(
     served.accompany === undefined ? unit : await accompany(served, ask, unit.changes, standing);
   if ('refused' in accompanied) return accompanied;
   const companions = ask.companions.map((companion) => companion(made));
-  const { changes } = accompanied;
+  const changes =
+    restsOn.length === 0 ? accompanied.changes : [...accompanied.changes, ...apart(restsOn, unit.changes)];
   const commit = await served.store.commit({
     changes: companions.length === 0 ? changes : [...changes, ...companions],
     events: served.announced ? caused(unit.events, ask) : [],
@@ -72,6 +77,19 @@ export async function leaveAsItIs(
   const changes = ask.companions.map((companion) => companion(made));
   const { outcome } = await served.store.commit({ changes, events: [] });
   return outcome === 'committed' ? { made, rev } : { refused: { code: 'idempotency_key_in_use' } };
+}
+
+/** The expectations of rows that the unit does not change, each once: what it changes it expects anyway. */
+function apart(restsOn: readonly Change[], changes: readonly Change[]): readonly Change[] {
+  const named = new Set(changes.map(nameOf));
+  return restsOn.filter((each) => {
+    const name = nameOf(each);
+    return !named.has(name) && named.add(name);
+  });
+}
+
+function nameOf({ table, id }: Change): string {
+  return `${table} ${id}`;
 }
 
 function unseenField(

@@ -7,7 +7,7 @@ import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../
 import { permission } from '../../model/access.ts';
 import { isClientId } from '../../model/id.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { MaybePromise, Row } from '../../store/store.ts';
+import type { Change, MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import { CheckedContent, type Outcome, type ProposalTarget, propose } from '../content-threads/job.ts';
@@ -25,6 +25,7 @@ import {
   closedTo,
   type MemberStanding,
   mayCreate,
+  mayMove,
   memberStanding,
   memberValidators,
 } from './standing.ts';
@@ -152,17 +153,13 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
     updatedAt: at,
     deletedAt: null,
   });
-  if (!mayCreate(served, ask.principal, row)) return closedTo(ask.principal);
   const location = `${served.path}/${id}`;
   const result = { created: true, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, row, result);
   const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-  return commitUnit(
-    served,
-    ask,
-    { changes, events: [eventOf(served, 'created', { id, ...row }, at)] },
-    made,
-    [],
+  const events = [eventOf(served, 'created', { id, ...row }, at)];
+  return whenKnown(mayCreate(served, ask.principal, row), ({ permitted, restsOn }) =>
+    permitted ? commitUnit(served, ask, { changes, events }, made, [], restsOn) : closedTo(ask.principal),
   );
 }
 
@@ -217,16 +214,22 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
     act: (ask, standing, proposed) =>
       proposed?.unchanged === true
         ? leaveAsItIs(served, ask, standing, true)
-        : withHooks(
-            served,
-            ask,
-            { action: 'update', id: standing.id, before: standing.row, fields: proposed?.fields ?? {} },
-            update,
-          ),
+        : withHooks(served, ask, writeOfPatch(standing, proposed?.fields ?? {}), update),
   };
 }
 
-function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fields: FieldsOrWritten) {
+type Patch = ProposedWrite & { readonly fields: FieldsOrWritten; readonly restsOn: readonly Change[] };
+
+function writeOfPatch({ id, row, restsOn }: MemberStanding, fields: FieldsOrWritten): Patch {
+  return { action: 'update', id, before: row, fields, restsOn };
+}
+
+function update(
+  served: Served,
+  ask: Ask,
+  { id, before: row, restsOn }: Patch,
+  fields: FieldsOrWritten,
+): MaybePromise<Result> {
   if (row === undefined) throw new Error('a patch requires the row of its resource');
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
@@ -242,7 +245,11 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
   const events = [eventOf(served, 'updated', { id, ...next }, at, row.doc)];
-  return commitUnit(served, ask, { changes, events }, made, [row]);
+  return whenKnown(mayMove(served, ask.principal, row, next), (moved) =>
+    moved.permitted
+      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...moved.restsOn])
+      : closedTo(ask.principal),
+  );
 }
 
 /**
@@ -291,16 +298,17 @@ function proposal(
   return proposeFields(served, ask, { change: 'replace', id: standing.id, current, owner }, content);
 }
 
-type Put = ProposedWrite & { readonly fields: FieldsOrWritten; readonly row: Row | undefined };
+type Put = Patch & { readonly row: Row | undefined };
 
-function writeOfPut({ id, exists, row }: MemberStanding, fields: FieldsOrWritten): Put {
-  return { action: exists ? 'update' : 'create', id, before: exists ? row : undefined, fields, row };
+function writeOfPut({ id, exists, row, restsOn }: MemberStanding, fields: FieldsOrWritten): Put {
+  const before = exists ? row : undefined;
+  return { action: exists ? 'update' : 'create', id, before, fields, row, restsOn };
 }
 
 function put(
   served: Served,
   ask: Ask,
-  { id, row, before: replaced }: Put,
+  { id, row, before: replaced, restsOn }: Put,
   fields: FieldsOrWritten,
 ): MaybePromise<Result> {
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
@@ -313,12 +321,18 @@ function put(
     deletedAt: null,
   });
   const created = replaced === undefined;
-  if (created && !mayCreate(served, ask.principal, next)) return closedTo(ask.principal);
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const kind = made.created ? 'created' : 'updated';
   const events = [eventOf(served, kind, { id, ...next }, at, replaced?.doc)];
   const changes = [{ table: served.collection.name, id, expect, next }];
-  return commitUnit(served, ask, { changes, events }, made, [row]);
+  const judgement = created
+    ? mayCreate(served, ask.principal, next)
+    : mayMove(served, ask.principal, replaced, next);
+  return whenKnown(judgement, (found) =>
+    found.permitted
+      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...found.restsOn])
+      : closedTo(ask.principal),
+  );
 }

@@ -33,8 +33,9 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
       ...validatorsOf(standing, proposal),
       cacheControl: collection.cacheControl,
     }),
-    restsOn: ({ row }, proposal) =>
-      proposal?.related === undefined ? { table: collection.name, row } : undefined,
+    // An answer that rows of other tables decided is not given again by the revision of its own row.
+    restsOn: ({ row, restsOn }, proposal) =>
+      proposal?.related === undefined && restsOn.length === 0 ? { table: collection.name, row } : undefined,
     represent: (_ask, standing, proposal) => {
       const doc = docOf(standing);
       const selected = proposal?.select === undefined ? doc : projection(proposal.select)(doc);

@@ -36,7 +36,7 @@ function deletionOf({ id, row }: { readonly id: string; readonly row: Row | unde
   return { action: 'delete', id, before: row, fields: undefined };
 }
 
-function remove(served: Served, ask: Ask, { id, row }: MemberStanding): Promise<Result> {
+function remove(served: Served, ask: Ask, { id, row, restsOn }: MemberStanding): Promise<Result> {
   const { collection } = served;
   if (row === undefined) throw new Error('a deletion requires the row of its resource');
   const removed = removal(served, row);
@@ -46,7 +46,7 @@ function remove(served: Served, ask: Ask, { id, row }: MemberStanding): Promise<
   const events = [
     eventOf(served, 'deleted', { id, doc: removed.doc, owner: row.owner }, removed.at, row.doc),
   ];
-  return commitUnit(served, ask, { changes, events }, made, [row]);
+  return commitUnit(served, ask, { changes, events }, made, [row], restsOn);
 }
 
 /** Returns the row after the deletion, and the representation for the response and the event. */
@@ -98,25 +98,38 @@ export function bulkDeleteOperation(
     standing: () => open,
     propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
     act: async (ask, _standing, proposal) => {
-      const rows = await removableRows(served, ask, proposal?.ids ?? []);
+      const { rows, restsOn } = await removableRows(served, ask, proposal?.ids ?? []);
       const { logic } = served;
-      if (logic === undefined) return removeAll(served, ask, rows);
+      if (logic === undefined) return removeAll(served, ask, rows, restsOn);
       const writes = rows.map((row) => deletionOf({ id: row.id, row }));
-      return logic.write(served, ask, writes, (within, own) => removeAll(within, own, rows));
+      return logic.write(served, ask, writes, (within, own) => removeAll(within, own, rows, restsOn));
     },
   };
 }
 
-async function removableRows(served: Served, ask: Ask, ids: readonly string[]): Promise<readonly Row[]> {
+type Removable = { readonly rows: readonly Row[]; readonly restsOn: readonly Change[] };
+
+async function removableRows(served: Served, ask: Ask, ids: readonly string[]): Promise<Removable> {
   const rows: Row[] = [];
+  const restsOn: Change[] = [];
   for (const id of new Set(ids)) {
     const row = await served.store.read(served.collection.name, id);
-    if (row !== undefined && mayDelete(served, ask.principal, row)) rows.push(row);
+    if (row === undefined) continue;
+    const judgement = mayDelete(served, ask.principal, row);
+    const found = judgement instanceof Promise ? await judgement : judgement;
+    if (!found.permitted) continue;
+    rows.push(row);
+    restsOn.push(...found.restsOn);
   }
-  return rows;
+  return { rows, restsOn };
 }
 
-function removeAll(served: Served, ask: Ask, rows: readonly Row[]): Promise<Result> {
+function removeAll(
+  served: Served,
+  ask: Ask,
+  rows: readonly Row[],
+  restsOn: readonly Change[],
+): Promise<Result> {
   const changes: Change[] = [];
   const events: EventEntry[] = [];
   for (const row of rows) {
@@ -132,7 +145,7 @@ function removeAll(served: Served, ask: Ask, rows: readonly Row[]): Promise<Resu
     modifiedAt: null,
     validated: false,
   };
-  return commitUnit(served, ask, { changes, events }, made, rows);
+  return commitUnit(served, ask, { changes, events }, made, rows, restsOn);
 }
 
 function readIds(content: unknown, idsMax: number): Ids {

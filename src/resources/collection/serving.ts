@@ -16,6 +16,7 @@ import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
 import { anonymous, type Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { ContentThreads } from '../content-threads/content-threads.ts';
@@ -309,11 +310,13 @@ function unseenReference(
       const target = collections.get(reference?.collection ?? '');
       if (target === undefined || permission(target.access.read, 'read', principal) === 'granted') continue;
       if (before !== undefined && subjectOf(before).member(field) === id) continue;
-      return whenKnown(store.read(target.name, id), (row) =>
-        row === undefined || permits(target.access.read, 'read', principal, subjectOf(row))
-          ? from(at + 1)
-          : field,
-      );
+      return whenKnown(store.read(target.name, id), (row) => {
+        if (row === undefined) return from(at + 1);
+        const rows = new RelatedRows(store);
+        const subject = subjectOf(row, rows);
+        const isSeen = judged(rows, () => permits(target.access.read, 'read', principal, subject));
+        return whenKnown(isSeen, (seen) => (seen ? from(at + 1) : field));
+      });
     }
     return undefined;
   };

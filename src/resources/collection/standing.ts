@@ -10,7 +10,8 @@ import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Standing, Validators } from '../../kernel/resource.ts';
 import { type Action, permission, permits, type Rule, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { MaybePromise, Row } from '../../store/store.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
+import type { Change, MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { Served } from './served.ts';
 import { type Seen, seenBy } from './view.ts';
@@ -20,16 +21,22 @@ export type MemberStanding = Standing & {
   readonly row: Row | undefined;
   /** The representation for the principal; undefined if it equals the stored one. */
   readonly seen: Seen | undefined;
+  /** The rows beyond references by which the rules decided: a unit that follows from it expects them. */
+  readonly restsOn: readonly Change[];
 };
+
+/** What rules decided, with the rows beyond references by which they did. */
+export type Judgement = { readonly permitted: boolean; readonly restsOn: readonly Change[] };
+
+const nothing: readonly Change[] = [];
 
 export function memberStanding(served: Served, ask: Ask, action: Action): MaybePromise<MemberStanding> {
   const id = ask.captures[0] ?? '';
   const { store, collection } = served;
   if (ask.isChained === true) {
-    return whenKnown(store.readNewest(collection.name, id), ({ row, isProvisional }) => ({
-      ...judge(served, ask.principal, action, id, row),
-      isProvisional,
-    }));
+    return whenKnown(store.readNewest(collection.name, id), ({ row, isProvisional }) =>
+      whenKnown(judge(served, ask.principal, action, id, row), (judged) => ({ ...judged, isProvisional })),
+    );
   }
   return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
 }
@@ -44,10 +51,13 @@ export function actionStanding(
   return whenKnown(store.read(collection.name, ask.captures[0] ?? ''), (row) => {
     if (row === undefined || row.deletedAt !== null)
       return { exists: false, visible: true, permitted: true, row: undefined };
-    const subject = subjectOf(row);
-    const visible = permits(collection.access.read, 'read', ask.principal, subject);
-    const permitted = visible && permits(rule, action, ask.principal, subject);
-    return { exists: true, visible: visible || !collection.conceal, permitted, row };
+    const rows = new RelatedRows(store);
+    const subject = subjectOf(row, rows);
+    return judged(rows, () => {
+      const visible = permits(collection.access.read, 'read', ask.principal, subject);
+      const permitted = visible && permits(rule, action, ask.principal, subject);
+      return { exists: true, visible: visible || !collection.conceal, permitted, row };
+    });
   });
 }
 
@@ -62,22 +72,28 @@ function judge(
   action: Action,
   id: string,
   row: Row | undefined,
-): MemberStanding {
-  const { access, conceal } = served.collection;
+): MaybePromise<MemberStanding> {
+  const { access, conceal, relates } = served.collection;
   if (row === undefined || row.deletedAt !== null) {
     const permitted = permission(access.create, 'create', principal) !== 'denied';
-    return { exists: false, visible: true, permitted, id, row, seen: undefined };
+    return { exists: false, visible: true, permitted, id, row, seen: undefined, restsOn: nothing };
   }
-  const subject = subjectOf(row);
-  const visible = permits(access.read, 'read', principal, subject);
-  return {
-    exists: true,
-    visible: visible || !conceal,
-    permitted: visible && (action === 'read' || permits(access[action], action, principal, subject)),
-    id,
-    row,
-    seen: visible ? seenOf(served, principal, row) : undefined,
+  const rows = relates === true ? new RelatedRows(served.store) : undefined;
+  const subject = subjectOf(row, rows);
+  const decide = (): MemberStanding => {
+    const visible = permits(access.read, 'read', principal, subject);
+    return {
+      exists: true,
+      visible: visible || !conceal,
+      permitted: visible && (action === 'read' || permits(access[action], action, principal, subject)),
+      id,
+      row,
+      seen: visible ? seenOf(served, principal, row) : undefined,
+      restsOn: nothing,
+    };
   };
+  if (rows === undefined) return decide();
+  return whenKnown(judged(rows, decide), (standing) => ({ ...standing, restsOn: rows.expectations() }));
 }
 
 /** Returns the representation for the principal; undefined if it equals the stored one. */
@@ -102,24 +118,80 @@ export function mayCreate(
   served: Served,
   principal: Principal,
   row: { readonly doc: string; readonly owner: string | null },
-): boolean {
-  return permits(served.collection.access.create, 'create', principal, subjectOf(row));
-}
-
-/** Returns true if the principal may both see and delete the row; false for a softly deleted one. */
-export function mayDelete(served: Served, principal: Principal, row: Row): boolean {
-  const { access } = served.collection;
-  const subject = subjectOf(row);
-  return (
-    row.deletedAt === null &&
-    permits(access.read, 'read', principal, subject) &&
-    permits(access.delete, 'delete', principal, subject)
+): MaybePromise<Judgement> {
+  return judgeRow(
+    served,
+    (subject) => permits(served.collection.access.create, 'create', principal, subject),
+    row,
   );
 }
 
-/** Reads a member from the text of the document only when a rule needs it. */
-export function subjectOf(row: Pick<Row, 'doc' | 'owner'>): Subject {
-  return { owner: row.owner, member: (name) => valueAt(row.doc, [name]) };
+/**
+ * Applies the access rule for updates to a row whose references change: its conditions on what they name must hold for what the new document
+ * names too. Those on the fields of the resource itself are about the resource as it is.
+ */
+export function mayMove(
+  served: Served,
+  principal: Principal,
+  before: Pick<Row, 'doc' | 'owner'>,
+  next: Pick<Row, 'doc'>,
+): MaybePromise<Judgement> {
+  const { references, relates, access } = served.collection;
+  const changed = relates === true ? references.filter(({ field }) => differ(before, next, field)) : [];
+  if (changed.length === 0) return { permitted: true, restsOn: nothing };
+  const names = new Set(changed.map(({ field }) => field));
+  return judgeRow(
+    served,
+    (subject) => {
+      const moved: Subject = {
+        ...subject,
+        member: (name) => valueAt(names.has(name) ? next.doc : before.doc, [name]),
+      };
+      return permits(access.update, 'update', principal, moved);
+    },
+    before,
+  );
+}
+
+function differ(one: Pick<Row, 'doc'>, other: Pick<Row, 'doc'>, name: string): boolean {
+  return valueAt(one.doc, [name]) !== valueAt(other.doc, [name]);
+}
+
+function judgeRow(
+  { store, collection }: Pick<Served, 'store' | 'collection'>,
+  permitted: (subject: Subject) => boolean,
+  row: Pick<Row, 'doc' | 'owner'>,
+): MaybePromise<Judgement> {
+  if (collection.relates !== true) return { permitted: permitted(subjectOf(row)), restsOn: nothing };
+  const rows = new RelatedRows(store);
+  const subject = subjectOf(row, rows);
+  return whenKnown(
+    judged(rows, () => permitted(subject)),
+    (found) => ({ permitted: found, restsOn: rows.expectations() }),
+  );
+}
+
+/** Judges if the principal may both see and delete the row; it may not for a softly deleted one. */
+export function mayDelete(served: Served, principal: Principal, row: Row): MaybePromise<Judgement> {
+  const { access } = served.collection;
+  return judgeRow(
+    served,
+    (subject) =>
+      row.deletedAt === null &&
+      permits(access.read, 'read', principal, subject) &&
+      permits(access.delete, 'delete', principal, subject),
+    row,
+  );
+}
+
+/**
+ * Reads a member from the text of the document only when a rule needs it.
+ * @param rows finds what its references name; absent: no rule asks for that
+ */
+export function subjectOf(row: Pick<Row, 'doc' | 'owner'>, rows?: RelatedRows): Subject {
+  const { owner, doc } = row;
+  const member = (name: string): unknown => valueAt(doc, [name]);
+  return rows === undefined ? { owner, member } : { owner, member, related: rows.find };
 }
 
 /** A principal that sees fewer members gets another entity tag, because the tag is strong (RFC 9110 §8.8.1). */

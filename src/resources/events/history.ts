@@ -17,6 +17,7 @@ import { type Field, idField } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { deprecationFields } from '../collection/collection-routes.ts';
@@ -146,6 +147,7 @@ function listingOf(options: HistoryOptions, standing: MemberStanding): Listing {
     fields: noFields,
     searched: false,
     visibility: (principal) => visibleEvents([served.collection], principal),
+    ...(served.collection.relates === true ? { related: { seen: (filter: Filter) => filter } } : {}),
     view: (principal) => ({
       mark: 'history',
       fields: noFields,
@@ -175,7 +177,9 @@ function showVersions(
       const former = event === undefined ? null : await store.former(id);
       characters += doc.length + (former?.length ?? 0);
       const version = { doc, former, owner: event?.owner ?? null, at: event?.createdAt };
-      shown.push(versionText(collection, principal, { version, view, hiddenNow, shows }));
+      const rows = new RelatedRows(store);
+      const seeing = { version, view, hiddenNow, shows, related: rows.find };
+      shown.push(await judged(rows, () => versionText(collection, principal, seeing)));
       if (characters > charactersPerTurn) {
         characters = 0;
         await setImmediate();
@@ -199,12 +203,13 @@ type Seeing = {
   readonly view: View;
   readonly hiddenNow: ReadonlySet<string>;
   readonly shows: LogView['shows'];
+  readonly related: RelatedRows['find'];
 };
 
 function versionText(
   collection: Collection,
   principal: Principal,
-  { version, view, hiddenNow, shows }: Seeing,
+  { version, view, hiddenNow, shows, related }: Seeing,
 ): string {
   const { doc, former, owner, at } = version;
   const type = valueAt(doc, ['type']) as string;
@@ -229,7 +234,7 @@ function versionText(
 
   function mayRead(state: string): boolean {
     const member = (name: string): unknown => valueAt(state, [name]);
-    return permits(collection.access.read, 'read', principal, { owner, member });
+    return permits(collection.access.read, 'read', principal, { owner, member, related });
   }
 
   function seen(state: string): Members {

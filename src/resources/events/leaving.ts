@@ -12,6 +12,7 @@ import { type Field, ownerField } from '../../model/field.ts';
 import { allOf, anyOf, type Filter, never } from '../../model/filter.ts';
 import { type Matchable, matches } from '../../model/matches.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
+import type { RelatedRows } from '../../store/related-rows.ts';
 import type { TailEntry } from '../../store/store.ts';
 import { visibleEvents } from './visibility.ts';
 
@@ -76,6 +77,7 @@ export function valueOfEvent(entry: TailEntry, { column, path, within }: Field):
   }
 }
 
-export function matchableEvent(entry: TailEntry): Matchable {
-  return { value: (field) => valueOfEvent(entry, field), search: null };
+/** @param related finds the rows that references of its resource name */
+export function matchableEvent(entry: TailEntry, related: RelatedRows['find']): Matchable {
+  return { value: (field) => valueOfEvent(entry, field), search: null, related };
 }

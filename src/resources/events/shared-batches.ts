@@ -7,12 +7,13 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
-import type { Filter } from '../../model/filter.ts';
+import { type Filter, isRelated } from '../../model/filter.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { hasLeft, leftText, matchableEvent, type Reach } from './leaving.ts';
+import { leftText, type Reach } from './leaving.ts';
 import { type LogView, seenEvent } from './seen-event.ts';
+import { type Telling, told } from './telling.ts';
 import { type Withholds, withoutText } from './withheld-text.ts';
 
 export type Batch = {
@@ -46,7 +47,7 @@ export type SharedBatches = {
 };
 
 export type SharedBatchesOptions = {
-  readonly store: Pick<Store, 'tail' | 'onAppend'>;
+  readonly store: Pick<Store, 'tail' | 'onAppend' | 'read'>;
   /** Events of one batch. */
   readonly batchEventsMax: number;
   /** A batch ends with the event that reaches this many octets. */
@@ -88,11 +89,13 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
         party: reader.party,
       });
       const batch = whenKnown(tail, (entries) =>
-        whenKnown(withheldIn(reader, entries), (withheld): Batch => {
+        whenKnown(told(store, reader, entries), (telling): Batch => {
           const isFull = isTailFull(entries, batchEventsMax, batchBytesMax);
-          const octets = encode(entries, reader, withheld);
+          const octets = encode(entries, reader, telling);
           const made = { octets, last: positionOf(entries.at(-1)), isFull };
-          if (changesBefore === changes && entries.length > 0) kept.set(key, made);
+          // Rows of other tables change without an event too.
+          const isLasting = changesBefore === changes && !isRelated(reader.filter);
+          if (isLasting && entries.length > 0) kept.set(key, made);
           return made;
         }),
       );
@@ -112,15 +115,6 @@ function keyOf({ key, withholds }: BatchReader, { rev, id }: LogPosition): strin
   return `${rev} ${id} ${withholds === undefined ? '' : 'withheld '}${key}`;
 }
 
-const none: readonly boolean[] = [];
-
-function withheldIn(
-  { withholds }: BatchReader,
-  entries: readonly TailEntry[],
-): MaybePromise<readonly boolean[]> {
-  return withholds === undefined || entries.length === 0 ? none : withholds(entries);
-}
-
 function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
   return entry === undefined ? undefined : { rev: entry.rev, id: entry.id };
 }
@@ -130,19 +124,19 @@ function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
  */
 function encode(
   entries: readonly TailEntry[],
-  { view, reach }: BatchReader,
-  withheld: readonly boolean[],
+  { view }: BatchReader,
+  telling: readonly Telling[],
 ): Uint8Array {
   if (entries.length === 0) return nothing;
   const parts: Buffer[] = [];
   let text = '';
   for (const [at, entry] of entries.entries()) {
     const { id, type, owner } = entry;
-    if (hasLeft(reach, matchableEvent(entry))) {
+    if (telling[at] === 'left') {
       text += `id: ${id}\nevent: left\ndata: ${leftText(entry)}\n\n`;
       continue;
     }
-    const whole = withheld[at] === true ? withoutText(entry.doc) : entry.doc;
+    const whole = telling[at] === 'withheld' ? withoutText(entry.doc) : entry.doc;
     const doc = seenEvent(view, type, whole, owner);
     text += `id: ${id}\nevent: ${type}\ndata: `;
     if (doc.length > joinedCharactersMax) {

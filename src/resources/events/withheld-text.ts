@@ -10,6 +10,7 @@ import type { Collection } from '../../model/collection.ts';
 import { eventType } from '../../model/event.ts';
 import { type Field, idField } from '../../model/field.ts';
 import type { Principal } from '../../model/principal.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
 
 /** Tells of each event if its text is withheld. */
@@ -69,7 +70,9 @@ async function isWithheld(
   const state = (await store.read(collection.name, id)) ?? (await lastState(store, collection.name, id));
   if (state === undefined) return false;
   const member = (name: string): unknown => valueAt(state.doc, [name]);
-  return !permits(collection.access.read, 'read', principal, { owner: state.owner, member });
+  const rows = new RelatedRows(store);
+  const subject = { owner: state.owner, member, related: rows.find };
+  return !(await judged(rows, () => permits(collection.access.read, 'read', principal, subject)));
 }
 
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };

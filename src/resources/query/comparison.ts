@@ -4,8 +4,8 @@
  */
 import type { Field, Scalar } from '../../model/field.ts';
 import { anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
+import { along, isDistant } from '../../model/reference-path.ts';
 import type { Value } from './field-value.ts';
-import { along, isDistant } from './reference-path.ts';
 
 export type Operator = Comparison | 'in' | 'like' | 'null';
 
@@ -42,7 +42,7 @@ export function compare(field: Field, op: Comparison, value: Value): Filter {
   if (isDistant(field)) {
     // It also holds where there is no resource at the end of the path.
     if (op === 'ne') return { op: 'not', filter: compare(field, 'eq', value) };
-    return along(field, compare(field.end, op, value));
+    return along(field.steps, compare(field.end, op, value));
   }
   if (field.type !== 'array') return { op, field, value };
   const has: Filter = { op: 'has', field, value };
@@ -52,7 +52,7 @@ export function compare(field: Field, op: Comparison, value: Value): Filter {
 /** Tests whether the field is absent or null (`expected`), or has a value. */
 export function isNull(field: Field, expected: boolean): Filter {
   if (isDistant(field)) {
-    const isPresent = along(field, isNull(field.end, false));
+    const isPresent = along(field.steps, isNull(field.end, false));
     return expected ? { op: 'not', filter: isPresent } : isPresent;
   }
   return { op: expected ? 'eq' : 'ne', field, value: null };
@@ -66,7 +66,7 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
   const distinct = new Set(values);
   const orNull: readonly Filter[] = distinct.delete(null) ? [isNull(field, true)] : [];
   if (isDistant(field)) {
-    const among = distinct.size === 0 ? never : along(field, membership(field.end, [...distinct]));
+    const among = distinct.size === 0 ? never : along(field.steps, membership(field.end, [...distinct]));
     return anyOf([among, ...orNull]);
   }
   if (field.type === 'array') {
@@ -86,12 +86,12 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
 }
 
 export function isLike(field: Field, pattern: string): Filter {
-  return isDistant(field) ? along(field, isLike(field.end, pattern)) : { op: 'like', field, pattern };
+  return isDistant(field) ? along(field.steps, isLike(field.end, pattern)) : { op: 'like', field, pattern };
 }
 
 /** Tests whether an array contains null. */
 export function hasNull(field: Field): Filter {
-  return isDistant(field) ? along(field, hasNull(field.end)) : { op: 'has', field, value: null };
+  return isDistant(field) ? along(field.steps, hasNull(field.end)) : { op: 'has', field, value: null };
 }
 
 /** Explains why a pattern is invalid; undefined for a valid one. PostgreSQL refuses a trailing escape character. */

@@ -3,7 +3,7 @@
  * fields, joined by dots; the documents on the way are included as well. The fields that the caller may not see are
  * refused when the documents are read (relations/related.ts).
  */
-import type { Count, Expansion, Relations, Step } from '../relations/relations.ts';
+import { type Count, type Expansion, type Relations, ruleTables, type Step } from '../relations/relations.ts';
 import type { Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote } from './query-faults.ts';
 
@@ -37,7 +37,29 @@ export function compileExpansion(
   for (const path of expand) addPath(path, steps, { relations, fields }, into);
   const counted: Count[] = [];
   for (const count of counts) addCount(count, counted, relations, into);
-  return { steps: sorted(steps), counts: counted.sort((one, other) => byText(one.name, other.name)) };
+  const expansion = {
+    steps: sorted(steps),
+    counts: counted.sort((one, other) => byText(one.name, other.name)),
+  };
+  const judges = relations === undefined ? [] : judgesOf(expansion, relations);
+  return judges.length === 0 ? expansion : { ...expansion, judgedBy: judges };
+}
+
+/** The tables at which the rules of all collections of the expansion may look. */
+function judgesOf(
+  { steps, counts }: Pick<Expansion, 'steps' | 'counts'>,
+  from: Relations,
+): readonly string[] {
+  const judges = (each: readonly Step[], at: Relations): readonly string[] =>
+    each.flatMap(({ field, next }) => {
+      const target = at.references.get(field);
+      return target === undefined ? [] : [...ruleTables(target), ...judges(next, target)];
+    });
+  const counting = counts.flatMap(({ name }) => {
+    const referring = from.counts.get(name);
+    return referring === undefined ? [] : ruleTables(referring.from);
+  });
+  return [...new Set([...judges(steps, from), ...counting])];
 }
 
 /** The names of a comma-separated list. */

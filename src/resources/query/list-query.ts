@@ -7,18 +7,10 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
+import type { Reach } from '../../model/reference-path.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/store.ts';
 import type { Expansion, Relations } from '../relations/relations.ts';
-
-/** What queries may name of one collection. */
-export type Reach = {
-  readonly table: string;
-  /** The fields that the caller may name. */
-  readonly fields: Fields;
-  /** The collection that a reference field names; undefined for any other name. Absent: no field is a reference. */
-  readonly through?: ((name: string) => Reach | undefined) | undefined;
-};
 
 /** `table` is also the name that SQL uses in FROM. */
 export type Target = Reach & {

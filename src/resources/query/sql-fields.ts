@@ -4,7 +4,8 @@
  */
 import type { Expr, ExprRef } from 'pgsql-ast-parser';
 import type { Field, Fields } from '../../model/field.ts';
-import type { Reach, Target } from './list-query.ts';
+import type { Reach } from '../../model/reference-path.ts';
+import type { Target } from './list-query.ts';
 import { cap } from './query-faults.ts';
 
 export class SqlFields {

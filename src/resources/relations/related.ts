@@ -13,6 +13,7 @@ import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
 import { allOf, always, type Filter } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { createViews, fieldNamed, type Seen, seenBy, type View } from '../collection/view.ts';
@@ -173,12 +174,14 @@ class Reading {
     return whenKnown(rows, (all) => {
       if (all === undefined) return tooMuch(`${expandBytesMax} octets (COMITY_EXPAND_BYTES_MAX)`);
       const view = this.#viewOf(collection);
-      for (const row of all.values()) {
-        this.#bytes += Buffer.byteLength(row.doc);
-        if (mayRead(collection, this.#principal, row))
-          found.set(row.id, { row, seen: seenBy(view, row.doc, row.owner) });
-      }
-      return undefined;
+      const beyond = new RelatedRows(store);
+      const readable = () =>
+        [...all.values()].filter((row) => mayRead(collection, this.#principal, row, beyond.find));
+      for (const row of all.values()) this.#bytes += Buffer.byteLength(row.doc);
+      return whenKnown(judged(beyond, readable), (seen) => {
+        for (const row of seen) found.set(row.id, { row, seen: seenBy(view, row.doc, row.owner) });
+        return undefined;
+      });
     });
   }
 
@@ -228,13 +231,18 @@ function idsOf(docs: readonly string[], steps: readonly Step[]): ReadonlyMap<str
   return ids;
 }
 
-function mayRead({ access }: Collection, principal: Principal, row: Row): boolean {
+function mayRead(
+  { access }: Collection,
+  principal: Principal,
+  row: Row,
+  related: RelatedRows['find'],
+): boolean {
   if (row.deletedAt !== null) return false;
   const member = (name: string): unknown => {
     const span = memberSpans(row.doc, [name]).get(name);
     return span === undefined ? undefined : JSON.parse(row.doc.slice(span.start, span.end));
   };
-  return permits(access.read, 'read', principal, { owner: row.owner, member });
+  return permits(access.read, 'read', principal, { owner: row.owner, member, related });
 }
 
 function tooMuch(bound: string): Fault {

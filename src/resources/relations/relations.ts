@@ -2,6 +2,7 @@
  * The references between collections, in both directions, and what a request names of them (§4.16): paths of references
  * to follow (`expand`), and references of other collections to count (`counts`).
  */
+import { ruleReferencesMax } from '../../model/access-condition.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Field } from '../../model/field.ts';
 
@@ -31,7 +32,12 @@ export type Step = {
 export type Count = { readonly name: string; readonly from: string };
 
 /** What a response adds to its documents. Steps and counts are sorted by name, so that equal ones have one text. */
-export type Expansion = { readonly steps: readonly Step[]; readonly counts: readonly Count[] };
+export type Expansion = {
+  readonly steps: readonly Step[];
+  readonly counts: readonly Count[];
+  /** Tables whose rows decide which of the documents the caller may read. Absent: none. */
+  readonly judgedBy?: readonly string[];
+};
 
 export function createRelations(collections: Iterable<Collection>): ReadonlyMap<string, Relations> {
   type Open = { collection: Collection; references: Map<string, Open>; counts: Map<string, Referring> };
@@ -57,14 +63,23 @@ export function createRelations(collections: Iterable<Collection>): ReadonlyMap<
 }
 
 /** The tables that a response with the expansion depends on besides that of its documents, in a fixed order. */
-export function tablesOf({ steps, counts }: Expansion): readonly string[] {
-  const tables = new Set(counts.map(({ from }) => from));
+export function tablesOf({ steps, counts, judgedBy = [] }: Expansion): readonly string[] {
+  const tables = new Set([...counts.map(({ from }) => from), ...judgedBy]);
   const gather = ({ collection, next }: Step): void => {
     tables.add(collection);
     next.forEach(gather);
   };
   steps.forEach(gather);
   return [...tables].sort();
+}
+
+/** The tables at which the access rules of the collection may look, through references. */
+export function ruleTables(
+  { collection, references }: Relations,
+  depth = ruleReferencesMax,
+): readonly string[] {
+  if (depth === 0 || (depth === ruleReferencesMax && collection.relates !== true)) return [];
+  return [...references.values()].flatMap((next) => [next.collection.name, ...ruleTables(next, depth - 1)]);
 }
 
 /** The expansion as a text, equal for equal ones. */

@@ -1,6 +1,7 @@
 /** Endpoints as the sender knows them: in memory, ready to be matched and sent to. */
 import type { Endpoint, EndpointSecret } from '../../model/endpoint.ts';
 import type { Authenticated } from '../../model/principal.ts';
+import type { RelatedRows } from '../../store/related-rows.ts';
 import type { Change, EventEntry, MaybePromise } from '../../store/store.ts';
 
 export type KnownEndpoint = {
@@ -30,8 +31,14 @@ export type Matched = {
 export type EndpointDirectory = {
   get(id: string): KnownEndpoint | undefined;
   all(): Iterable<KnownEndpoint>;
-  /** Returns the enabled endpoints whose patterns, tenant and owner's rights admit the event. */
-  matching(event: Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>): Matched;
+  /**
+   * Returns the enabled endpoints whose patterns, tenant and owner's rights admit the event.
+   * @param related finds the rows that references of its resource name
+   */
+  matching(
+    event: Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>,
+    related?: RelatedRows['find'],
+  ): Matched;
   countOf(owner: string | null): number;
   size(): number;
   /**

@@ -16,6 +16,7 @@ import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
+import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { Change, Row } from '../../store/store.ts';
 import { oneAtATime } from '../../store/table-looks.ts';
 import { deliveriesPerUnitMax } from './fan-out/owed-deliveries.ts';
@@ -120,7 +121,8 @@ async function followEvents(
           ownEvents.delete(entry.id);
           continue;
         }
-        const { groups } = directory.matching(entry);
+        const rows = new RelatedRows(store);
+        const { groups } = await judged(rows, () => directory.matching(entry, rows.find));
         const count = groups.reduce((sum, group) => sum + group.length, 0);
         // Such deliveries are owed; they are announced when they are made.
         if (count > deliveriesPerUnitMax) continue;

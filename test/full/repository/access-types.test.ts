@@ -19,6 +19,10 @@ const schema = Type.Object({
   since: Type.String({ format: 'date-time' }),
 });
 type S = typeof schema;
+const Child = Type.Object({ parentId: Type.String(), own: Type.Optional(Type.Boolean()) });
+type C = typeof Child;
+const Grandchild = Type.Object({ childId: Type.Optional(Type.String()) });
+type G = typeof Grandchild;
 `;
 
 const sound = [
@@ -30,6 +34,9 @@ const sound = [
   'allow<S>((principal, resource) => resource.title.in(principal.roles))',
   'allow<S>((principal) => principal.scopes.has("webhooks") && principal.tenant !== null)',
   'collection({ schema, access: { read: { anyOf: ["tenant", { role: "auditor" }, { scope: "admin" }, allow<S>((_p, r) => r.published.is(true))] } } })',
+  'allow<C, { parentId: S }>((principal, resource) => resource.parentId.title.is(principal.id).or(resource.parentId.owner.is(principal.id), resource.parentId.is("a")))',
+  'allow<G, { childId: [C, { parentId: S }] }>((_principal, resource) => resource.childId.parentId.address.city.is("Rome").and(resource.childId.own.is(true)))',
+  'collection({ schema: Child, references: { parentId: { collection: "things" } }, access: { read: { where: { "parentId.published": true, own: true } } } })',
   'collection({ schema, readOnly: { price: { role: "trader" } }, hidden: { tags: "owner" }, tenantField: "title" })',
 ];
 
@@ -49,6 +56,12 @@ const unsound = [
   'allow<S>((principal) => principal.scopes.has("everything"))',
   'collection({ schema, access: { read: { scope: "everything" } } })',
   'collection({ schema, access: { read: { role: 1 } } })',
+  'allow<C, { parentId: S }>((_principal, resource) => resource.parentId.colour.is("red"))',
+  'allow<C, { parentId: S }>((_principal, resource) => resource.parentId.price.is("1"))',
+  'allow<C>((_principal, resource) => resource.parentId.title.is("a"))',
+  'allow<G, { childId: [C, { parentId: S }] }>((_principal, resource) => resource.childId.parentId.colour.is("red"))',
+  'collection({ schema: Child, access: { read: { where: { "own.published": true } } } })',
+  'collection({ schema: Child, access: { read: { where: { "parentId.published": ["a"] } } } })',
 ];
 
 test('a rule that fits the schema compiles; an unknown field or a wrong type does not', () => {

@@ -71,7 +71,7 @@ class SlowSink {
   }
 }
 
-function batchesOf(of: Pick<Store, 'tail' | 'onAppend'>): SharedBatches {
+function batchesOf(of: Pick<Store, 'tail' | 'onAppend' | 'read'>): SharedBatches {
   return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
 }
 
@@ -225,7 +225,8 @@ test('a closed stream stays silent', async () => {
 
 test('streams that stand at one place read it once, and what changed since is read anew', async () => {
   let reads = 0;
-  const counting: Pick<Store, 'tail' | 'onAppend'> = {
+  const counting: Pick<Store, 'tail' | 'onAppend' | 'read'> = {
+    read: store.read,
     onAppend: (listener) => store.onAppend(listener),
     tail: (...args) => {
       reads += 1;
@@ -258,6 +259,7 @@ test('streams that wait for one answer of the store share it, and none shares on
   const answers: PromiseWithResolvers<readonly TailEntry[]>[] = [];
   let append: () => void = () => undefined;
   const batches = batchesOf({
+    read: store.read,
     onAppend: (listener) => {
       append = listener;
       return () => undefined;

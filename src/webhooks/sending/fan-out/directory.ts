@@ -14,6 +14,7 @@ import { eventType, noCollection } from '../../../model/event.ts';
 
 import type { Observe } from '../../../observe/observation.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import { judged, RelatedRows } from '../../../store/related-rows.ts';
 import type { MaybePromise } from '../../../store/store.ts';
 import { oneAtATime } from '../../../store/table-looks.ts';
 import { whenKnown } from '../../../store/when-known.ts';
@@ -124,7 +125,10 @@ function shownOf(state: DirectoryState, clock: () => number): Shown {
     all: () => state.endpoints.values(),
     size: () => state.endpoints.size,
     countOf: (owner) => state.counts.get(owner) ?? 0,
-    matching: (event) => ({ groups: state.matcher.matching(event), guard: state.generation.guard }),
+    matching: (event, related) => ({
+      groups: state.matcher.matching(event, related),
+      guard: state.generation.guard,
+    }),
     generationChanges: (unit) => state.generation.next(clock(), unit),
   };
 }
@@ -137,11 +141,16 @@ function createAdmission(
   refresh: () => Promise<void>,
 ): Admission {
   const collectionOf = collectionOfEvents(collections);
-  const judge = (id: string, event: Parameters<EndpointDirectory['mayReceive']>[1]): boolean => {
+  const judge = (
+    id: string,
+    event: Parameters<EndpointDirectory['mayReceive']>[1],
+  ): MaybePromise<boolean> => {
     const known = state.endpoints.get(id);
     if (known === undefined || isTestEvent(event)) return known !== undefined;
     const { owner, doc } = event;
-    return isTold(state.rights, known, { owner, doc, collection: collectionOf(event.type) });
+    const told = { owner, doc, collection: collectionOf(event.type) };
+    const rows = new RelatedRows(store);
+    return judged(rows, () => isTold(state.rights, known, told, rows.find));
   };
   /**
    * The id of the row that ends the generation, known to be absent. Only for a store of this process alone, which

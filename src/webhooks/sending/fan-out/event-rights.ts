@@ -9,6 +9,7 @@ import type { Collection } from '../../../model/collection.ts';
 import { noCollection, readRuleOfPosted, tenantMember } from '../../../model/event.ts';
 import { matchesEventPattern } from '../../../model/event-pattern.ts';
 import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
+import type { RelatedRows } from '../../../store/related-rows.ts';
 import type { EventEntry } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 
@@ -65,21 +66,29 @@ export function isTold(
   rights: EventRights,
   known: KnownEndpoint,
   event: Omit<MatchedEvent, 'type'>,
+  related?: Related,
 ): boolean {
   const allowed = rights.permission(known, event.collection);
   if (allowed !== 'depends') return allowed === 'granted';
-  return rights.lets(known, event.collection, openEvent(event));
+  return rights.lets(known, event.collection, openEvent(event, related));
 }
 
 /** An event as the subject of rules. */
 export type OpenEvent = Subject;
 
+/** Finds the rows that references of the event's resource name, as they are now. Absent: it finds none. */
+export type Related = RelatedRows['find'];
+
 /** Parses each member on first use: members of the resource, or of the envelope if the event has no resource. */
-export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>): OpenEvent {
+export function openEvent(
+  { collection, owner, doc }: Omit<MatchedEvent, 'type'>,
+  related?: Related,
+): OpenEvent {
   const members = new Map<string, unknown>();
   const within = collection === noCollection ? [] : ['data', 'object'];
   return {
     owner,
+    ...(related === undefined ? {} : { related }),
     member(name) {
       if (!members.has(name)) members.set(name, valueAt(doc, [...within, name]));
       return members.get(name);
@@ -93,12 +102,13 @@ export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>
  */
 export function createWants(
   collections: Iterable<Collection>,
-): (known: KnownEndpoint, event: MatchedEvent) => boolean {
+): (known: KnownEndpoint, event: MatchedEvent, related?: Related) => boolean {
   const rights = createEventRights(collections);
-  return (known, event) => {
+  return (known, event, related) => {
     const { type } = event;
     return (
-      known.endpoint.events.some((text) => matchesEventPattern(text, type)) && isTold(rights, known, event)
+      known.endpoint.events.some((text) => matchesEventPattern(text, type)) &&
+      isTold(rights, known, event, related)
     );
   };
 }

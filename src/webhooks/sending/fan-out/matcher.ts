@@ -8,14 +8,20 @@ import { memoryBounds } from '../../../memory/bounds.ts';
 import type { Rule } from '../../../model/access.ts';
 import { matchesEventPattern, patternsOfType } from '../../../model/event-pattern.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
-import { type EventRights, type MatchedEvent, type OpenEvent, openEvent } from './event-rights.ts';
+import {
+  type EventRights,
+  type MatchedEvent,
+  type OpenEvent,
+  openEvent,
+  type Related,
+} from './event-rights.ts';
 
 export type Matcher = {
   /**
    * Returns the endpoints in disjoint groups. The group that receives every event of the type is the same array until
    * an endpoint changes.
    */
-  matching(event: MatchedEvent): readonly (readonly KnownEndpoint[])[];
+  matching(event: MatchedEvent, related?: Related): readonly (readonly KnownEndpoint[])[];
   /** Replaces an endpoint; undefined: it is new, or gone. */
   change(before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): void;
 };
@@ -69,11 +75,11 @@ export function createMatcher(rights: EventRights): Matcher {
       if (came !== undefined) index.add(came.known, came.patterns);
       if (left !== undefined || came !== undefined) changeKept(left, came);
     },
-    matching(event) {
+    matching(event, related) {
       const { collection, owner } = event;
       const { always, byOwner, byTenant, asked } = candidatesOf(event.type, collection);
       if (byOwner.size + byTenant.size + asked.size === 0) return [always];
-      const opened = openEvent(event);
+      const opened = openEvent(event, related);
       const found: KnownEndpoint[] = [];
       const ask = (candidates: Iterable<KnownEndpoint>): void => {
         for (const known of candidates) if (rights.lets(known, collection, opened)) found.push(known);

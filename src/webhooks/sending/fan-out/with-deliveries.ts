@@ -12,6 +12,7 @@
 
 import { readEndpoint } from '../../../model/endpoint.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import { RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { endpointGenerationTable, endpointsCollection, generationLine } from '../sending-tables.ts';
@@ -39,7 +40,7 @@ export function withDeliveries<S extends Store>(store: S, options: FanOutOptions
 }
 
 async function commitWithDeliveries(
-  store: Pick<Store, 'commit' | 'lines' | 'processId'>,
+  store: Pick<Store, 'commit' | 'lines' | 'processId' | 'read'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit> {
@@ -64,7 +65,7 @@ async function commitWithDeliveries(
 
 /** @returns undefined if the generation of the endpoints had ended */
 function tryOnce(
-  store: Pick<Store, 'commit' | 'processId'>,
+  store: Pick<Store, 'commit' | 'processId' | 'read'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit | undefined> {
@@ -111,11 +112,11 @@ type FanOut = {
 };
 
 function fanOut(
-  { processId }: Pick<Store, 'processId'>,
+  { processId, read }: Pick<Store, 'processId' | 'read'>,
   options: FanOutOptions,
   unit: Unit,
 ): MaybePromise<FanOut> {
-  const gathered = gather(options.directory, unit);
+  const gathered = gather(options.directory, unit, new RelatedRows(withOwn({ read }, unit)));
   if (gathered instanceof Promise) return gathered.then((all) => addedTo(processId, options, all));
   return addedTo(processId, options, gathered);
 }
@@ -193,16 +194,36 @@ type Gathered = {
 /** Endpoints examined in one turn of the event loop: about 5 ms if each has its own rule. */
 const endpointsPerTurn = 8192;
 
-/** @returns a promise only if it needs several turns of the event loop */
-function gather(directory: Pick<FollowedDirectory, 'matching'>, unit: Unit): MaybePromise<Gathered> {
-  const gathering = new Gathering(directory, unit);
-  return gathering.advance() ? gathering : finish(gathering);
+/** @returns a promise only if it needs several turns of the event loop, or rows that the store has to be waited for */
+function gather(
+  directory: Pick<FollowedDirectory, 'matching'>,
+  unit: Unit,
+  rows: RelatedRows,
+): MaybePromise<Gathered> {
+  const gathering = new Gathering(directory, unit, rows);
+  const complete = (): MaybePromise<Gathered> => {
+    const loading = rows.load();
+    return loading === undefined ? gathering : loading.then(() => gather(directory, unit, rows));
+  };
+  return gathering.advance() ? complete() : advanceLater(gathering).then(complete);
 }
 
-async function finish(gathering: Gathering): Promise<Gathered> {
+async function advanceLater(gathering: Gathering): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));
   while (!gathering.advance());
-  return gathering;
+}
+
+/** The rows as the unit leaves them: rules look at them once it is committed. */
+function withOwn(store: Pick<Store, 'read'>, { changes }: Unit): Pick<Store, 'read'> {
+  return {
+    read(table, id) {
+      const own = changes.find(
+        (change) => change.table === table && change.id === id && change.stays !== true,
+      );
+      if (own === undefined) return store.read(table, id);
+      return own.next === null ? undefined : { id, rev: 0, ...own.next };
+    },
+  };
 }
 
 class Gathering implements Gathered {
@@ -213,12 +234,14 @@ class Gathering implements Gathered {
   readonly #events: readonly EventEntry[];
   readonly #isProven: boolean;
   readonly #leaving: ReadonlySet<string> | undefined;
+  readonly #rows: RelatedRows;
   /** Lists without the endpoints that leave. */
   #staying: Map<readonly KnownEndpoint[], readonly KnownEndpoint[]> | undefined;
   #next = 0;
 
-  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit) {
+  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit, rows: RelatedRows) {
     this.#directory = directory;
+    this.#rows = rows;
     this.#events = events;
     this.#isProven = endsGeneration(changes);
     this.#leaving = leavingEndpoints(changes);
@@ -234,7 +257,7 @@ class Gathering implements Gathered {
       if (examined >= endpointsPerTurn) return false;
       const event = this.#events[this.#next];
       if (event === undefined) break;
-      const { groups, guard } = this.#directory.matching(event);
+      const { groups, guard } = this.#directory.matching(event, this.#rows.find);
       // The first guard: if the endpoints change in a later turn, the unit is refused.
       if (!this.#isProven) this.guard ??= guard;
       for (const group of groups) {

@@ -5,6 +5,7 @@ import { always, byId } from '../../../model/filter.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
+import { judged, RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, LogPosition, Row, Store, TailEntry } from '../../../store/store.ts';
 import { deliveryChange } from '../fan-out/delivery-row.ts';
 import { owedTo } from '../fan-out/owed-deliveries.ts';
@@ -110,10 +111,11 @@ const deliveriesPerReadMax = 100;
 export type Wants = (
   known: KnownEndpoint,
   event: Pick<TailEntry, 'type' | 'collection' | 'owner' | 'doc'>,
+  related?: RelatedRows['find'],
 ) => boolean;
 
 type ChunkParts = {
-  readonly store: Pick<Store, 'tail' | 'head' | 'plan'>;
+  readonly store: Pick<Store, 'tail' | 'head' | 'plan' | 'read'>;
   readonly wants: Wants;
   readonly newId: () => string;
 };
@@ -152,7 +154,9 @@ async function nextChunk(
     after = { rev: entry.rev, id: entry.id };
     if (created < since || created > until) continue;
     counts.examined += 1;
-    if (isTestEvent(entry) || !wants(known, entry)) continue;
+    const rows = new RelatedRows(store);
+    const isWanted = judged(rows, () => wants(known, entry, rows.find));
+    if (isTestEvent(entry) || !(await isWanted)) continue;
     counts.matching += 1;
     owed ??= await owedTo(store, known.endpoint.id);
     if (owed.has(entry.id)) continue;

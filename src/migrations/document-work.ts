@@ -150,6 +150,8 @@ type Waiting = {
 
 /** For the import of the configuration. */
 const loadMs = 60_000;
+/** Between two looks at the document under way. */
+const watchMs = 250;
 
 /** One thread, which starts with its first batch and takes one at a time. */
 class ThreadedWork implements DocumentWork {
@@ -184,7 +186,7 @@ class ThreadedWork implements DocumentWork {
       this.#underWay = { batch, resolve: (results) => resolve(results as readonly T[]), reject };
       // Until the thread begins, so that the import of the configuration is bounded too.
       Atomics.store(this.#progress, 0, -1);
-      this.#watchProgress(-1);
+      this.#watchProgress(-1, performance.now());
       worker.ref();
       worker.postMessage({ kind, batch } satisfies ThreadRequest);
     });
@@ -224,25 +226,33 @@ class ThreadedWork implements DocumentWork {
     return worker;
   }
 
-  #watchProgress(last: number): void {
-    const { migrationTimeoutMs: ofDocument } = this.#options;
-    const timeoutMs = last === -1 ? Math.max(ofDocument, loadMs) : ofDocument;
-    this.#watch = setTimeout(() => {
-      const now = Atomics.load(this.#progress, 0);
-      if (now !== last) {
-        this.#watchProgress(now);
-        return;
-      }
-      const at = this.#documentUnderWay();
-      const message =
-        now === -1
-          ? `${at}: the configuration did not load within ${timeoutMs} ms`
-          : `${at}: up did not return within ${timeoutMs} ms (COMITY_MIGRATION_TIMEOUT_MS)`;
-      this.#take()?.reject(new MigrationStopped(message));
-      void this.#worker?.terminate();
-      this.#worker = undefined;
-      this.#progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    }, timeoutMs);
+  /** @param since when the document was first seen under way */
+  #watchProgress(last: number, since: number): void {
+    const { migrationTimeoutMs } = this.#options;
+    this.#watch = setTimeout(
+      () => {
+        const now = Atomics.load(this.#progress, 0);
+        const isLoading = now === -1;
+        const timeoutMs = isLoading ? Math.max(migrationTimeoutMs, loadMs) : migrationTimeoutMs;
+        const isOver = now === last && performance.now() - since >= timeoutMs;
+        if (!isOver) this.#watchProgress(now, now === last ? since : performance.now());
+        else this.#giveUp(isLoading, timeoutMs);
+      },
+      Math.min(watchMs, migrationTimeoutMs),
+    );
+  }
+
+  #giveUp(isLoading: boolean, timeoutMs: number): void {
+    const at = this.#documentUnderWay();
+    const message = isLoading
+      ? `${at}: the configuration did not load within ${timeoutMs} ms`
+      : `${at}: up did not return within ${timeoutMs} ms (COMITY_MIGRATION_TIMEOUT_MS)`;
+    this.#take()?.reject(new MigrationStopped(message));
+    // V8 does not interrupt every loop: `while (name.startsWith('A'));` then runs until the process ends, which does not wait for it.
+    this.#worker?.unref();
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   }
 
   #documentUnderWay(): string {

@@ -130,7 +130,7 @@ function endless(openProject: () => Project): void {
     const [, second] = await project.documents(before, 'tickets');
     const looping = project.configure(
       'looping',
-      split(`while (name.startsWith('Alan')); return { ...rest, first: '', last: '' };`).replace(
+      split(`while (String(name).startsWith('Alan')); return { ...rest, first: '', last: '' };`).replace(
         /\}$/,
         ', settings: { migrationTimeoutMs: 2000 } }',
       ),

@@ -37,7 +37,7 @@ async function everyDocumentOnce(project: Project, config: string, names: readon
 
 /** Kills the run at a random moment, again and again, until one ends. */
 export async function killRuns(project: Project, kills: number): Promise<void> {
-  const { young, names, spawn } = await prepare(project, 100 * (kills + 2));
+  const { young, names, spawn } = await prepare(project, 60 * (kills + 2));
   for (let round = 0; round < kills; round += 1) {
     const { process: child, ended } = spawn();
     await Promise.race([pause(200 + Math.random() * 2000), ended]);

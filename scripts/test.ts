@@ -5,7 +5,7 @@
  *
  * Usage: npm test [-- [--full | --soak] [--verbose] [--times] [--name PATTERN] [--minutes N] [PATH ...]]
  *   --verbose   a line for each test      --times     the files by processor time
- *   --name      only tests whose title matches        --minutes   the bound, 3 by default
+ *   --name      only tests whose title matches        --minutes   the bound, 3 by default, 5 with --full
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,7 +23,7 @@ const { values: options, positionals } = parseArgs({
     verbose: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     name: { type: 'string' },
-    minutes: { type: 'string', default: '3' },
+    minutes: { type: 'string' },
   },
 });
 
@@ -51,7 +51,7 @@ async function runAll(): Promise<boolean> {
     files.map((file) => resolve(repositoryRoot, file)),
     {
       processes,
-      timeoutMs: Number(options.minutes) * 60_000,
+      timeoutMs: Number(options.minutes ?? (options.full ? 5 : 3)) * 60_000,
       // Node knows the titles to run from the start of a process alone.
       isAlone: name === undefined ? isAlone : () => true,
       isMeasured,

@@ -38,6 +38,14 @@ export function inOne(value: string, mark: string): string {
 }
 
 /**
+ * The condition, of which no index can serve a part: the walk along the order stays the only plan. Of the log, the index of histories begins
+ * with the collection, by which a filtered tail was found and sorted.
+ */
+export function passedOver(condition: string): string {
+  return `coalesce(${condition}, FALSE)`;
+}
+
+/**
  * A limit that the planner cannot evaluate: it assumes a tenth of the rows, whatever the statistics say, so that a walk never looks more
  * expensive than a sort. A literal limit around it keeps the estimate below the threshold of JIT.
  */

@@ -10,7 +10,7 @@ import type { LogPosition, TailEntry } from '../../store.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import { cutSql } from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
-import { liveInIndex } from '../compile/steering.ts';
+import { liveInIndex, passedOver } from '../compile/steering.ts';
 import type { Bindable, Call, Cell } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { ScanLane } from '../connection/scan-lane.ts';
@@ -108,7 +108,10 @@ function entriesSql(
     `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
   );
   const level = { name: layout.name, schema, steered: bounded };
-  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters, level));
+  if (filter.shape.op !== 'always') {
+    const matching = compileFilter(filter.shape, parameters, level);
+    conditions.push(bounded ? passedOver(matching) : matching);
+  }
   if (besides !== undefined) conditions.push(besides);
   const entries = `SELECT ${entryColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
   return bytesMax === undefined ? entries : `SELECT ${entryColumns} FROM (${cutSql(entries, bytesMax)}) c`;

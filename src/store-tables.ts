@@ -71,8 +71,9 @@ type CollectionTable = {
  * imported: the store's room may read the configuration, never the other way round.
  *
  * The table that keeps a collection: one of the same name, with its indexes, unique fields and references.
+ * @param isOwned lists are filtered by owner (§5.1.8)
  */
-export function tableOf(collection: Collection): CollectionTable {
+export function tableOf(collection: Collection, isOwned = false): CollectionTable {
   const id = collection.fields.get('id');
   return {
     name: collection.name,
@@ -81,8 +82,8 @@ export function tableOf(collection: Collection): CollectionTable {
       ...collection.indexes,
       // Lists in order of id would walk past the rows that are only hidden.
       ...(id === undefined || !collection.softDelete ? [] : [[id]]),
-      // A list of one's own costs the same however many others there are.
-      ...(isOwners(collection.access.read) ? [[ownerField]] : []),
+      // A list of one owner's costs the same however many others there are.
+      ...(isOwned || isOwners(collection.access.read) ? [[ownerField]] : []),
     ],
     unique: collection.unique,
     references: collection.references.flatMap((reference) => {
@@ -108,11 +109,11 @@ const ownTables: readonly Table[] = [
   ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
-  ...[keysCollection, auditCollection].map(tableOf),
-  ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
+  ...[keysCollection, auditCollection].map((each) => tableOf(each)),
+  ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map((each) => tableOf(each)),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
-  ...[mailsCollection, receivedCollection].map(tableOf),
+  ...[mailsCollection, receivedCollection].map((each) => tableOf(each)),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
   ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable].map((name) => ownTable(name)),
@@ -136,8 +137,10 @@ export function storeTables(
   late: ReadonlySet<string> = noRow,
 ): readonly Table[] {
   const users = accounts?.users ?? usersCollection;
-  const declared = [...collections.values(), ...(accounts === undefined ? [] : [users])];
-  const shown = declared.map((collection): Table => ({ ...tableOf(collection), view: true }));
+  const declared = [...collections.values()].map((collection) => tableOf(collection, true));
+  const shown = [...declared, ...(accounts === undefined ? [] : [tableOf(users)])].map(
+    (table): Table => ({ ...table, view: true }),
+  );
   const tables = [...shown, ...(accounts === undefined ? [tableOf(users)] : [])];
   return [...(late.size === 0 ? tables : tables.map((table) => ({ ...table, late }))), ...ownTables];
 }

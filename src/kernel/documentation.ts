@@ -45,6 +45,8 @@ export type CollectionVariant = {
   readonly names?: CollectionNames;
   /** The prefix of ids in examples. */
   readonly idPrefix?: string;
+  /** Administrators may name the owner of its resources. */
+  readonly owned?: boolean;
   /** Changes the standard description of an operation. */
   readonly revise?: Readonly<
     Partial<Record<CollectionOperation, (standard: OperationDocumentation) => OperationDocumentation>>

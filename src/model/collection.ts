@@ -4,7 +4,7 @@
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Access, Rule } from './access.ts';
-import type { Field, Fields } from './field.ts';
+import { type Field, type Fields, ownerField } from './field.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
 import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
@@ -213,6 +213,17 @@ export type Collection = {
   readonly hooks?: Hooks<never, never>;
   readonly stamp?: ReadonlyMap<string, Stamp> | undefined;
 };
+
+/** The name of the owner where administrators see it: imported and exported documents, and queries. */
+export function ownerMember({ schema }: Pick<Collection, 'schema'>): string {
+  return Object.hasOwn(schema.properties, 'owner') ? '$owner' : 'owner';
+}
+
+/** The fields that an administrator may name: with the owner, which is no member of the representation (§5.1.8). */
+export function withOwner({ schema, fields }: Pick<Collection, 'schema' | 'fields'>): Fields {
+  const name = ownerMember({ schema });
+  return fields.has(name) ? fields : new Map([...fields, [name, { ...ownerField, name }]]);
+}
 
 /** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */
 export function foldText(text: string): string {

@@ -35,7 +35,7 @@ export type Fields = ReadonlyMap<string, Field>;
 /** The last field of every total order. */
 export const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
 
-/** The owner of a row; clients cannot name it. */
+/** The owner of a row; only administrators can name it (`withOwner` in collection.ts). */
 export const ownerField: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
 /** The fields that the server sets for every resource (§2.1). */

@@ -13,8 +13,7 @@ import {
   type OperationDocumentation,
 } from '../kernel/documentation.ts';
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
-import type { Collection } from '../model/collection.ts';
-import { ownerMember } from '../resources/document/bulk-content.ts';
+import { type Collection, ownerMember } from '../model/collection.ts';
 import { type Components, ref } from './components.ts';
 import { listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';
@@ -24,6 +23,8 @@ import type { ResourceExamples } from './resource-examples.ts';
 
 export type Described = {
   readonly collection: Collection;
+  /** The same with the fields that queries may name. */
+  readonly named: Collection;
   readonly names: CollectionNames;
   readonly limits: CollectionLimits;
   readonly components: Components;
@@ -47,14 +48,14 @@ export const collectionOperations: Readonly<
 };
 
 function listDescription({
-  collection,
+  named,
   names,
   limits,
   components,
   examples,
   relating,
 }: Described): OperationDocumentation {
-  const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
+  const listed = { fields: named.fields, searched: named.searchFields.length > 0 };
   return {
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
@@ -81,7 +82,7 @@ function createDescription({ collection, names, examples }: Described): Operatio
 }
 
 function queryDescription({
-  collection,
+  named,
   names,
   limits,
   components,
@@ -94,7 +95,7 @@ function queryDescription({
     description:
       'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. An aggregate query has groups in place of resources. The query component must be empty.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
-    takes: queryContent({ ...relating, collection }, names, limits, components),
+    takes: queryContent({ ...relating, collection: named }, names, limits, components),
     gives: { representation: queryResultContent(names, examples, components) },
     representationFields: ['Content-Location', 'Link', 'Location', 'X-Total-Count'],
   };
@@ -179,11 +180,11 @@ const bulkResults: Item = {
   required: ['items'],
 };
 
-function exportDescription({ collection, names, limits, components }: Described): OperationDocumentation {
-  const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
+function exportDescription({ named, names, limits, components }: Described): OperationDocumentation {
+  const listed = { fields: named.fields, searched: named.searchFields.length > 0 };
   const document = { type: 'object' };
   const page = {
-    description: `Documents as an import takes them, with the owner in \`${ownerMember(collection)}\`.`,
+    description: `Documents as an import takes them, with the owner in \`${ownerMember(named)}\`.`,
     type: 'object',
     properties: {
       items: { type: 'array', items: document },
@@ -231,6 +232,7 @@ function bulkDeleteDescription({ collection, names, limits }: Described): Operat
 
 function readDescription({
   collection,
+  named,
   names,
   examples,
   relating,
@@ -241,7 +243,7 @@ function readDescription({
     summary: `Read ${names.one}`,
     member: { collection, action: 'read' },
     codes: ['query_parameter_invalid'],
-    parameters: [selectionParameter(collection.fields), ...relatedParameters(relating, limits)],
+    parameters: [selectionParameter(named.fields), ...relatedParameters(relating, limits)],
     gives: { representation: selectableContent(names, examples, relating) },
   };
 }

@@ -5,7 +5,7 @@
 
 import { queryParameters } from '../config/reserved-names.ts';
 import type { Item, ListLimits } from '../kernel/documentation.ts';
-import type { Fields } from '../model/field.ts';
+import type { Field, Fields } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { filterable, operatorSchema, sortable } from './field-operators.ts';
 
@@ -27,14 +27,20 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
     ...filterable(listed.fields).map((field) => ({
       name: field.name,
       in: 'query',
-      description: queryParameters.has(field.name)
-        ? `Filters by \`${field.name}\`. Requires an operator: \`${field.name}[eq]=\`.`
-        : `Filters by \`${field.name}\`. \`${field.name}=x\` is short for \`${field.name}[eq]=x\`; if repeated, any of the values matches.`,
+      description: filterDescription(field),
       style: 'deepObject',
       explode: true,
       schema: operatorSchema(field, 'text', components),
     })),
   ];
+}
+
+function filterDescription({ name, column }: Field): string {
+  if (column === 'owner')
+    return `Filters by the owner, the id of an account. For administrators; others have no such field.`;
+  return queryParameters.has(name)
+    ? `Filters by \`${name}\`. Requires an operator: \`${name}[eq]=\`.`
+    : `Filters by \`${name}\`. \`${name}=x\` is short for \`${name}[eq]=x\`; if repeated, any of the values matches.`;
 }
 
 /** The parameters of a list without filters, sort keys or selection. */
@@ -52,16 +58,22 @@ export function selectionParameter(fields: Fields): Item {
   return {
     name: 'fields',
     in: 'query',
-    description: 'Returns only these members. The entity tag is that of the whole resource.',
+    description:
+      'Returns only these members; `*` returns all that representations have. The entity tag is that of the whole resource.',
     style: 'form',
     explode: false,
-    schema: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
+    schema: selectionSchema(fields),
   };
+}
+
+export function selectionSchema(fields: Fields): Item {
+  return { type: 'array', items: { type: 'string', enum: [...fields.keys(), '*'] } };
 }
 
 /** Every sort key, ascending and descending. */
 export function sortKeys(fields: Fields): readonly string[] {
-  return sortable(fields).flatMap(({ name }) => [name, `-${name}`]);
+  const keys = sortable(fields).filter(({ column }) => column !== 'owner');
+  return keys.flatMap(({ name }) => [name, `-${name}`]);
 }
 
 function sortParameter(fields: Fields): Item {

@@ -15,7 +15,7 @@ import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
 import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
-import { sortKeys } from './list-parameters.ts';
+import { selectionSchema, sortKeys } from './list-parameters.ts';
 import { type Relating, relatedLists } from './related-schemas.ts';
 import { queryExamples } from './resource-examples.ts';
 
@@ -102,7 +102,7 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
       filter,
       sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
       ...positions(limits, true),
-      fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
+      fields: selectionSchema(fields),
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
       ...related,
     },
@@ -163,7 +163,7 @@ function formSchema(
       sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
       order: { type: 'string', enum: ['asc', 'desc'] },
       ...positions(limits, false),
-      fields: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
+      fields: selectionSchema(fields),
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
       ...related,
     },

@@ -12,7 +12,7 @@ import {
   referenceIn,
 } from '../kernel/documentation.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
-import type { Collection } from '../model/collection.ts';
+import { type Collection, withOwner } from '../model/collection.ts';
 import { collectionOperations, type Described } from './collection-operations.ts';
 import { type Components, ref } from './components.ts';
 import { listParameters, pageParameters, pagingParameters } from './list-parameters.ts';
@@ -67,7 +67,7 @@ function ownPath(
 
 function collectionPath(
   resource: Resource,
-  { part, collection, limits, idPrefix, revise }: CollectionDocumentation,
+  { part, collection, limits, idPrefix, owned, revise }: CollectionDocumentation,
   naming: Naming,
 ): PathDescription {
   const { components } = naming;
@@ -75,7 +75,8 @@ function collectionPath(
   const relating = { ...naming, collection };
   if (!components.has('schemas', names.singular)) addResourceSchemas(relating, names, components);
   const examples = resourceExamples(collection, names, components, idPrefix);
-  const described: Described = { collection, names, limits, components, examples, relating };
+  const named = owned === true ? { ...collection, fields: withOwner(collection) } : collection;
+  const described: Described = { collection, named, names, limits, components, examples, relating };
   const shared: Shared = {
     tag: collection.name,
     deprecated: collection.deprecation !== undefined,

@@ -82,19 +82,20 @@ export function shapeOf(sort: readonly Sort[], position: Position): string {
 }
 
 /**
- * @param rows in the order read, one more than the limit if rows remain: the document, then the sort keys unless the document holds them
+ * @param rows in the order read, one more than the limit if rows remain: the document, then the sort keys unless the document holds them,
+ *   then the owner if the query asks for it
  * @param how.backwards true if they were read against the sort
  * @param how.isCut true if octets ended the read, and rows remain
  */
 export function pageOf(
   rows: readonly (readonly unknown[])[],
-  { limit, sort }: Pick<ListQuery, 'limit' | 'sort'>,
+  { limit, sort, owners }: Pick<ListQuery, 'limit' | 'sort' | 'owners'>,
   how: { readonly backwards: boolean; readonly version: string; readonly isCut: boolean },
 ): Page {
   const more = how.isCut || rows.length > limit;
   const shown = rows.length > limit ? rows.slice(0, limit) : [...rows];
   if (how.backwards) shown.reverse();
-  return new PageOfRows(shown, sort, { more, version: how.version });
+  return new PageOfRows(shown, { sort, owners }, { more, version: how.version });
 }
 
 /**
@@ -103,6 +104,7 @@ export function pageOf(
  */
 class PageOfRows implements Page {
   readonly docs: readonly string[];
+  readonly owners: Page['owners'];
   readonly more: boolean;
   readonly version: string;
   readonly #rows: readonly (readonly unknown[])[];
@@ -110,10 +112,12 @@ class PageOfRows implements Page {
 
   constructor(
     rows: readonly (readonly unknown[])[],
-    sort: readonly Sort[],
+    { sort, owners }: Pick<ListQuery, 'sort' | 'owners'>,
     { more, version }: Pick<Page, 'more' | 'version'>,
   ) {
     this.docs = rows.map(([doc]) => doc as string);
+    const at = ownerColumn(sort);
+    this.owners = owners === true ? rows.map((row) => (row[at] ?? null) as string | null) : undefined;
     this.more = more;
     this.version = version;
     this.#rows = rows;
@@ -127,6 +131,10 @@ class PageOfRows implements Page {
   get last(): readonly Scalar[] | null {
     return keyOf(this.#sort, this.#rows.at(-1));
   }
+}
+
+function ownerColumn(sort: readonly Sort[]): number {
+  return isKeyInDocument(sort) ? 1 : 1 + sort.length;
 }
 
 function keyOf(sort: readonly Sort[], row: readonly unknown[] | undefined): readonly Scalar[] | null {

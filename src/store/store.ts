@@ -135,6 +135,8 @@ export type ListQuery = {
   readonly limit: number;
   /** Octets of documents after which a page ends. Absent: only `limit` ends it. */
   readonly bytesMax?: number;
+  /** Reads the owners as well. */
+  readonly owners?: boolean | undefined;
 };
 
 /** Where a page starts. Keyset positions hold one value per sort key, from `first` or `last` of a page. */
@@ -148,6 +150,8 @@ export type Keyset =
 export type Page = {
   /** Representations in sort order, also for a page read backwards. */
   readonly docs: readonly string[];
+  /** Those of the documents, in their order; undefined unless the query asks for them. */
+  readonly owners?: readonly (string | null)[] | undefined;
   /** Sort keys of the first and last row; null on an empty page. */
   readonly first: readonly Scalar[] | null;
   readonly last: readonly Scalar[] | null;

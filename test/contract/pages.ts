@@ -146,6 +146,7 @@ export function pageTests(bench: Bench): void {
   walkTests(sample, fewWalks);
   rowTests(sample);
   positionTests(bench, sample);
+  ownerTests(sample);
   boundTests(sample);
   snapshotTests(bench);
   refusalTests(bench);
@@ -281,6 +282,42 @@ function rowTests({ store, sorted }: Sample): void {
     const all = store().plan({ table: 'things', filter: always, sort: byId, limit: 5 });
     for (const limit of [-1, 1.5, Number.NaN])
       await assert.rejects(async () => all.rows({ from: 'start' }, limit), RangeError);
+  });
+}
+
+/** The owners of the documents of a page. */
+function ownerTests({ store, sorted }: Sample): void {
+  test('gives the owners of the documents where they are asked for, in each direction', async () => {
+    for (const keys of [
+      [fields.id],
+      [fields.price, fields.id],
+      [fields.owner, fields.id],
+      [fields.city, fields.id],
+    ]) {
+      const sort = order(keys, 'asc');
+      const plan = store().plan({
+        table: 'things',
+        filter: always,
+        sort,
+        limit: 30,
+        bytesMax: 4000,
+        owners: true,
+      });
+      const forwards = await walk(plan, 'after');
+      const backwards = await walk(plan, 'before', forwards.at(-1)?.last ?? []);
+      assert.deepEqual(forwards.flatMap(idsOn), sorted(always, sort));
+      for (const page of [...forwards, ...backwards]) {
+        const owners = await Promise.all(idsOn(page).map((id) => store().read('things', id)));
+        assert.deepEqual(
+          page.owners,
+          owners.map((row) => row?.owner),
+        );
+      }
+      const without = await store()
+        .plan({ table: 'things', filter: always, sort, limit: 30 })
+        .page({ from: 'start' });
+      assert.equal(without.owners, undefined);
+    }
   });
 }
 

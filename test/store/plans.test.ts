@@ -66,7 +66,16 @@ describe('bounded plans', () => {
           const { shape, values: inFilter } = shapeFilter(filter, encoding);
           const service = serve(layout, shape, sort);
           assert.ok(service !== undefined && service !== 'never');
-          const selection = { layout, filter: shape, sort, service, whole, timed: false, capped: !whole };
+          const selection = {
+            layout,
+            filter: shape,
+            sort,
+            service,
+            whole,
+            timed: false,
+            capped: !whole,
+            owners: false,
+          };
           const key = keys.map((field) => middle.get(field) ?? 1);
           const nulls = keys.map((field) => (field === fields.price ? null : (middle.get(field) ?? 1)));
           // No page gives a null as key of rows that a range lets pass.

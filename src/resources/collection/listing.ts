@@ -9,14 +9,14 @@ import { hash } from 'node:crypto';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
-import type { Fields } from '../../model/field.ts';
+import type { Field, Fields } from '../../model/field.ts';
 import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
-import { projection } from '../query/project.ts';
+import { projection, withMember } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
 import type { ReadRelated } from '../relations/related.ts';
 import { readRelatedPage, versionOfList } from '../relations/related-page.ts';
@@ -26,8 +26,8 @@ import type { ShowDocs } from './show-docs.ts';
 
 export type Listable = Target & {
   readonly visibility: (principal: Principal) => Filter;
-  /** Which fields, and which parts of the rows, the principal sees; absent: all. */
-  readonly view?: (principal: Principal) => ListView;
+  /** Which fields, and which parts of the rows, the principal sees; undefined: those of the target, and all. */
+  readonly view?: (principal: Principal) => ListView | undefined;
   /** What the list rests on beyond its table; absent: nothing. */
   readonly related?: RelatedRows;
 };
@@ -224,7 +224,7 @@ function createPages(
   const { store, listable, mac, readRelated } = options;
   return (entry, principal, position, { party }) => {
     const read = () => readPage(options, planOf(entry, principal), position, party);
-    const shown = (page: Page) => listable.view?.(principal).show?.(page.docs) ?? page.docs;
+    const shown = (page: Page) => listable.view?.(principal)?.show?.(page.docs) ?? page.docs;
     const { expansion, aggregation } = entry.asked;
     if (aggregation !== undefined) return freshGroups(options, entry, principal, position, party);
     if (expansion === undefined) {
@@ -325,7 +325,8 @@ function queryOf(
 ): ListQuery {
   const { sort, limit } = entry.asked;
   const filter = filterOf(listable, entry, principal);
-  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax };
+  const owners = entry.asked.owner === undefined ? {} : { owners: true };
+  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax, ...owners };
 }
 
 /** @param entry undefined: the list without a query */
@@ -365,12 +366,18 @@ function finish(
   const atStart = position.from === 'start' || (position.from === 'offset' && position.offset === 0);
   const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
   const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
-  const { select } = entry.asked;
-  const docs = select === undefined ? shown : shown.map(projection(select));
+  const { select, owner } = entry.asked;
+  const selected = select === undefined ? shown : shown.map(projection(select));
+  const docs = owner === undefined ? selected : withOwners(selected, owner, page.owners);
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
   const text = joined(docs, '{"items":[', `],"nextCursor":${next}${further}}`);
   const made = { body: text, tag, nextCursor, previousCursor };
   return text.length > textBytesMax ? inOctets(made) : made;
+}
+
+function withOwners(docs: readonly string[], { name }: Field, owners: Page['owners']): readonly string[] {
+  const member = JSON.stringify(name);
+  return docs.map((doc, at) => withMember(doc, member, JSON.stringify(owners?.[at] ?? null)));
 }
 
 function pageKey(entry: Prepared, position: Position, tag: string): string {

@@ -9,16 +9,16 @@ import { permission } from '../../model/access.ts';
 import type { Field } from '../../model/field.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { projection } from '../query/project.ts';
-import { readSelection } from '../query/selection.ts';
+import { projection, withMember } from '../query/project.ts';
+import { readSelection, type Selected } from '../query/selection.ts';
 import type { Related } from '../relations/related.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
 
-type Selection = Proposal & {
-  readonly select: readonly Field[] | undefined;
-  readonly related: Related | undefined;
-};
+type Selection = Proposal &
+  Selected & {
+    readonly related: Related | undefined;
+  };
 
 const everything: Selection = { problem: null, select: undefined, related: undefined };
 
@@ -39,8 +39,9 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
     represent: (_ask, standing, proposal) => {
       const doc = docOf(standing);
       const selected = proposal?.select === undefined ? doc : projection(proposal.select)(doc);
+      const owned = withOwner(selected, proposal?.owner, standing);
       return {
-        content: withRelated(selected, proposal?.related),
+        content: withRelated(owned, proposal?.related),
         mediaType: 'application/json',
         validators: validatorsOf(standing, proposal),
         cacheControl: collection.cacheControl,
@@ -62,16 +63,23 @@ function propose(
     expansionLimits,
   );
   if (!selection.ok) return refused(selection.message);
-  const { select, expansion } = selection;
-  if (expansion === undefined || relations === undefined) return { ...everything, select };
+  const { select, owner, expansion } = selection;
+  const selected = { ...everything, select, owner };
+  if (expansion === undefined || relations === undefined) return selected;
   const expanding = { of: relations, docs: [docOf(standing)], principal, party };
   return whenKnown(readRelated(expansion, expanding), (related) =>
-    'fault' in related ? refused(related.fault.message) : { problem: null, select, related },
+    'fault' in related ? refused(related.fault.message) : { ...selected, related },
   );
 }
 
 function docOf({ seen, row }: MemberStanding): string {
   return seen?.doc ?? row?.doc ?? '{}';
+}
+
+function withOwner(doc: string, owner: Field | undefined, { row }: MemberStanding): string {
+  return owner === undefined
+    ? doc
+    : withMember(doc, JSON.stringify(owner.name), JSON.stringify(row?.owner ?? null));
 }
 
 function withRelated(doc: string, related: Related | undefined): string {

@@ -14,7 +14,7 @@ import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
-import { anonymous, type Principal } from '../../model/principal.ts';
+import { anonymous, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
@@ -92,7 +92,7 @@ export function createServing(options: ServingOptions): Serving {
     ...{ store, relations, line: pageLine },
     limits: options,
   });
-  const viewOf = viewsByCollection();
+  const viewOf = viewsByCollection(options);
   const serving: Serving = {
     ...options,
     logic: undefined,
@@ -111,10 +111,10 @@ export function createServing(options: ServingOptions): Serving {
 }
 
 /** One cache of views for each collection, whichever asks for it. */
-function viewsByCollection(): Serving['viewOf'] {
+function viewsByCollection(options: Pick<Serving, 'collections'>): Serving['viewOf'] {
   const known = new Map<Collection, (principal: Principal) => View>();
   return (collection) => {
-    const views = known.get(collection) ?? createViews(collection);
+    const views = known.get(collection) ?? createViews(collection, isOwned(options, collection));
     known.set(collection, views);
     return views;
   };
@@ -154,7 +154,7 @@ export function serveCollection(
   const { bulkDeleteIdsMax, bulkItemsMax, bulkBytesMax } = serving;
   const limits = { ...serving.queryLimits, bulkDeleteIdsMax, bulkItemsMax };
   const resources = collectionResources(served, list, query, {
-    documentation: { ...variant.documentation, collection, limits },
+    documentation: { ...variant.documentation, collection, limits, owned: isOwned(serving, collection) },
     ...(operations === undefined ? {} : { operations }),
     ...(create === undefined ? {} : { create: create(served) }),
     // A built-in collection has creations of its own.
@@ -252,14 +252,19 @@ function readPermission(collection: Collection): (principal: Principal) => Permi
   return (principal) => permission(collection.access.read, 'read', principal);
 }
 
-function listableOf(
-  { store, relations, viewOf, reaches }: Serving,
-  collection: Collection,
-): Listing['listable'] {
+/** Administrators may name the owners of the resources: those of a declared collection. */
+function isOwned({ collections }: Pick<Serving, 'collections'>, collection: Collection): boolean {
+  return collections.get(collection.name) === collection;
+}
+
+function listableOf(serving: Serving, collection: Collection): Listing['listable'] {
+  const { store, relations, viewOf, reaches } = serving;
   const table = collection.name;
   const view = viewOf(collection);
   const refers = collection.references.length > 0;
-  const isPlain = collection.hidden.size === 0 && collection.hooks?.afterRead === undefined;
+  const isWhole = collection.hidden.size === 0 && collection.hooks?.afterRead === undefined;
+  const isPlain = isWhole && !reaches.isHiding(collection);
+  const hasOwners = isOwned(serving, collection);
   return {
     table,
     fields: collection.fields,
@@ -270,14 +275,16 @@ function listableOf(
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
     // No path depends on the caller: the paths of anybody are those of all.
     ...(refers ? { through: reaches.through(collection, anonymous), related: { seen: reaches.seen } } : {}),
-    ...(isPlain && !reaches.isHiding(collection)
+    ...(isPlain && !hasOwners
       ? {}
       : {
           view: (principal) => {
+            const seesOwners = hasOwners && isAdministrator(principal);
+            if (isPlain && !seesOwners) return undefined;
             const seen = view(principal);
             const { fields } = seen;
             return {
-              mark: `${seen.mark}${reaches.mark(collection, principal)}`,
+              mark: `${seen.mark}${reaches.mark(collection, principal)}${seesOwners ? 'o' : ''}`,
               fields,
               through: reaches.through(collection, principal),
               aggregated: aggregatedFields(seen, principal),

@@ -12,7 +12,7 @@ import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
-import type { Collection } from '../../model/collection.ts';
+import { type Collection, withOwner } from '../../model/collection.ts';
 import { type Field, type Fields, madeFields, ownerField } from '../../model/field.ts';
 import type { Filter } from '../../model/filter.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
@@ -30,7 +30,7 @@ import { callAs } from '../../observe/running-function.ts';
 export type View = {
   /** Identifies the hidden fields; empty if none are hidden. */
   readonly mark: string;
-  /** The fields that are visible in every resource. */
+  /** The fields that are visible in every resource; for an administrator, the owner among them, which representations do not contain. */
   readonly fields: Fields;
   /** Members that are never visible, with their positions among the hidden fields. */
   readonly never: readonly Member[];
@@ -54,15 +54,18 @@ export type Seen = {
 /** Cached views of a collection, one for each audience; the oldest is dropped. */
 const viewsMax = memoryBounds.views.entries;
 
-export function createViews(collection: Collection): (principal: Principal) => View {
+/** @param isOwned administrators may name the owner of its resources */
+export function createViews(collection: Collection, isOwned = false): (principal: Principal) => View {
   const whole = wholeView(collection);
-  if (collection.hidden.size === 0 && collection.hooks?.afterRead === undefined) return () => whole;
+  const owned = isOwned ? { ...whole, fields: withOwner(collection) } : whole;
+  if (collection.hidden.size === 0 && collection.hooks?.afterRead === undefined)
+    return (principal) => (isAdministrator(principal) ? owned : whole);
   const known = new Map<string, View>();
   return (principal) => {
     const audience = audienceOf(principal);
     const kept = known.get(audience);
     if (kept !== undefined) return kept;
-    const view = viewOf(collection, principal, whole);
+    const view = viewOf(collection, principal, isAdministrator(principal) ? owned : whole);
     const oldest = known.size < viewsMax ? undefined : known.keys().next().value;
     if (oldest !== undefined) known.delete(oldest);
     known.set(audience, view);
@@ -94,7 +97,7 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
   return {
     mark: read === undefined ? markOf(left) : `${markOf(left)}r`,
     read,
-    fields: new Map([...collection.fields].filter(([, { path }]) => !names.has(path[0] ?? ''))),
+    fields: new Map([...whole.fields].filter(([, { path }]) => !names.has(path[0] ?? ''))),
     never,
     perhaps,
     byOwner: perhaps.some(({ where }) => looksAtOwner(where)),

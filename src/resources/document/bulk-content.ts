@@ -10,7 +10,7 @@
 import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
-import { type Collection, searchTextOf } from '../../model/collection.ts';
+import { type Collection, ownerMember, searchTextOf } from '../../model/collection.ts';
 import { isClientId } from '../../model/id.ts';
 import { isMembers, type Members } from '../../model/json-value.ts';
 import { type Proposable, proposeCreate } from './propose.ts';
@@ -88,11 +88,6 @@ export function readBulk(
 
 const memberNames: ReadonlySet<string> = new Set(['items', 'atomic', 'import']);
 const importNames: ReadonlySet<string> = new Set(['existing', 'events']);
-
-/** The name of the owner in imported and exported documents. */
-export function ownerMember({ schema }: Pick<Collection, 'schema'>): string {
-  return Object.hasOwn(schema.properties, 'owner') ? '$owner' : 'owner';
-}
 
 function refuse(code: 'field_missing' | 'validation_failed', pointer: string, message: string): BulkRead {
   return { ok: false, problem: { code, errors: [{ pointer, message }] } };

@@ -53,9 +53,9 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
   const page = readPage(singles.page, faults);
   const limit = readLimit(singles, limits, faults);
   const sort = readSort(singles, target, faults);
-  const select =
+  const selected =
     singles.fields === undefined
-      ? undefined
+      ? { select: undefined }
       : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
   const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
   const filters = conditions.length === 0 ? [] : compileConditions(conditions, { target, limits, faults });
@@ -67,7 +67,7 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
   const expanded = expansion === undefined ? {} : { expansion };
   return {
     ok: true,
-    asked: { filter: allOf(filters), sort, limit, position, select, page, source, ...expanded },
+    asked: { filter: allOf(filters), sort, limit, position, ...selected, page, source, ...expanded },
   };
 }
 

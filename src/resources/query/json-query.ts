@@ -25,7 +25,7 @@ import { type Compiled, type QueryLimits, sortKeysMax, type Target } from './lis
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
 import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
-import { inOrder, selectFields } from './selection.ts';
+import { type Selected, selectedOf, selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
 
 const members: ReadonlySet<string> = new Set([
@@ -64,7 +64,7 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
   const limit = readLimit(reading);
   const grouped = readGrouped(reading);
   const sort = grouped === undefined ? readSort(reading) : grouped.sort;
-  const select = grouped === undefined ? readSelect(reading) : undefined;
+  const selected = grouped === undefined ? readSelect(reading) : { select: undefined };
   const { filter } = value;
   const conditions: Filter = isGiven(filter) ? compileJsonFilter(filter, { target, limits, faults }) : always;
   const search = readSearch(reading);
@@ -77,7 +77,7 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
     sort,
     limit,
     position,
-    select,
+    ...selected,
     page,
     source: undefined,
     ...(grouped === undefined ? {} : { aggregation: grouped.aggregation }),
@@ -138,15 +138,20 @@ function readSort(reading: Reading): readonly Sort[] {
   return totalOrder(keys, fields, false);
 }
 
-function readSelect(reading: Reading): readonly Field[] | undefined {
-  if (!isGiven(reading.query.fields)) return undefined;
-  const { fields } = reading.target;
+function readSelect(reading: Reading): Selected {
+  if (!isGiven(reading.query.fields)) return { select: undefined };
+  const {
+    target: { fields },
+    faults,
+  } = reading;
   const chosen = new Set<Field>();
-  for (const { text, pointer } of readNames(reading, 'fields', fields.size)) {
-    for (const field of selectFields([text], fields, { faults: reading.faults, place: { pointer } }))
-      chosen.add(field);
+  let everything = false;
+  for (const { text, pointer } of readNames(reading, 'fields', fields.size + 1)) {
+    const { select, owner } = selectFields([text], fields, { faults, place: { pointer } });
+    if (select === undefined) everything = true;
+    for (const field of [...(select ?? []), ...(owner === undefined ? [] : [owner])]) chosen.add(field);
   }
-  return inOrder(chosen, fields);
+  return selectedOf(chosen, everything, fields);
 }
 
 function readExpansion(reading: Reading): Expansion | undefined {

@@ -62,6 +62,8 @@ export type Asked = {
   readonly position: AskedPosition;
   /** In the order of the collection's fields, without duplicates; undefined selects all fields. */
   readonly select: readonly Field[] | undefined;
+  /** The owner, which the items show as their last member; absent: they do not. */
+  readonly owner?: Field | undefined;
   /** Present: the items are groups, `sort` orders them by columns, and `select` is undefined. */
   readonly aggregation?: Aggregation | undefined;
   /** What the response adds to the documents; absent: nothing. */

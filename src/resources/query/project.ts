@@ -14,6 +14,11 @@ export function projection(select: readonly Field[]): (doc: string) => string {
   return (doc) => cutMembers(doc, 0, selected) ?? '{}';
 }
 
+/** Adds a member at the end of the text of an object. @param name the member, as JSON */
+export function withMember(doc: string, name: string, value: string): string {
+  return `${doc.slice(0, -1)}${doc === '{}' ? '' : ','}${name}:${value}}`;
+}
+
 function buildSelected(select: readonly Field[]): Selected {
   const root: Selected = new Map();
   for (const { path } of select) {

@@ -1,20 +1,22 @@
 /**
- * The query of a single resource. `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the
- * order in the request makes no difference.
+ * The query of a single resource. `fields=a,b`: the members that a representation shows; `*`: all. A selection keeps the order of the
+ * collection's fields, so the order in the request makes no difference. The owner, which representations do not contain, comes last.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Field, Fields } from '../../model/field.ts';
 import type { Expansion } from '../relations/relations.ts';
 import { compileExpansion, type ExpansionLimits, namesIn } from './expansion.ts';
-import type { Target } from './list-query.ts';
+import type { Asked, Target } from './list-query.ts';
 import { FaultList, type Place, quote, unknownField } from './query-faults.ts';
 
+/** What is selected of a representation. */
+export type Selected = Pick<Asked, 'select' | 'owner'>;
+
 export type Selection =
-  | {
+  | (Selected & {
       readonly ok: true;
-      readonly select: readonly Field[] | undefined;
       readonly expansion: Expansion | undefined;
-    }
+    })
   | { readonly ok: false; readonly message: string };
 
 const faultsMax = 1;
@@ -41,38 +43,48 @@ export function readSelection(
   const { fields } = target;
   const faults = new FaultList(faultsMax);
   const list = given.get('fields');
-  const select =
-    list === undefined ? undefined : selectFields(list.split(','), fields, { faults, place: undefined });
+  const selected =
+    list === undefined
+      ? { select: undefined }
+      : selectFields(list.split(','), fields, { faults, place: undefined });
   const expansion = compileExpansion(
     { expand: namesIn(given.get('expand'), undefined), counts: namesIn(given.get('counts'), undefined) },
     target,
     { limits, faults },
   );
   const [fault] = faults.faults;
-  return fault === undefined ? { ok: true, select, expansion } : { ok: false, message: fault.message };
+  return fault === undefined ? { ok: true, ...selected, expansion } : { ok: false, message: fault.message };
 }
 
-/** Finds the named fields, each once, in the order of the collection. */
+/** Finds the named fields, each once, in the order of the collection; `*` is all of them. */
 export function selectFields(
   names: readonly string[],
   fields: Fields,
   into: { readonly faults: FaultList; readonly place: Place },
-): readonly Field[] {
+): Selected {
   const chosen = new Set<Field>();
+  let everything = false;
   for (const name of names) {
     const field = fields.get(name);
     if (field !== undefined) chosen.add(field);
+    else if (name === '*') everything = true;
     else
       into.faults.unprocessable(
         name === '' ? 'fields has an empty field name' : unknownField(name, fields),
         into.place,
       );
   }
-  return inOrder(chosen, fields);
+  return selectedOf(chosen, everything, fields);
 }
 
-export function inOrder(chosen: ReadonlySet<Field>, fields: Fields): readonly Field[] {
+/** @param everything the representation is selected as a whole */
+export function selectedOf(chosen: ReadonlySet<Field>, everything: boolean, fields: Fields): Selected {
   const select: Field[] = [];
-  for (const field of fields.values()) if (chosen.has(field)) select.push(field);
-  return select;
+  let owner: Field | undefined;
+  for (const field of fields.values()) {
+    if (!chosen.has(field)) continue;
+    if (field.column === 'owner') owner = field;
+    else select.push(field);
+  }
+  return { select: everything ? undefined : select, ...(owner === undefined ? {} : { owner }) };
 }

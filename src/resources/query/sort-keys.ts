@@ -29,8 +29,8 @@ export function addSortKey(text: string, descending: boolean, into: KeyReading):
 /** Adds a key unless its field cannot be sorted by, occurs twice, or exceeds the limit. */
 export function addKey(key: Sort, into: KeyReading): void {
   const { keys, fields, faults, place } = into;
-  const { name, type } = key.field;
-  if (type === 'array' || type === 'json') {
+  const { name } = key.field;
+  if (!isSortable(key.field)) {
     faults.unprocessable(
       `cannot sort by ${quote(name)}; sortable fields: ${listed(sortable(fields))}`,
       place,
@@ -60,8 +60,13 @@ function idField(fields: Fields): Field {
   return field;
 }
 
+/** Documents have no owner, and functions order their own writes by documents (src/logic/transaction/merged-page.ts). */
+function isSortable({ type, column }: Field): boolean {
+  return type !== 'array' && type !== 'json' && column !== 'owner';
+}
+
 function* sortable(fields: Fields): Generator<string> {
-  for (const { name, type } of fields.values()) if (type !== 'array' && type !== 'json') yield name;
+  for (const field of fields.values()) if (isSortable(field)) yield field.name;
 }
 
 const start: AskedPosition = { from: 'start' };

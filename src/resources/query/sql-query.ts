@@ -17,7 +17,7 @@ import type { Field } from '../../model/field.ts';
 import { always, type Sort } from '../../model/filter.ts';
 import type { AskedPosition, Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, quote, show, unknownField } from './query-faults.ts';
-import { inOrder } from './selection.ts';
+import { type Selected, selectedOf } from './selection.ts';
 import { addKey, checkRange, totalOrder } from './sort-keys.ts';
 import { isAggregate, readSqlAggregation } from './sql-aggregate.ts';
 import { compileSqlCondition } from './sql-condition.ts';
@@ -56,13 +56,13 @@ export function compileSql(text: string, target: Target, limits: QueryLimits): C
     sort: [] as readonly Sort[],
     limit: readLimit(select.limit?.limit, reading),
     position: readOffset(select.limit?.offset, reading),
-    select: undefined as readonly Field[] | undefined,
+    select: undefined,
     page: undefined,
     source: undefined,
   };
   const shown = isAggregate(select)
     ? readSqlAggregation(select, reading)
-    : { sort: readOrder(select.orderBy ?? [], reading), select: readColumns(select, reading) };
+    : { sort: readOrder(select.orderBy ?? [], reading), ...readColumns(select, reading) };
   return faults.isEmpty ? { ok: true, asked: { ...asked, ...shown } } : { ok: false, faults: faults.faults };
 }
 
@@ -131,7 +131,7 @@ function readFrom(
   return undefined;
 }
 
-function readColumns(select: SelectFromStatement, { fields, faults }: Reading): readonly Field[] | undefined {
+function readColumns(select: SelectFromStatement, { fields, faults }: Reading): Selected {
   const chosen = new Set<Field>();
   let everything = false;
   for (const { expr, alias } of select.columns ?? []) {
@@ -149,7 +149,7 @@ function readColumns(select: SelectFromStatement, { fields, faults }: Reading): 
     else chosen.add(field);
   }
   if (isNothing(select.columns)) faults.unprocessable('SELECT takes * or fields');
-  return everything ? undefined : inOrder(chosen, fields.fields);
+  return selectedOf(chosen, everything, fields.fields);
 }
 
 function readOrder(order: readonly OrderByStatement[], { fields, target, faults }: Reading): readonly Sort[] {

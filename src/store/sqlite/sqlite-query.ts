@@ -94,7 +94,7 @@ type Run = {
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const filter = shapeFilter(query.filter, encoding);
-  const key = `${sources.tableNumber} ${keyOfSort(query.sort)}${filter.key}`;
+  const key = `${sources.tableNumber} ${query.owners === true ? 'owners ' : ''}${keyOfSort(query.sort)}${filter.key}`;
   let shape = sources.shapes.get(key);
   if (shape === undefined) {
     shape = compile(sources, query, { ...filter, key });
@@ -131,13 +131,13 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
 
 function compile(
   sources: PlanSources,
-  { sort }: ListQuery,
+  { sort, owners = false }: ListQuery,
   { shape: filter, key, values }: ReturnType<typeof shapeFilter<SqlValue>>,
 ): CompiledShape {
   const { layout } = sources;
   const statements = new Map<string, readonly PageStatement[]>();
   const service = serve(layout, filter, sort);
-  const common = { layout, filter, sort, whole: false, capped: false };
+  const common = { layout, filter, sort, owners, whole: false, capped: false };
   const unserved: Selection = { ...common, service: undefined, timed: true };
   const unsearched = { walk: undefined, search: undefined, statements };
   if (service === 'never') return { key, scan: unserved, empty: true, ...unsearched };

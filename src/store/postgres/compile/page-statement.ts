@@ -1,6 +1,6 @@
 /**
  * The common parts of page statements. Each reads one page with the table's version, in one snapshot: rows come as (doc, sort keys unless
- * the document holds them, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
+ * the document holds them, the owner if asked for, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
  * returns only the contract's columns.
  */
 import type { Sort } from '../../../model/filter.ts';
@@ -29,6 +29,8 @@ export type Selection = {
   readonly sort: readonly Sort[];
   /** Rows to read: one row beyond the page shows whether rows remain. */
   readonly rows: number;
+  /** Select the owners as well. */
+  readonly owners: boolean;
   /** Select whole rows instead of documents with their sort keys; the call gives their number, within `rows`. */
   readonly whole: boolean;
   /** How octets end a page; undefined: they do not (page-of-rows.ts). */
@@ -80,7 +82,7 @@ export function bind(
 
 /** @param page undefined if no row can be on it */
 export function pageStatement(
-  { schema, tableNumber, relatedNumbers, sort, rows, whole, octets }: Selection,
+  { schema, tableNumber, relatedNumbers, sort, rows, whole, owners, octets }: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
@@ -90,7 +92,8 @@ export function pageStatement(
     return { sql, parameters: parameters.list, prepared };
   }
   const counters = countersSql(schema, [tableNumber, ...relatedNumbers]);
-  const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
+  const keys = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
+  const names = owners ? `${keys}, p.owner` : keys;
   // The limit around the join equals the page's; it exists for its estimate (steering.ts).
   const isCut = octets?.kind === 'cut';
   const doc =
@@ -124,10 +127,12 @@ export function cutSql(rows: string, bytesMax: number): string {
     WINDOW w AS (ROWS UNBOUNDED PRECEDING)) b WHERE b.before < ${bytesMax}`;
 }
 
-export function columnsSql({ sort, whole }: Pick<Selection, 'sort' | 'whole'>): string {
+export function columnsSql({ sort, whole, owners }: Pick<Selection, 'sort' | 'whole' | 'owners'>): string {
   if (whole) return rowColumns;
-  if (isKeyInDocument(sort)) return 'doc';
-  return `doc${sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('')}`;
+  const keys = isKeyInDocument(sort)
+    ? ''
+    : sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('');
+  return `doc${keys}${owners ? ', owner' : ''}`;
 }
 
 /** Null sorts first ascending. For a column that is never null the clause is omitted, as in its indexes. */

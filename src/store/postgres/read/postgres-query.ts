@@ -74,10 +74,10 @@ export function createCompiledShapes(): CompiledShapes {
 /** @throws RangeError for a query without a sort */
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const { layout, read, scan, versions, shapes } = sources;
-  const { sort } = query;
+  const { sort, owners = false } = query;
   if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const { shape: filter, key: filterKey, values } = shapeOfFilter(query.filter);
-  const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${keyOfSort(sort)}${filterKey}`;
+  const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${owners ? 'owners ' : ''}${keyOfSort(sort)}${filterKey}`;
   let shape = shapes.get(key);
   if (shape === undefined) {
     const { schema, tableNumber, relatedNumbers } = sources;
@@ -88,6 +88,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
       relatedNumbers,
       filter,
       sort,
+      owners,
       whole: false,
       octets: undefined,
     };

@@ -1,4 +1,4 @@
-/** The statements that read one page. Rows come as (doc, sort keys...), or as whole rows of the contract. */
+/** The statements that read one page. Rows come as (doc, sort keys..., owner if asked for), or as whole rows of the contract. */
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
@@ -29,6 +29,8 @@ export type Selection = {
   readonly filter: Shape;
   readonly sort: readonly Sort[];
   readonly service: Service | undefined;
+  /** Select the owners as well. */
+  readonly owners: boolean;
   /** Select whole rows instead of documents with their sort keys. */
   readonly whole: boolean;
   /** The statement runs on a reader thread, where `comity_tick` enforces its deadline. */
@@ -120,7 +122,7 @@ const limitSlot: Slot = { slot: -1 };
 const docBytesSlot: Slot = { slot: -2 };
 
 function compileRange(
-  { layout, filter, service, whole, timed, capped, sort, found }: Selection,
+  { layout, filter, service, whole, owners, timed, capped, sort, found }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
@@ -139,7 +141,7 @@ function compileRange(
     parameters.push(...range.slots);
   }
   parameters.push(limitSlot);
-  const columns = whole ? rowColumns : pageColumns(sort, capped);
+  const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${owners ? ', owner' : ''}`;
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;

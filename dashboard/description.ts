@@ -24,6 +24,8 @@ export type Schema = {
   readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
+  /** Name of the collection whose ids the member holds. */
+  readonly 'x-references'?: string;
 };
 
 type Parameter = { readonly name: string; readonly in: string; readonly schema?: Schema };
@@ -68,6 +70,13 @@ export type Listed = {
   readonly filters: readonly string[];
   readonly sortKeys: readonly string[];
   readonly searchable: boolean;
+  /** Members that refer to other documents, with the path of their list. */
+  readonly references: ReadonlyMap<string, string>;
+  /** Paths that `expand` takes. */
+  readonly expandable: readonly string[];
+  /** Deleted documents are kept, and can be restored. */
+  readonly keepsDeleted: boolean;
+  readonly deletesMany: boolean;
   readonly create: Schema | undefined;
   /** Undefined: the list has no addressable members. */
   readonly member:
@@ -78,6 +87,8 @@ export type Listed = {
         readonly canDelete: boolean;
         readonly steps: readonly Step[];
         readonly lists: readonly string[];
+        /** The versions of a document can be listed. */
+        readonly hasHistory: boolean;
       }
     | undefined;
 };
@@ -151,8 +162,11 @@ function listAt(path: string): Listed | undefined {
   const parameters = (get.parameters ?? []).map((each) =>
     each.$ref === undefined ? each : (lookUp(each.$ref) as Parameter),
   );
-  const sort = resolve(resolve(parameters.find(({ name }) => name === 'sort')?.schema).items).enum ?? [];
   const members = Object.keys(schema.properties ?? {});
+  // An export has documents of any shape.
+  if (schema.properties === undefined) return undefined;
+  const member = memberOf(path);
+  const paths = document?.paths ?? {};
   return {
     path,
     name: path.slice(base.value.length + 1),
@@ -160,11 +174,40 @@ function listAt(path: string): Listed | undefined {
     summary: get.summary ?? path,
     schema,
     filters: parameters.map(({ name }) => name).filter((name) => members.includes(name)),
-    sortKeys: sort.filter((each): each is string => typeof each === 'string' && !each.startsWith('-')),
+    sortKeys: textsOf(parameters.find(({ name }) => name === 'sort')).filter((each) => !each.startsWith('-')),
     searchable: parameters.some(({ name }) => name === 'q'),
+    references: referencesOf(schema),
+    expandable: textsOf(parameters.find(({ name }) => name === 'expand')),
+    keepsDeleted: member !== undefined && paths[`${member.path}/restore`] !== undefined,
+    deletesMany: paths[`${path}/bulk-delete`] !== undefined,
     create: inputOf(item.post),
-    member: memberOf(path),
+    member,
   };
+}
+
+/** The texts that a parameter with a list of them may contain. */
+function textsOf(parameter: Parameter | undefined): readonly string[] {
+  const values = resolve(resolve(parameter?.schema).items).enum ?? [];
+  return values.filter((each) => typeof each === 'string');
+}
+
+function referencesOf({ properties = {} }: Schema): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, schema] of Object.entries(properties)) {
+    const target = resolve(schema)['x-references'];
+    if (target !== undefined) found.set(name, pathOf(target));
+  }
+  return found;
+}
+
+/** The path of the list of a collection. */
+export function pathOf(collection: string): string {
+  return `${base.value}/${collection}`;
+}
+
+/** Answers what paths exist, such as `/api/v1/users/{id}/sessions`. */
+export function hasPath(path: string): boolean {
+  return document?.paths[path] !== undefined;
 }
 
 function memberOf(path: string): Listed['member'] {
@@ -182,10 +225,16 @@ function memberOf(path: string): Listed['member'] {
     parameter: /\{([^}]+)\}$/.exec(found)?.[1] ?? 'id',
     patch: inputOf(item.patch),
     canDelete: item.delete !== undefined,
-    steps: below.flatMap((each) => stepAt(each, found) ?? []),
-    lists: below.filter((each) => paths[each]?.get !== undefined),
+    steps: below
+      .filter((each) => !ownViews.has(each.slice(found.length)))
+      .flatMap((each) => stepAt(each, found) ?? []),
+    lists: below.filter((each) => paths[each]?.get !== undefined && !ownViews.has(each.slice(found.length))),
+    hasHistory: paths[`${found}/history`] !== undefined,
   };
 }
+
+/** What components of their own show. */
+const ownViews: ReadonlySet<string> = new Set(['/history', '/restore', '/sessions', '/sessions/end']);
 
 function stepAt(path: string, member: string): Step | undefined {
   const post = document?.paths[path]?.post;

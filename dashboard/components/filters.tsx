@@ -1,7 +1,10 @@
 /** The search, the filters and the choice of columns above a list. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Listed } from '../description.ts';
+import { type Listed, resolve } from '../description.ts';
+import { titleOfReference } from '../reference-titles.ts';
+import { Control } from './form-field.tsx';
+import { kindOf } from './form-values.ts';
 
 export type Changes = Readonly<Record<string, string | undefined>>;
 
@@ -17,7 +20,7 @@ export function Filters({ list, query, columns, onChange }: FiltersProps): JSX.E
   return (
     <div class="filters">
       {list.searchable ? <Search name={list.name} text={query.get('q') ?? ''} onChange={onChange} /> : null}
-      {list.filters.length === 0 ? null : <NewFilter members={list.filters} onChange={onChange} />}
+      {list.filters.length === 0 ? null : <NewFilter list={list} onChange={onChange} />}
       <Columns members={Object.keys(list.schema.properties ?? {})} columns={columns} onChange={onChange} />
       {active.map(([each, filter]) => (
         <button
@@ -26,12 +29,19 @@ export function Filters({ list, query, columns, onChange }: FiltersProps): JSX.E
           key={`${each}=${filter}`}
           onClick={() => onChange({ [each]: undefined })}
         >
-          {`${each} = ${filter}`} <span aria-hidden="true">×</span>
+          {chipText(list, each, filter)} <span aria-hidden="true">×</span>
           <span class="hidden">, remove this filter</span>
         </button>
       ))}
     </div>
   );
+}
+
+function chipText(list: Listed, name: string, filter: string): string {
+  const [, member = name, operator = 'eq'] = /^([^[]+)(?:\[(\w+)\])?$/.exec(name) ?? [];
+  const sign = operators.find(([each]) => each === operator)?.[1] ?? operator;
+  const target = list.references.get(member);
+  return `${member} ${sign} ${target === undefined ? filter : (titleOfReference(target, filter) ?? filter)}`;
 }
 
 type SearchProps = {
@@ -65,36 +75,62 @@ const operators = [
 ] as const;
 
 type NewFilterProps = {
-  readonly members: readonly string[];
+  readonly list: Listed;
   readonly onChange: (changes: Changes) => void;
 };
 
-function NewFilter({ members, onChange }: NewFilterProps): JSX.Element {
+/** Members that the server sets come last: people filter by their own more often. */
+function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
+  const made = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
+  const members = [...list.filters].sort((one, other) => made.indexOf(one) - made.indexOf(other));
   const [name, setName] = useState(members[0] ?? '');
   const [operator, setOperator] = useState('eq');
   const [value, setValue] = useState('');
+  const schema = resolve(list.schema.properties?.[name]);
+  const isList = operator === 'in';
+  const kind = isList ? 'text' : kindOf(schema);
   const add = (event: Event) => {
     event.preventDefault();
+    if (value === '') return;
     onChange({ [operator === 'eq' ? name : `${name}[${operator}]`]: value });
     setValue('');
   };
-  const input = (use: (text: string) => void) => (event: Event) =>
-    use((event.currentTarget as HTMLInputElement).value);
+  const common = {
+    id: `filter-${list.name}`,
+    'aria-label': 'Value',
+    value,
+    onInput: (event: Event) => setValue((event.currentTarget as HTMLInputElement).value),
+  };
   return (
     <form onSubmit={add} aria-label="Add a filter">
-      <select aria-label="Member" value={name} onChange={input(setName)}>
+      <select
+        aria-label="Member"
+        value={name}
+        onChange={(event) => {
+          setName(event.currentTarget.value);
+          setValue('');
+        }}
+      >
         {members.map((each) => (
           <option key={each}>{each}</option>
         ))}
       </select>
-      <select aria-label="Comparison" value={operator} onChange={input(setOperator)}>
+      <select
+        aria-label="Comparison"
+        value={operator}
+        onChange={(event) => setOperator(event.currentTarget.value)}
+      >
         {operators.map(([each, sign]) => (
           <option key={each} value={each}>
             {sign}
           </option>
         ))}
       </select>
-      <input aria-label="Value" value={value} onInput={input(setValue)} />
+      {['choice', 'boolean', 'reference', 'date', 'time'].includes(kind) ? (
+        <Control key={name} schema={schema} common={common} onText={setValue} />
+      ) : (
+        <input {...common} placeholder={isList ? 'one,another' : ''} />
+      )}
       <button type="submit">Filter</button>
     </form>
   );

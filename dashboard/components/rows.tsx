@@ -1,13 +1,15 @@
-/** The rows of a list as a table, and what can be done with those that are marked. */
+/** The rows of a list as a table: marks, sort by column, links to members and to what they refer to. Long tables show the rows in view. */
 import type { JSX } from 'preact';
-import type { Listed } from '../description.ts';
+import { useCallback } from 'preact/hooks';
+import { type Listed, resolve } from '../description.ts';
 import { linkTo } from '../route.ts';
-import { problemOf, send } from '../send.ts';
-import { ConfirmButton } from './confirm-button.tsx';
 import type { Changes } from './filters.tsx';
-import { Value } from './value.tsx';
+import { choicesOf } from './form-values.ts';
+import { ReferenceLink } from './reference-link.tsx';
+import { useWindow } from './use-window.ts';
+import { Badge, Value } from './value.tsx';
 
-type Row = Readonly<Record<string, unknown>>;
+export type Row = Readonly<Record<string, unknown>>;
 
 type RowsProps = {
   readonly list: Listed;
@@ -20,26 +22,39 @@ type RowsProps = {
   readonly onMark: (marked: ReadonlySet<string>) => void;
 };
 
+export function idOf(list: Listed, row: Row): string {
+  return String(row[list.member?.parameter ?? 'id'] ?? row.id ?? '');
+}
+
 export function Rows(props: RowsProps): JSX.Element {
   const { list, items, columns, marked, onMark } = props;
-  const mark = (id: string) => {
-    const changed = new Set(marked);
-    if (!changed.delete(id)) changed.add(id);
-    onMark(changed);
-  };
+  const { scroller, window } = useWindow(items.length);
+  const { first, end, rowPixels } = window;
+  const mark = useCallback(
+    (id: string) => {
+      const changed = new Set(marked);
+      if (!changed.delete(id)) changed.add(id);
+      onMark(changed);
+    },
+    [marked, onMark],
+  );
   if (items.length === 0) return <p class="empty">No {list.name} match this view.</p>;
-  const idName = list.member?.parameter ?? 'id';
   return (
-    <section class="scroll" tabIndex={0} aria-label={`Table of ${list.name}`}>
-      <table>
+    <section class="scroll" tabIndex={0} aria-label={`Table of ${list.name}`} ref={scroller}>
+      <table class="rows" aria-rowcount={items.length + 1}>
         <Head {...props} />
         <tbody>
-          {items.map((row) => {
-            const id = String(row[idName] ?? row.id ?? '');
+          <Space pixels={first * rowPixels} />
+          {items.slice(first, end).map((row, index) => {
+            const id = idOf(list, row);
             return (
-              <tr key={id}>
-                {list.member?.canDelete ? (
-                  <td>
+              <tr
+                key={id || first + index}
+                aria-rowindex={first + index + 2}
+                class={(first + index) % 2 === 1 ? 'odd' : undefined}
+              >
+                {list.deletesMany ? (
+                  <td class="mark">
                     <input
                       type="checkbox"
                       aria-label={`Mark ${id}`}
@@ -52,41 +67,73 @@ export function Rows(props: RowsProps): JSX.Element {
               </tr>
             );
           })}
+          <Space pixels={(items.length - end) * rowPixels} />
         </tbody>
       </table>
     </section>
   );
 }
 
-function Head({ list, columns, sort, onSort }: RowsProps): JSX.Element {
-  const order = (name: string) =>
-    sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
-  const arrows = { ascending: '▲', descending: '▼' } as const;
+/** Stands for the rows out of view. */
+function Space({ pixels }: { readonly pixels: number }): JSX.Element | null {
+  if (pixels === 0) return null;
+  return (
+    <tr class="space">
+      <td style={{ height: `${pixels}px` }} />
+    </tr>
+  );
+}
+
+function Head({ list, items, columns, sort, onSort, marked, onMark }: RowsProps): JSX.Element {
+  const ids = items.map((row) => idOf(list, row));
+  const isAll = ids.every((id) => marked.has(id));
   return (
     <thead>
       <tr>
-        {list.member?.canDelete ? (
-          <th>
-            <span class="hidden">Marked</span>
+        {list.deletesMany ? (
+          <th class="mark">
+            <input
+              type="checkbox"
+              aria-label="Mark all rows"
+              checked={isAll}
+              onChange={() => onMark(new Set(isAll ? [] : ids))}
+            />
           </th>
         ) : null}
-        {columns.map((name) => {
-          const now = order(name);
-          const next = now === 'ascending' ? `-${name}` : name;
-          return (
-            <th key={name} aria-sort={now}>
-              {list.sortKeys.includes(name) ? (
-                <button type="button" class="sort" onClick={() => onSort({ sort: next })}>
-                  {name} <span aria-hidden="true">{now === undefined ? '' : arrows[now]}</span>
-                </button>
-              ) : (
-                name
-              )}
-            </th>
-          );
-        })}
+        {columns.map((name) => (
+          <HeadCell
+            key={name}
+            name={name}
+            isSorted={list.sortKeys.includes(name)}
+            sort={sort}
+            onSort={onSort}
+          />
+        ))}
       </tr>
     </thead>
+  );
+}
+
+type HeadCellProps = Pick<RowsProps, 'sort' | 'onSort'> & {
+  readonly name: string;
+  readonly isSorted: boolean;
+};
+
+const arrows = { ascending: '↑', descending: '↓' } as const;
+
+function HeadCell({ name, isSorted, sort, onSort }: HeadCellProps): JSX.Element {
+  const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
+  const next = order === 'ascending' ? `-${name}` : name;
+  return (
+    <th aria-sort={order}>
+      {isSorted ? (
+        <button type="button" class="sort" onClick={() => onSort({ sort: next })}>
+          {name} <span>{order === undefined ? '' : arrows[order]}</span>
+        </button>
+      ) : (
+        name
+      )}
+    </th>
   );
 }
 
@@ -103,35 +150,34 @@ function Cells({ list, row, id, columns }: CellsProps): JSX.Element {
     <>
       {columns.map((name, index) => (
         <td key={name}>
-          {index === 0 && list.member !== undefined ? (
-            <a class="id" href={linkTo('member', { path: list.path, id })}>
-              <Value value={row[name] ?? id} />
-            </a>
-          ) : (
-            <Value value={row[name]} />
-          )}
+          <Cell {...{ list, name, id }} value={row[name]} isFirst={index === 0} />
         </td>
       ))}
     </>
   );
 }
 
-type MarkedRowsProps = {
+type CellProps = {
   readonly list: Listed;
-  readonly marked: ReadonlySet<string>;
-  readonly onDone: () => void;
+  readonly name: string;
+  readonly id: string;
+  readonly value: unknown;
+  readonly isFirst: boolean;
 };
 
-export function MarkedRows({ list, marked, onDone }: MarkedRowsProps): JSX.Element | null {
-  if (marked.size === 0) return null;
-  const remove = async () => {
-    const reply = await send('POST', `${list.path}/bulk-delete`, { json: { ids: [...marked] } });
-    if (reply.status < 400) onDone();
-    return problemOf(reply);
-  };
-  return (
-    <div class="marked" role="status">
-      {`${marked.size} marked`} <ConfirmButton action="Delete" question="Delete them?" onConfirm={remove} />
-    </div>
+function Cell({ list, name, id, value, isFirst }: CellProps): JSX.Element {
+  if (isFirst && list.member !== undefined)
+    return (
+      <a class="id" href={linkTo('member', { path: list.path, id })}>
+        <Value value={value ?? id} />
+      </a>
+    );
+  const target = list.references.get(name);
+  return target !== undefined && typeof value === 'string' ? (
+    <ReferenceLink path={target} id={value} />
+  ) : typeof value === 'string' && choicesOf(resolve(list.schema.properties?.[name])).length > 0 ? (
+    <Badge text={value} />
+  ) : (
+    <Value value={value} />
   );
 }

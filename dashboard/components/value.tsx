@@ -1,11 +1,8 @@
 /** Values of documents as people read them: times, links, lists, objects. */
 import type { JSX } from 'preact';
-import type { Schema } from '../description.ts';
 import { isObject } from '../send.ts';
 
 const shownCharactersMax = 120;
-/** A text that may be longer gets several lines in a form; addresses of at most 2,048 characters get one. */
-const longTextCharacters = 2048;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 /** One value in a cell of a table. */
@@ -17,6 +14,17 @@ export function Value({ value }: { readonly value: unknown }): JSX.Element {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (text.length <= shownCharactersMax) return <span>{text}</span>;
   return <span title={text.slice(0, 2000)}>{`${text.slice(0, shownCharactersMax)}…`}</span>;
+}
+
+const goodWords: ReadonlySet<string> = new Set([
+  ...['enabled', 'delivered', 'processed', 'sent', 'succeeded', 'ready', 'active'],
+]);
+const badWords: ReadonlySet<string> = new Set(['failed', 'disabled', 'not_delivered', 'urgent', 'refused']);
+
+/** A state, with a colour for those that are plainly good or bad. */
+export function Badge({ text }: { readonly text: string }): JSX.Element {
+  const tone = goodWords.has(text) ? ' good' : badWords.has(text) ? ' bad' : '';
+  return <span class={`badge${tone}`}>{text.replaceAll('_', ' ')}</span>;
 }
 
 export function Time({ value }: { readonly value: string }): JSX.Element {
@@ -60,32 +68,14 @@ export function CopyButton({
   );
 }
 
+/** Members that name a document to people, the best first. */
+export const titleMembers: readonly string[] = ['name', 'title', 'email', 'subject', 'type', 'url'];
+
 /** A one-line name of a document: the first short text that is not its id. */
 export function titleOf(document: unknown): string {
   if (!isObject(document)) return '';
-  const preferred = ['name', 'title', 'email', 'type', 'url', 'subject'];
-  const found = preferred
+  const found = titleMembers
     .map((name) => document[name])
     .find((value) => typeof value === 'string' && value !== '');
   return String(found ?? document.id ?? '');
-}
-
-/** The texts that a schema lists, as an enum or as a union of constants; empty if it is no such list. */
-export function choicesOf(schema: Schema): readonly string[] {
-  const values = schema.enum ?? (schema.anyOf ?? schema.oneOf)?.map((each) => each.const) ?? [];
-  return values.every((each) => typeof each === 'string') ? values : [];
-}
-
-/** The kinds of a schema that a form has a field for. */
-export function kindOf(
-  schema: Schema,
-): 'text' | 'long' | 'number' | 'integer' | 'boolean' | 'choice' | 'texts' | 'json' {
-  if (choicesOf(schema).length > 0) return 'choice';
-  const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? []);
-  const [type, ...further] = types.filter((each) => each !== 'null');
-  if (type === undefined || further.length > 0) return 'json';
-  if (type === 'string') return (schema.maxLength ?? 0) > longTextCharacters ? 'long' : 'text';
-  if (type === 'number' || type === 'integer' || type === 'boolean') return type;
-  if (type === 'array' && schema.items?.type === 'string' && schema.items.enum === undefined) return 'texts';
-  return 'json';
 }

@@ -4,13 +4,16 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { Creation } from '../components/creation.tsx';
+import { DeletedRows } from '../components/deleted-rows.tsx';
 import { ExportButtons } from '../components/export-rows.tsx';
 import { type Changes, Filters } from '../components/filters.tsx';
+import { kindOf } from '../components/form-values.ts';
+import { MarkedRows } from '../components/marked-rows.tsx';
 import { ProblemNote } from '../components/problem.tsx';
-import { MarkedRows, Rows } from '../components/rows.tsx';
-import { SchemaForm, withoutNulls } from '../components/schema-form.tsx';
-import { Json } from '../components/value.tsx';
-import { type Listed, listOf } from '../description.ts';
+import { Rows } from '../components/rows.tsx';
+import { titleMembers } from '../components/value.tsx';
+import { type Listed, listOf, resolve } from '../description.ts';
 import { go, linkTo, route } from '../route.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 
@@ -22,7 +25,9 @@ type Page = {
 };
 
 const rowsDefault = '50';
-const columnsDefault = 7;
+const rowChoices = ['20', '50', '200', '1000'];
+/** Besides the time of creation. */
+const columnsMax = 6;
 
 export function ListPage({ path }: { readonly path: string }): JSX.Element {
   const list = listOf(path);
@@ -38,6 +43,7 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => setMarked(new Set()), [page]);
   const columns = columnsOf(list, query);
+  const isOfDeleted = query.get('deleted') === 'yes';
   const change = (changes: Changes) =>
     go(linkTo('list', { ...Object.fromEntries(query), cursor: undefined, ...changes }));
   const endCreation = () => {
@@ -60,12 +66,45 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
               New
             </button>
           )}
+          {list.keepsDeleted && !isOfDeleted ? (
+            <a class="button" href={linkTo('list', { path: list.path, deleted: 'yes' })}>
+              Deleted
+            </a>
+          ) : null}
           <button type="button" onClick={reload}>
             Reload
           </button>
         </div>
       </header>
       {isCreating ? <Creation list={list} onDone={endCreation} /> : null}
+      {isOfDeleted ? (
+        <DeletedRows list={list} />
+      ) : (
+        <Live
+          {...{ list, query, columns, change, request, marked, setMarked }}
+          pageOf={{ page, problem, reload }}
+        />
+      )}
+    </section>
+  );
+}
+
+type LiveProps = {
+  readonly list: Listed;
+  readonly query: URLSearchParams;
+  readonly columns: readonly string[];
+  readonly change: (changes: Changes) => void;
+  readonly request: string;
+  readonly pageOf: ReturnType<typeof usePage>;
+  readonly marked: ReadonlySet<string>;
+  readonly setMarked: (marked: ReadonlySet<string>) => void;
+};
+
+/** The filters and the rows that match them. */
+function Live({ list, query, columns, change, request, pageOf, marked, setMarked }: LiveProps): JSX.Element {
+  const { page, problem, reload } = pageOf;
+  return (
+    <>
       <Filters list={list} query={query} columns={columns} onChange={change} />
       <ProblemNote problem={problem} />
       {page === undefined && problem === undefined ? <p aria-live="polite">Loading…</p> : null}
@@ -79,12 +118,12 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
             onSort={change}
             onMark={setMarked}
           />
-          <Pager query={query} nextCursor={page.nextCursor}>
+          <Pager query={query} nextCursor={page.nextCursor} onChange={change}>
             <ExportButtons path={request} name={list.name} columns={columns} />
           </Pager>
         </>
       )}
-    </section>
+    </>
   );
 }
 
@@ -113,15 +152,27 @@ function usePage(request: string) {
 type PagerProps = {
   readonly query: URLSearchParams;
   readonly nextCursor: string | null;
+  readonly onChange: (changes: Changes) => void;
   readonly children: JSX.Element;
 };
 
-function Pager({ query, nextCursor, children }: PagerProps): JSX.Element {
+function Pager({ query, nextCursor, onChange, children }: PagerProps): JSX.Element {
   const linkAt = (cursor: string | undefined) => linkTo('list', { ...Object.fromEntries(query), cursor });
   return (
     <nav class="pager" aria-label="Pages">
       {query.get('cursor') === null ? null : <a href={linkAt(undefined)}>First page</a>}
       {nextCursor === null ? null : <a href={linkAt(nextCursor)}>Next page</a>}
+      <label>
+        Rows{' '}
+        <select
+          value={query.get('limit') ?? rowsDefault}
+          onChange={(event) => onChange({ limit: event.currentTarget.value })}
+        >
+          {rowChoices.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      </label>
       {children}
     </nav>
   );
@@ -142,49 +193,21 @@ function requestOf(list: Listed, query: URLSearchParams): string {
 
 function columnsOf(list: Listed, query: URLSearchParams): readonly string[] {
   const members = Object.keys(list.schema.properties ?? {});
-  const chosen =
-    query
-      .get('columns')
-      ?.split(',')
-      .filter((name) => members.includes(name)) ?? [];
-  return chosen.length > 0 ? chosen : members.slice(0, columnsDefault);
+  const named = query.get('columns')?.split(',') ?? [];
+  const chosen = named.filter((name) => members.includes(name));
+  return chosen.length > 0 ? chosen : columnsDefault(list);
 }
 
-function Creation({ list, onDone }: { readonly list: Listed; readonly onDone: () => void }): JSX.Element {
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const [made, setMade] = useState<unknown>(undefined);
-  if (list.create === undefined) return <p />;
-  const secret = isObject(made) ? (made.key ?? made.secret) : undefined;
-  if (secret !== undefined) {
-    return (
-      <div class="panel" role="status">
-        <p>
-          <strong>Only this response shows the secret. Copy it now.</strong>
-        </p>
-        <Json value={made} label="The new resource" />
-        <button type="button" onClick={onDone}>
-          Done
-        </button>
-      </div>
-    );
-  }
-  const create = async (members: Record<string, unknown>) => {
-    const reply = await send('POST', list.path, { json: withoutNulls(members) });
-    setProblem(problemOf(reply));
-    if (reply.status >= 400) return;
-    setMade(reply.json);
-    if (!(isObject(reply.json) && ('key' in reply.json || 'secret' in reply.json))) onDone();
-  };
-  return (
-    <div class="panel">
-      <h2>New in {list.name}</h2>
-      <SchemaForm
-        schema={list.create}
-        submit="Create"
-        problem={problem}
-        onSubmit={create}
-        onCancel={onDone}
-      />
-    </div>
-  );
+/** The member that names a document, others that are short, and when it was created. */
+function columnsDefault({ schema: { properties = {} } }: Listed): readonly string[] {
+  const members = Object.keys(properties);
+  const made = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
+  const short = members.filter((name) => {
+    const kind = kindOf(resolve(properties[name]));
+    return !made.includes(name) && kind !== 'json' && kind !== 'long';
+  });
+  const title = titleMembers.find((name) => short.includes(name));
+  const ordered = title === undefined ? short : [title, ...short.filter((name) => name !== title)];
+  const shown = [...ordered.slice(0, columnsMax), ...(members.includes('createdAt') ? ['createdAt'] : [])];
+  return ordered.length > 0 ? shown : members.slice(0, columnsMax);
 }

@@ -175,6 +175,11 @@ export function pathParameter(name: string, description: string): Item {
   return { name, in: 'path', required: true, description, schema: { type: 'string' } };
 }
 
+/** `OrderLines` of `order-lines`: the name of a collection in names of paths and in ids of operations. */
+export function pascalCase(name: string): string {
+  return name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+}
+
 /** The named schema of one page of a list. @param items the schema of each item */
 export function pageSchema(name: string, description: string, items: Item): Item {
   return named(name, {

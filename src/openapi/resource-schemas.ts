@@ -180,7 +180,10 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
 
-type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed' | 'stamp'>;
+type Conduct = Pick<
+  Collection,
+  'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed' | 'stamp' | 'references'
+>;
 
 const computedNote = 'Computed from the other members: a change is answered 400.';
 
@@ -202,9 +205,10 @@ const tenantNote =
 
 /** @param properties of the declared schema, by name */
 function withConduct(properties: Item, collection: Conduct): Item {
-  const { readOnly, hidden, tenantField, computed, stamp } = collection;
-  const noted = readOnly.size + hidden.size + (computed?.size ?? 0) + (stamp?.size ?? 0);
+  const { readOnly, hidden, tenantField, computed, stamp, references } = collection;
+  const noted = readOnly.size + hidden.size + (computed?.size ?? 0) + (stamp?.size ?? 0) + references.length;
   if (noted === 0 && tenantField === undefined) return properties;
+  const referred = new Map(references.map((each) => [each.field, each.collection]));
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
       const stamped = stamp?.get(name);
@@ -217,7 +221,13 @@ function withConduct(properties: Item, collection: Conduct): Item {
       ];
       const shown = notes.length === 0 ? schema : annotated(schema, notes);
       const isServers = computed?.has(name) === true || stamped !== undefined;
-      return [name, isServers ? { ...(shown as Item), readOnly: true } : shown];
+      const target = referred.get(name);
+      const further = {
+        ...(isServers ? { readOnly: true } : {}),
+        // The collection whose ids the member holds.
+        ...(target === undefined ? {} : { 'x-references': target }),
+      };
+      return [name, Object.keys(further).length === 0 ? shown : { ...(shown as Item), ...further }];
     }),
   );
 }

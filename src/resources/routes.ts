@@ -10,6 +10,7 @@ import { isAdministrator, type Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
+import { restoreResource } from './collection/restore.ts';
 import {
   createServing,
   type ServedCollection,
@@ -69,6 +70,9 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   return [
     ...served.flatMap((each) => ('query' in each ? each.resources : [each])),
     ...declared.map(({ served: of }) => historyResource({ serving, served: of, views: logViews })),
+    ...declared
+      .filter(({ served: of }) => of.collection.softDelete)
+      .map(({ served: of }) => restoreResource(of)),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({

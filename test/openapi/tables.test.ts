@@ -21,7 +21,19 @@ test('closes what clients send exactly as the validator does', () => {
     const collection = collections.get(name);
     assert(collection);
     const plain = JSON.parse(JSON.stringify(closeSchema(collection.schema))) as Item;
-    assert.deepEqual(closed, withTextBounds(plain, collection));
+    const bounded = withTextBounds(plain, collection) as { properties: Record<string, Item> };
+    for (const { field, collection: target } of collection.references)
+      bounded.properties[field] = { ...bounded.properties[field], 'x-references': target };
+    assert.deepEqual(closed, bounded);
+  }
+});
+
+test('names the collection that a member refers to, in what is served and in what clients send', () => {
+  const schemas = schemasOf(documentOf(shopCollections));
+  for (const name of ['Product', 'ProductInput']) {
+    const { categoryId, name: title } = (schemas[name]?.properties ?? {}) as Record<string, Item>;
+    assert.equal(categoryId?.['x-references'], 'categories');
+    assert.equal(title?.['x-references'], undefined);
   }
 });
 

@@ -41,6 +41,25 @@ export function memberStanding(served: Served, ask: Ask, action: Action): MaybeP
   return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
 }
 
+/** The standing of a softly deleted member for its restoration: as it was before the deletion. A live one does not exist here. */
+export function deletedStanding(served: Served, ask: Ask): MaybePromise<MemberStanding> {
+  const id = ask.captures[0] ?? '';
+  const { store, collection } = served;
+  return whenKnown(store.read(collection.name, id), (row) =>
+    row === undefined || row.deletedAt === null
+      ? {
+          exists: false,
+          visible: true,
+          permitted: true,
+          id,
+          row: undefined,
+          seen: undefined,
+          restsOn: nothing,
+        }
+      : judge(served, ask.principal, 'delete', id, { ...row, deletedAt: null }),
+  );
+}
+
 /** The standing of a member for an action of an application, whose rule is not one of the four of the collection. */
 export function actionStanding(
   { store, collection }: Pick<Served, 'store' | 'collection'>,

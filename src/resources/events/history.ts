@@ -8,7 +8,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { memberSpan, valueAt } from '../../http/syntax/json-members.ts';
-import { json, named, pageSchema, pathParameter } from '../../kernel/documentation.ts';
+import { json, named, pageSchema, pascalCase, pathParameter } from '../../kernel/documentation.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { actorKinds, causeOf } from '../../model/actor.ts';
@@ -310,10 +310,6 @@ const versionExample = {
   at: '2026-11-21T10:04:12.116Z',
   changes: { name: { before: 'Kitchen', after: 'Cookery' } },
 };
-
-function pascalCase(name: string): string {
-  return name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
-}
 
 function documentationOf(collection: Collection, limits: Serving['queryLimits']) {
   const { name } = collection;

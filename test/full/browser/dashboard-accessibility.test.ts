@@ -1,14 +1,10 @@
 /** The dashboard judged by axe-core in light and dark, at the width of a phone, and by its size. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
-import { enterDashboard, openWindow } from './dashboard-window.ts';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
 
 let program: RunningServer;
 let browser: Browser;
@@ -65,12 +61,3 @@ test('is within 150 kB compressed', async () => {
   }
   assert.ok(octets > 10_000 && octets < 150_000, `${octets}`);
 });
-
-/** By axe-core, which the policy of the page lets no page load: the browser evaluates it. */
-async function violationsOn(on: Page): Promise<readonly string[]> {
-  await on.evaluate(axe);
-  const found = (await on.evaluate('axe.run()')) as {
-    violations: { id: string; nodes: { html: string }[] }[];
-  };
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-}

@@ -1,4 +1,6 @@
 /** A window of the dashboard in a real browser, which gathers what the page should not do. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { BrowserContext, Page } from 'playwright-core';
 import { adminKey } from '../../harness/exchange.ts';
 
@@ -32,4 +34,15 @@ export async function enterDashboard(page: Page, url: string, view = ''): Promis
   await page.getByRole('button', { name: 'Use the key' }).click();
   await page.getByRole('heading', { name: 'Collections' }).waitFor();
   if (view !== '') await page.evaluate(`location.hash = ${JSON.stringify(view)}`);
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** By axe-core, which the policy of the page lets no page load: the browser evaluates it. */
+export async function violationsOn(on: Page): Promise<readonly string[]> {
+  await on.evaluate(axe);
+  const found = (await on.evaluate('axe.run()')) as {
+    violations: { id: string; nodes: { html: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
 }

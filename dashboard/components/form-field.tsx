@@ -1,0 +1,148 @@
+/** One field of a form with its label, hint and faults. The schema chooses the control. */
+import type { JSX } from 'preact';
+import { useId } from 'preact/hooks';
+import { listOf, pathOf, type Schema } from '../description.ts';
+import { choicesOf, kindOf } from './form-values.ts';
+import { type Common, ReferenceField } from './reference-field.tsx';
+
+export type FieldProps = {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+  readonly text: string;
+  readonly faults: readonly string[];
+  readonly onText: (text: string) => void;
+};
+
+export function FormField({ name, schema, isRequired, text, faults, onText }: FieldProps): JSX.Element {
+  const id = useId();
+  const hint = hintOf(schema);
+  const described = [hint === undefined ? '' : `${id}-hint`, faults.length > 0 ? `${id}-fault` : '']
+    .filter((each) => each !== '')
+    .join(' ');
+  const common = {
+    id,
+    value: text,
+    'aria-describedby': described === '' ? undefined : described,
+    'aria-invalid': faults.length > 0,
+    'aria-required': isRequired,
+    onInput: (event: Event) => onText((event.currentTarget as HTMLInputElement).value),
+  };
+  const isGroup = kindOf(schema) === 'choices';
+  const title = (
+    <>
+      {name}
+      {isRequired ? <span aria-hidden="true"> *</span> : null}
+    </>
+  );
+  return (
+    <div class="field">
+      {isGroup ? (
+        <span class="label" id={`${id}-label`}>
+          {title}
+        </span>
+      ) : (
+        <label for={id}>{title}</label>
+      )}
+      <Control schema={schema} common={common} onText={onText} />
+      {hint === undefined ? null : (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {faults.length === 0 ? null : (
+        <p class="fault" id={`${id}-fault`}>
+          {faults.join('; ')}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function hintOf(schema: Schema): string | undefined {
+  const kind = kindOf(schema);
+  const own = kind === 'time' ? 'Time in UTC.' : kind === 'texts' ? 'One a line.' : undefined;
+  return [schema.description, own].filter((each) => each !== undefined).join(' ') || undefined;
+}
+
+type ControlProps = {
+  readonly schema: Schema;
+  readonly common: Common;
+  readonly onText: (text: string) => void;
+};
+
+export function Control({ schema, common, onText }: ControlProps): JSX.Element {
+  const kind = kindOf(schema);
+  const target = listOf(pathOf(schema['x-references'] ?? ''));
+  if (kind === 'reference' && target !== undefined)
+    return <ReferenceField target={target} common={common} onText={onText} />;
+  if (kind === 'choice' || kind === 'boolean') {
+    const choices = kind === 'boolean' ? ['true', 'false'] : choicesOf(schema);
+    return (
+      <select {...common} onChange={common.onInput}>
+        <option value="">–</option>
+        {choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {choice}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  if (kind === 'choices') return <Choices schema={schema} common={common} onText={onText} />;
+  if (kind === 'long' || kind === 'texts' || kind === 'json') {
+    const rows = kind === 'long' ? 6 : Math.min(12, Math.max(3, common.value.split('\n').length));
+    return (
+      <textarea
+        {...common}
+        class={kind === 'json' ? 'code' : undefined}
+        rows={rows}
+        spellcheck={kind === 'long'}
+      />
+    );
+  }
+  if (kind === 'date') return <input type="date" {...common} />;
+  if (kind === 'time' && /^$|Z$/.test(common.value)) return <TimeField common={common} onText={onText} />;
+  const inputMode = kind === 'number' || kind === 'integer' ? 'decimal' : 'text';
+  return <input type="text" inputMode={inputMode} {...common} />;
+}
+
+function Choices({ schema, common, onText }: ControlProps): JSX.Element {
+  const chosen = common.value.split('\n').filter((each) => each !== '');
+  const toggle = (name: string) => {
+    const next = chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name];
+    onText(next.join('\n'));
+  };
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: the label of a fieldset cannot share the layout of the other fields.
+    <div
+      class="choices"
+      role="group"
+      aria-labelledby={`${common.id}-label`}
+      aria-describedby={common['aria-describedby'] as string | undefined}
+    >
+      {choicesOf(schema.items ?? {}).map((name) => (
+        <label key={name}>
+          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} /> {name}
+        </label>
+      ))}
+    </div>
+  );
+}
+
+/** A time in UTC: the control has no zone, so its value is that of the document without the Z. */
+function TimeField({ common, onText }: Omit<ControlProps, 'schema'>): JSX.Element {
+  const shown = common.value.replace(/Z$/, '');
+  return (
+    <input
+      {...common}
+      type="datetime-local"
+      step={shown.includes('.') ? 0.001 : 1}
+      value={shown}
+      onInput={(event) => {
+        const { value } = event.currentTarget;
+        onText(value === '' ? '' : `${value.length === 16 ? `${value}:00` : value}Z`);
+      }}
+    />
+  );
+}

@@ -1,0 +1,108 @@
+/** The versions of a document (§4.15), newest first: who made each, when, and the changed members with their values before and after. */
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Listed } from '../description.ts';
+import { isObject, type Problem, problemOf, send } from '../send.ts';
+import { Actor } from './actor.tsx';
+import { ProblemNote } from './problem.tsx';
+import { ReferenceLink } from './reference-link.tsx';
+import { Time, Value } from './value.tsx';
+
+type Change = { readonly before?: unknown; readonly after?: unknown };
+
+type Version = {
+  readonly id: string;
+  readonly change: string;
+  readonly at: string;
+  readonly actor?: { readonly kind: string; readonly id: string | null; readonly keyId?: string };
+  readonly requestId?: string;
+  readonly changes: Readonly<Record<string, Change>>;
+};
+
+type HistoryProps = { readonly list: Listed; readonly target: string; readonly tag: string | null };
+
+/** @param props.tag of the version that is shown: another one has one change more */
+export function History({ list, target, tag }: HistoryProps): JSX.Element {
+  const { versions, cursor, problem, read } = useVersions(target, tag);
+  return (
+    <section aria-labelledby="history-title">
+      <h2 id="history-title">History</h2>
+      <ProblemNote problem={problem} />
+      {versions?.length === 0 ? <p class="empty">The events of this document are no longer kept.</p> : null}
+      <ol class="history">
+        {versions?.map((version) => (
+          <li key={version.id}>
+            <p>
+              <strong>{version.change}</strong> <Time value={version.at} /> <Actor actor={version.actor} />
+              {version.requestId === undefined ? null : (
+                <span class="quiet"> request {version.requestId}</span>
+              )}
+            </p>
+            <Changes list={list} version={version} />
+          </li>
+        ))}
+      </ol>
+      {cursor === null ? null : (
+        <button type="button" onClick={() => read(cursor)}>
+          Show older versions
+        </button>
+      )}
+    </section>
+  );
+}
+
+type ChangesProps = { readonly list: Listed; readonly version: Version };
+
+/** A creation has nothing before. */
+function Changes({ list, version: { change, changes } }: ChangesProps): JSX.Element | null {
+  const isNew = change === 'created';
+  const entries = Object.entries(changes);
+  if (entries.length === 0) return null;
+  const cell = (name: string, value: unknown) => {
+    const target = list.references.get(name);
+    return target !== undefined && typeof value === 'string' ? (
+      <ReferenceLink path={target} id={value} />
+    ) : (
+      <Value value={value} />
+    );
+  };
+  return (
+    <div class="scroll">
+      <table class="changes">
+        <thead>
+          <tr>
+            <th>Member</th>
+            {isNew ? null : <th>Before</th>}
+            <th>{isNew ? 'Value' : 'After'}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map(([name, { before, after }]) => (
+            <tr key={name}>
+              <td>{name}</td>
+              {isNew ? null : <td class="before">{cell(name, before)}</td>}
+              <td class={isNew ? undefined : 'after'}>{cell(name, after)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function useVersions(target: string, tag: string | null) {
+  const [versions, setVersions] = useState<readonly Version[] | undefined>(undefined);
+  const [cursor, setCursor] = useState<string | null>(null);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const read = async (after?: string) => {
+    const query = after === undefined ? '' : `&cursor=${encodeURIComponent(after)}`;
+    const reply = await send('GET', `${target}/history?limit=20${query}`);
+    setProblem(problemOf(reply));
+    if (!isObject(reply.json) || !Array.isArray(reply.json.items)) return;
+    const items = reply.json.items as readonly Version[];
+    setVersions((before) => (after === undefined ? items : [...(before ?? []), ...items]));
+    setCursor(typeof reply.json.nextCursor === 'string' ? reply.json.nextCursor : null);
+  };
+  useEffect(() => void read(), [target, tag]);
+  return { versions, cursor, problem, read };
+}

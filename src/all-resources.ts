@@ -71,8 +71,11 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...accounts.resources,
         ...accounts.builtIn(webhooks.generation)(serving),
         jwksResource([accounts.keys, webhooks.keys]),
-        ...webhooks.builtIn(serving),
-        ...webhooks.resources,
+        ...webhooks.builtIn(serving).map((each) => ({
+          ...each,
+          resources: accounts.openToPortal(each.resources),
+        })),
+        ...accounts.openToPortal(webhooks.resources),
         ...received.builtIn(serving),
         ...received.resources,
         ...subscriberResources({ ...options, ...configuration, listLimits: settings }),

@@ -14,6 +14,7 @@ import {
   signingKeysTable,
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
+import { portalLinksCollection, portalSecretsTable } from './accounts/portal/portal-rows.ts';
 import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';
 import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
@@ -109,7 +110,8 @@ const ownTables: readonly Table[] = [
   ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
-  ...[keysCollection, auditCollection].map((each) => tableOf(each)),
+  ...[keysCollection, auditCollection, portalLinksCollection].map((each) => tableOf(each)),
+  ownTable(portalSecretsTable),
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map((each) => tableOf(each)),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),

@@ -22,12 +22,7 @@ import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './accou
 import { loadAdminKey, loadSecret } from './admin-key.ts';
 import { createAudit } from './audit.ts';
 import type { Audit } from './audit-fact.ts';
-import {
-  type Authenticate,
-  createAuthenticate,
-  createAuthenticateAny,
-  createProxyAuthenticate,
-} from './authenticate.ts';
+import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './authenticate.ts';
 import { builtInCollections } from './built-in-collections.ts';
 import { createChangePassword, passwordResource } from './change-password.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
@@ -50,6 +45,10 @@ import {
   createPasswordVerifier,
 } from './passwords/check-password.ts';
 import { createPasswordHasher, type PasswordHasher } from './passwords/hasher.ts';
+import { portalLinkResources } from './portal/link-routes.ts';
+import { portalSessionResource } from './portal/open-session.ts';
+import { portalLinksCollection, portalSecretsRetention } from './portal/portal-rows.ts';
+import { createPortalVerifier } from './portal/portal-verifier.ts';
 import { createRegister, registerResource } from './register.ts';
 import { createResetPassword, passwordResetResources } from './reset-password.ts';
 import {
@@ -103,6 +102,8 @@ export type EndpointGeneration = {
 
 export type Accounts = {
   readonly authenticate: Authenticate;
+  /** The same resources, which also accept sessions of the portal. */
+  readonly openToPortal: (resources: readonly Resource[]) => readonly Resource[];
   /** For the tunnel, whose credentials stand in a field of their own. */
   readonly authenticateProxy: ReturnType<typeof createProxyAuthenticate>;
   /** Whom the caller of an accepted request stands for when it is carried out. */
@@ -118,7 +119,9 @@ export type Accounts = {
   /** How owners of endpoints are told of them. */
   readonly endpointMail: EndpointMail;
   /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
-  readonly builtIn: (endpoints: EndpointGeneration) => (serving: Serving) => readonly ServedCollection[];
+  readonly builtIn: (
+    endpoints: EndpointGeneration,
+  ) => (serving: Serving) => readonly (Resource | ServedCollection)[];
   /** Set when the administrator key was made at this start. */
   readonly adminKey: string | undefined;
   readonly retention: readonly RetentionRule[];
@@ -186,13 +189,15 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
   const adminKeyKept = settings.adminKey === undefined;
   const verifiers = verifiersOf(parts, { adminKeyHash: followed.hash, adminKeyKept, uses });
   const authentication = { verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf };
-  const authenticateAny = createAuthenticateAny(authentication);
+  const authenticateEnrolling = createAuthenticate(authentication, { enrolling: true });
+  const authenticatePortal = createAuthenticate(authentication, { portal: true });
   return {
     authenticate: createAuthenticate(authentication),
+    openToPortal: (resources) => resources.map((each) => ({ ...each, identify: authenticatePortal })),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
     principalNow: createPrincipalNow({ ...options, factorRule }),
     isCrossSite,
-    resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateAny })),
+    resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateEnrolling })),
     keys: signingKeys,
     auditExpunction: auditExpunctionOf(parts),
     endpointMail: endpointMailOf(parts, mail.port),
@@ -231,6 +236,7 @@ function verifiersOf(
     key: createKeyVerifier({ ...parts, ...keys }),
     token: bearerOf(parts),
     password: createPasswordVerifier({ ...parts.settings, ...parts }),
+    ...(parts.settings.portal === 'on' ? { portal: createPortalVerifier(parts) } : {}),
     session: parts.sessions.verifyCookie,
   };
 }
@@ -327,14 +333,17 @@ function resourcesOf(
 function builtInOf(
   parts: Parts,
   { generationChanges, inStep }: EndpointGeneration,
-): (serving: Serving) => readonly ServedCollection[] {
+): (serving: Serving) => readonly (Resource | ServedCollection)[] {
   const { configuration, settings, hasher, newAccounts, users } = parts;
   const options = { ...settings, ...parts, ...configuration, hashPassword: hasher.hash, generationChanges };
   const collections = builtInCollections(options);
   return (serving) => {
     const served = collections({ ...serving, store: inStep(serving.store) });
     for (const each of served) if (each.served.collection === users) newAccounts.serveBy(each.served);
-    return served;
+    const own = { ...options, limits: settings };
+    return settings.portal === 'on'
+      ? [...served, portalLinkResources(own, serving), portalSessionResource(own)]
+      : served;
   };
 }
 
@@ -342,6 +351,8 @@ function retentionOf(settings: Settings): readonly RetentionRule[] {
   return [
     { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
     { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
+    { table: portalLinksCollection.name, seconds: settings.portalLinkSecondsMax },
+    portalSecretsRetention,
     { table: signInsTable, seconds: settings.signInSeconds },
     { table: usedChallengesTable, seconds: settings.secondFactorChallengeSeconds },
     keySecretsRetention,

@@ -27,6 +27,9 @@ export type AuditType =
   | 'key.changed'
   | 'key.rotated'
   | 'key.revoked'
+  | 'portal_link.created'
+  | 'portal_link.revoked'
+  | 'portal_session.opened'
   | 'signing_key.rotated'
   | 'events.expunged';
 

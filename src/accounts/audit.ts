@@ -223,7 +223,7 @@ function detailText(text: string): string | undefined {
 
 /** Keys (but not their short prefixes), tokens, cookies, header values that carry them, password hashes, private keys. */
 const credential =
-  /(?:\b(?:[sp]k|rt|whsec)_\S{5,}|\bses_\w{26}\.|\beyJ[\w-]{2,}|\b(?:basic|bearer|api-?key)\s+\S|\$argon2|-----BEGIN)/i;
+  /(?:\b(?:[sp]k|rt|p[ls]|whsec)_\S{5,}|\bses_\w{26}\.|\beyJ[\w-]{2,}|\b(?:basic|bearer|api-?key)\s+\S|\$argon2|-----BEGIN)/i;
 /** Comity's ids have at most 30 characters, 128 bits in hex have 32, 256 bits in base64url 43. */
 const longRandom = /[\w~+-]{32,}/;
 const memberName = /^[a-z][A-Za-z0-9]{0,39}$/;

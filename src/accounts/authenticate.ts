@@ -46,37 +46,49 @@ const anonymousCaller = { principal: anonymous };
 const repeated: Bad = { problem: 'credentials_repeated' };
 const crossSiteRequest: Bad = { problem: 'cross_site_request' };
 
-/** Refuses a credential that can only add a second factor, which `createAuthenticateAny` accepts. */
-export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+/** The limited credentials that a route accepts beside those with all rights of their principal. */
+export type Accepted = {
+  /** Those that can only add a second factor. */
+  readonly enrolling?: boolean;
+  /** Sessions of a consumer's portal, for the webhooks of its tenant. */
+  readonly portal?: boolean;
+};
+
+/** Refuses a limited credential unless the route accepts it, so a new route is closed to them until it says otherwise. */
+export function createAuthenticate(options: AuthenticateOptions, accepted: Accepted = {}): Authenticate {
   const authenticateAny = createAuthenticateAny(options);
 
   async function refuseOnceConfirmed(
     limited: Known,
+    refusal: Bad,
     request: Request,
     query: string | undefined,
   ): Promise<Identified> {
     // Another process may have added the factor since.
-    return (await limited.confirmed) === false ? authenticate(request, query) : enrolmentRequired;
+    return (await limited.confirmed) === false ? authenticate(request, query) : refusal;
   }
 
   const authenticate: Authenticate = (request, query) =>
     whenKnown(authenticateAny(request, query), (identified) => {
-      if (!isLimited(identified)) return identified;
+      if (!('scheme' in identified)) return identified;
+      const refusal = refusalOf(identified, accepted);
+      if (refusal === undefined) return identified;
       return identified.confirmed === undefined
-        ? enrolmentRequired
-        : refuseOnceConfirmed(identified, request, query);
+        ? refusal
+        : refuseOnceConfirmed(identified, refusal, request, query);
     });
   return authenticate;
 }
 
 const enrolmentRequired: Bad = { problem: 'second_factor_enrolment_required' };
+const portalLimited: Bad = { problem: 'portal_session_limited' };
 
-function isLimited(identified: Identified): identified is Known {
-  return 'enrolsOnly' in identified && identified.enrolsOnly === true;
+function refusalOf({ enrolsOnly, scheme }: Known, { enrolling, portal }: Accepted): Bad | undefined {
+  if (enrolsOnly === true && enrolling !== true) return enrolmentRequired;
+  return scheme === 'portal' && portal !== true ? portalLimited : undefined;
 }
 
-/** Authenticates for the routes that add a second factor. */
-export function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
+function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
   const { crossSite, addressOf } = options;
 
   function byCookie(request: Request): MaybePromise<Identified> {
@@ -126,7 +138,7 @@ export function createProxyAuthenticate(
     for (;;) {
       const judged = await judge(options, proxyAuthorizationCarrier, proxyAuthorization, () => address);
       if ('problem' in judged) return judged;
-      if ((await judged.confirmed) !== false) return isLimited(judged) ? enrolmentRequired : judged;
+      if ((await judged.confirmed) !== false) return refusalOf(judged, {}) ?? judged;
     }
   };
 }

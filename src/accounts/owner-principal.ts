@@ -5,7 +5,14 @@
  */
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { StoredRequest } from '../kernel/operations/stored-request.ts';
-import { type Authenticated, authenticated, operatorId, type Scope } from '../model/principal.ts';
+import {
+  type Authenticated,
+  authenticated,
+  operatorId,
+  type Scope,
+  tenantOfId,
+  tenantPrincipal,
+} from '../model/principal.ts';
 import type { Store } from '../store/store.ts';
 import { keysTable, readUser, usersTable } from './account-tables.ts';
 import { administrator } from './admin-key.ts';
@@ -37,6 +44,8 @@ export function createOwnerPrincipal(store: Pick<Store, 'read'>): OwnerPrincipal
       const row = await store.read(keysTable, owner);
       return row === undefined ? undefined : authenticated({ id: owner, scopes });
     }
+    const tenant = tenantOfId(owner);
+    if (tenant !== undefined) return tenantPrincipal(tenant, scopes);
     // A principal of a trusted issuer; only its tokens tell its roles and tenant.
     return authenticated({ id: owner, scopes });
   };

@@ -6,6 +6,7 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
 import type { Credential } from './credential.ts';
+import { portalSessionMark } from './portal/portal-rows.ts';
 import type { Verdict } from './verdict.ts';
 
 export type Verifiers = {
@@ -14,6 +15,8 @@ export type Verifiers = {
   token(token: string): MaybePromise<Verdict>;
   /** @param address that failed attempts are counted by */
   password(user: string, password: string, address: string): Promise<Verdict>;
+  /** The session of a consumer's portal; absent: there is no portal. */
+  readonly portal?: (token: string) => MaybePromise<Verdict>;
   /** @param cookie value of the session cookie */
   session(cookie: string): MaybePromise<Verdict>;
 };
@@ -28,6 +31,9 @@ export function verifyCredential(
     case 'key':
       return verifiers.key(credential.key);
     case 'bearer':
+      if (credential.token.startsWith(portalSessionMark)) {
+        return verifiers.portal?.(credential.token) ?? { problem: 'invalid_token' };
+      }
       return looksLikeKey(credential.token)
         ? withProblem(verifiers.key(credential.token), 'invalid_token')
         : verifiers.token(credential.token);

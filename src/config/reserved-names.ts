@@ -23,6 +23,9 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'metrics',
   'openapi',
   'operations',
+  'portal',
+  'portal-links',
+  'portal-sessions',
   'queries',
   'realtime',
   'received',
@@ -43,6 +46,7 @@ export const reservedBases: ReadonlySet<string> = new Set([
   'health',
   'metrics',
   'openapi.json',
+  'portal',
 ]);
 
 /** Members that the server sets (§2.1); clients never write them. */

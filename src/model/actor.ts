@@ -14,6 +14,8 @@ export const actorKinds = [
   'administrator-key',
   /** A principal of a trusted issuer. */
   'issuer',
+  /** A session of a consumer's portal; `id` is the principal of the tenant. */
+  'portal',
   /** A caller without a credential; `id` is null. */
   'anonymous',
   /** A handler of received webhooks, a subscriber, a job; `id` is its name. */
@@ -43,7 +45,7 @@ export function actorOf(principal: Principal, used: Used | undefined): Actor {
   const { id } = principal;
   if (used?.scheme === 'key' && used.key !== null) return { kind: 'key', id, keyId: used.key };
   if (id === operatorId) return { kind: 'administrator-key', id };
-  return { kind: used?.scheme === 'issuer' ? 'issuer' : 'user', id };
+  return { kind: used?.scheme === 'issuer' || used?.scheme === 'portal' ? used.scheme : 'user', id };
 }
 
 /** Actor and request as the members of an event. @param requestId null without a request */

@@ -31,6 +31,29 @@ export const anonymous: Anonymous = { kind: 'anonymous' };
 /** The principal of the administrator key: the operator, who has no account. */
 export const operatorId = 'administrator';
 
+/** No issuer has this name, so no principal of a token has such an id. */
+const tenantPrefix = 'tenant|';
+
+/** What a tenant may do in its portal: read its events, and have endpoints. */
+const tenantScopes: readonly Scope[] = ['read', 'webhooks'];
+
+/** The id of the principal that a tenant's portal acts for, and the owner of the tenant's endpoints. */
+export function tenantPrincipalId(tenant: string): string {
+  return tenantPrefix + tenant;
+}
+
+/** The tenant of such an id; undefined for any other. */
+export function tenantOfId(id: string | null): string | undefined {
+  return id?.startsWith(tenantPrefix) === true ? id.slice(tenantPrefix.length) : undefined;
+}
+
+export function tenantPrincipal(tenant: string, scopes: readonly Scope[] = tenantScopes): Authenticated {
+  return authenticated({
+    ...{ id: tenantPrincipalId(tenant), tenant },
+    scopes: tenantScopes.filter((scope) => scopes.includes(scope)),
+  });
+}
+
 /** The role that passes every access rule. */
 export const administratorRole = 'administrator';
 
@@ -81,7 +104,9 @@ export type Scheme =
   /** A token of a trusted issuer. */
   | 'issuer'
   | 'password'
-  | 'session-cookie';
+  | 'session-cookie'
+  /** A session of a consumer's portal, which acts for a tenant. */
+  | 'portal';
 
 export type Known = {
   readonly principal: Authenticated;

@@ -8,6 +8,8 @@ import { passwordResource } from '../../src/accounts/change-password.ts';
 import { loginResource } from '../../src/accounts/login.ts';
 import { logoutResource } from '../../src/accounts/logout.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { portalLinkResources } from '../../src/accounts/portal/link-routes.ts';
+import { portalSessionResource } from '../../src/accounts/portal/open-session.ts';
 import { registerResource } from '../../src/accounts/register.ts';
 import { passwordResetResources } from '../../src/accounts/reset-password.ts';
 import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
@@ -150,6 +152,8 @@ function accountResources(
     ...passwordResetResources(own),
     ...oauthResources(own),
     ...builtInCollections({ ...settings, ...servicesOfAccounts, accounts: plainAccounts })(serving),
+    portalLinkResources(optionsWith({}), serving),
+    portalSessionResource(own),
     jwksResource([]),
   ];
 }

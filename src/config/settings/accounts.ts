@@ -117,6 +117,14 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: hourS, least: 1, most: dayS },
     'Lifetime of the code that resets a password.',
   ),
+  portalLinkSeconds: integer(
+    { unit: 'seconds', default: hourS, least: 1, most: 30 * dayS },
+    'Lifetime of a link to the portal, and of the session that it opens, if the request does not name one.',
+  ),
+  portalLinkSecondsMax: integer(
+    { unit: 'seconds', default: 7 * dayS, least: 1, most: 30 * dayS },
+    'Longest lifetime of a link to the portal; a longer `expiresIn` is answered 422.',
+  ),
   signInSeconds: integer(
     { unit: 'seconds', default: 10 * minuteS, least: 1, most: hourS },
     'Time that a sign-in with an OpenID provider may take.',

@@ -146,5 +146,10 @@ export const programSettings = section('Program', {
     'on',
     'Serves the dashboard at `/dashboard`. It calls the API with the rights of its user, and has none of its own.',
   ),
+  portal: choice(
+    ['on', 'off'],
+    'on',
+    'Makes links to the consumers’ portal and accepts their sessions. `off`: sessions that links have opened end too.',
+  ),
   development: toggle('Adds `Comity-Trace` to every answer: the decisions that led to its status.'),
 });

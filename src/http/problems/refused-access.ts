@@ -59,6 +59,13 @@ export const refusedAccessProblems = {
     meaning:
       'The account needs a second factor (`COMITY_SECOND_FACTOR`) and has none. Until it has one, its credentials open only the routes below `/auth` that add it.',
   },
+  portal_session_limited: {
+    status: 403,
+    message: 'a session of the portal opens only the webhooks of its tenant',
+    retry: 'no',
+    meaning:
+      'The credential is a session of the portal (§5.10). It reaches `/endpoints`, `/deliveries`, `/recoveries` and `/event-types`, and nothing else.',
+  },
   forbidden: {
     status: 403,
     message: 'not permitted',

@@ -25,8 +25,18 @@ export type EndpointSecrets = {
   readonly secrets: readonly EndpointSecret[];
   /** Scopes of the credential that created the endpoint: it receives only what that credential could have read. */
   readonly scopes: readonly Scope[];
+  /** The principal whose rights it has, if that is not its owner: who created an endpoint that belongs to a tenant. */
+  readonly rightsOf?: string;
   readonly headers?: HeaderValues;
 };
+
+/** The id of the principal whose rights an endpoint has. */
+export function rightsHolder(
+  owner: string | null,
+  { rightsOf }: Pick<EndpointSecrets, 'rightsOf'>,
+): string | null {
+  return rightsOf ?? owner;
+}
 
 /** Values of the endpoint's header fields (endpoint-headers.ts). */
 export type HeaderValues = {

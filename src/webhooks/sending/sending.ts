@@ -31,6 +31,7 @@ import { deliveryResources } from './deliveries/delivery-routes.ts';
 import { createEngine, type Engine } from './delivery-engine.ts';
 import { moveHeaderValues } from './endpoint-headers.ts';
 import { createHealth, type Notify } from './endpoint-health.ts';
+import { giveToTenants } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
 import { withGeneration } from './endpoints/with-generation.ts';
 import { eventTypeResources } from './event-types/event-type-routes.ts';
@@ -110,6 +111,7 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     principalTables: [usersTable, keysTable],
   });
   await moveHeaderValues(withGeneration(store, directory), directory);
+  await giveToTenants(withGeneration(store, directory), directory);
   const wakes = await createWakes({ ...options, directory });
   const expansion = createExpansion({ ...options, directory, wakes });
   const events = createEventSource(options);

@@ -28,6 +28,7 @@ import type { Change } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';
 import { type Headers, withHeaders } from '../endpoint-headers.ts';
 import { endpointSecretsTable } from '../sending-tables.ts';
+import { keepingRights, ownerAfter } from './endpoint-owner.ts';
 import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { madeEndpoint } from './rotate-secret.ts';
 
@@ -85,10 +86,12 @@ async function commitNew(
   const fields: NewFields = proposal?.fields ?? {};
   const id = `ep_${served.newId()}`;
   const at = served.clock();
-  const owner = principal.id;
+  const { scopes } = principal;
+  const owner = ownerAfter(principal.id, tenantOfFields(fields), { scopes: [...scopes] }, principal);
   const row = nextRow(served, { id, fields, owner, createdAt: at, updatedAt: at, deletedAt: null });
   const secret = makeEndpointSecret(random);
-  const plainSecrets = { secrets: [{ secret, until: null }], scopes: [...principal.scopes] };
+  const newSecrets = { secrets: [{ secret, until: null }], scopes: [...scopes] };
+  const plainSecrets = keepingRights(newSecrets, principal.id, owner);
   const headers = proposal?.secret as Headers | undefined;
   const secrets = withHeaders(plainSecrets, headers, String(fields.url));
   const expect = { absent: true } as const;
@@ -112,6 +115,10 @@ async function commitNew(
   const accompanied: Served = { ...served, accompany: () => ({ changes: companions }) };
   const changes = [{ table: served.collection.name, id, expect, next: row }];
   return commitUnit(accompanied, ask, { changes, events: [] }, made, []);
+}
+
+function tenantOfFields({ tenant }: NewFields): string | undefined {
+  return typeof tenant === 'string' ? tenant : undefined;
 }
 
 type MakingOptions = Pick<EndpointResourcesOptions, 'directory' | 'endpointsMax' | 'endpointsPerOwnerMax'>;

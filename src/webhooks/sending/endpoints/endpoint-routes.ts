@@ -27,6 +27,7 @@ import {
   recoveriesCollection,
 } from '../sending-tables.ts';
 import { createDocumentation, createEndpointOperation } from './create-endpoint.ts';
+import { keepingRights, ownerAfter, withOwnerAfter } from './endpoint-owner.ts';
 import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { recoverResource } from './recover-endpoint.ts';
 import { reviseEndpoint } from './revise-endpoint.ts';
@@ -73,8 +74,12 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
     if (build === undefined) return [method, operation] as const;
     const act: NonNullable<Operation['act']> = async (ask, standing, proposal) => {
       const { secret } = (proposal ?? {}) as Partial<FieldsProposal>;
+      const kept = await served.store.read(endpointSecretsTable, ask.captures[0] ?? '');
+      const { scopes }: Pick<EndpointSecrets, 'scopes'> =
+        kept === undefined ? { scopes: [] } : JSON.parse(kept.doc);
       const own = build({
         ...served,
+        store: withOwnerAfter(served.store, { scopes }, ask.principal),
         accompany: (written) => accompany(written, secret as Headers | undefined),
       }) as Operation;
       if (own.act === undefined) throw new Error('a change of an endpoint requires an act stage');
@@ -109,7 +114,10 @@ function accompanyEndpoint(
     }
     const current = before === undefined ? undefined : readEndpoint(before.doc);
     const after = readEndpoint(next.doc);
-    const values = await headersChange(store, id, after, headers);
+    const values = await secretsChange(store, id, after, headers, (secrets) => {
+      const owner = ownerAfter(next.owner, after.tenant, secrets, ask.principal);
+      return keepingRights(secrets, next.owner, owner);
+    });
     if (current !== undefined && current.url !== after.url && !(await mayLead(store, ask.principal, id))) {
       return { refused: { code: 'forbidden', message: narrower } };
     }
@@ -120,16 +128,17 @@ function accompanyEndpoint(
 }
 
 /** @param headers as requested; undefined: none */
-async function headersChange(
+async function secretsChange(
   store: Pick<Store, 'read'>,
   id: string,
   { url, updatedAt }: Endpoint,
   headers: Headers | undefined,
+  revise: (secrets: EndpointSecrets) => EndpointSecrets,
 ): Promise<readonly Change[]> {
   const row = await store.read(endpointSecretsTable, id);
   if (row === undefined) return [];
   const before = JSON.parse(row.doc) as EndpointSecrets;
-  const after = withHeaders(before, headers, url);
+  const after = revise(withHeaders(before, headers, url));
   if (after === before) return [];
   const at = Math.max(Date.parse(updatedAt), row.updatedAt);
   const next = keptRow(JSON.stringify(after), row.owner, row.createdAt, at);

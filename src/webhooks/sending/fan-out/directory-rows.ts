@@ -7,7 +7,7 @@ import { always, byId } from '../../../model/filter.ts';
 import type { Authenticated, Scope } from '../../../model/principal.ts';
 import type { Keyset, Row, Store } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
-import type { EndpointSecrets } from '../sending-tables.ts';
+import { type EndpointSecrets, rightsHolder } from '../sending-tables.ts';
 
 export type ParsedEndpoint = {
   readonly endpoint: Endpoint;
@@ -35,8 +35,20 @@ export function* ownersOf({ endpoints, secrets }: Sources, ids: Iterable<string>
     const row = endpoints.rows.get(id);
     const endpointSecrets = secrets.rows.get(id);
     if (row !== undefined && endpointSecrets !== undefined) {
-      yield { owner: row.value.owner, scopes: endpointSecrets.value.scopes };
+      const { value } = endpointSecrets;
+      yield { owner: rightsHolder(row.value.owner, value), scopes: value.scopes };
     }
+  }
+}
+
+/** The ids of the endpoints that have the rights of one of these principals. */
+export function* withRightsOf(
+  { endpoints, secrets }: Sources,
+  holders: ReadonlySet<string>,
+): Generator<string> {
+  for (const [id, { value }] of endpoints.rows) {
+    const kept = secrets.rows.get(id)?.value ?? {};
+    if (holders.has(rightsHolder(value.owner, kept) ?? '')) yield id;
   }
 }
 
@@ -60,7 +72,7 @@ export function knownEndpoint(
   const { endpoint, owner, url } = value;
   const { headers } = endpointSecrets;
   if (headers !== undefined && headers.url !== endpoint.url) return before;
-  const principal = principals.get(owner, endpointSecrets.scopes);
+  const principal = principals.get(rightsHolder(owner, endpointSecrets), endpointSecrets.scopes);
   const isSame =
     before?.rev === rev && before.secrets === endpointSecrets.secrets && before.principal === principal;
   if (isSame) return before;

@@ -29,6 +29,7 @@ import {
   type PrincipalOf,
   parseEndpoint,
   parseSecrets,
+  withRightsOf,
 } from './directory-rows.ts';
 import { createEventRights, type EventRights, isTold } from './event-rights.ts';
 import { createGenerationReader, type Generation, type Named } from './generation.ts';
@@ -287,9 +288,7 @@ function createDirectoryState(options: StateOptions): DirectoryState {
     await rows.secrets.readSome(named.endpoints);
     const owners = new Set(named.owners);
     const ids = new Set(named.endpoints);
-    if (owners.size > 0) {
-      for (const [id, { value }] of rows.endpoints.rows) if (owners.has(value.owner ?? '')) ids.add(id);
-    }
+    for (const id of owners.size > 0 ? withRightsOf(rows, owners) : []) ids.add(id);
     await principals.learn(ownersOf(rows, ids), owners);
     return ids;
   }

@@ -4,7 +4,7 @@
  * where every round agrees on its direction and the median is beyond the noise of two equal programs.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, symlinkSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Cell, measureRounds, ratioSpread, type Spread } from './cell.ts';
@@ -39,7 +39,9 @@ export async function compareCommits(run: Run, ref: string): Promise<readonly st
     say(run, '', ...comparisonTable(cells));
     return cells.filter(isLoss).map(({ here }) => `${here.name}, ${here.rows} rows`);
   } finally {
-    git('worktree', 'remove', '--force', tree);
+    // The programs that just ended may still write their compiled code there, which `git worktree remove` takes for a failure.
+    rmSync(tree, { recursive: true, force: true, maxRetries: 10 });
+    git('worktree', 'prune');
   }
 }
 

@@ -22,6 +22,7 @@ export const rowNames = [
   'received',
   'functions',
   'bulk',
+  'search',
   'migrations',
   'http2',
   'fan-out',
@@ -35,6 +36,7 @@ export type PairName = Exclude<
   | 'busy-own-rows'
   | 'functions'
   | 'bulk'
+  | 'search'
   | 'migrations'
   | 'authenticated'
   | 'logins'
@@ -56,6 +58,7 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'busy-own-rows',
     'functions',
     'bulk',
+    'search',
     'migrations',
     'authenticated',
     'logins',

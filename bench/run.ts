@@ -27,6 +27,7 @@ import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
 import { postgresEngine } from './postgres-engine.ts';
 import { measureReceived } from './received/measure.ts';
+import { measureSearch } from './search/measure.ts';
 import { measureSingleFigures } from './single-figures.ts';
 import { sqliteEngine } from './sqlite-engine.ts';
 import { growthTable, ratioTable } from './table.ts';
@@ -71,6 +72,9 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
       ? await measureApart(run, 'functions', measureFunctions)
       : undefined;
     const bulk = options.only.includes('bulk') ? await measureApart(run, 'bulk', measureBulk) : undefined;
+    const search = options.only.includes('search')
+      ? await measureApart(run, 'search', measureSearch)
+      : undefined;
     const migrations = options.only.includes('migrations')
       ? await measureApart(run, 'migrations', measureMigrations)
       : undefined;
@@ -79,7 +83,7 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, functions, bulk, migrations, connections };
+    return { requests, webhooks, received, functions, bulk, search, migrations, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -99,7 +103,7 @@ async function compareWith(run: Run, ref: string): Promise<unknown> {
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received' | 'functions' | 'bulk' | 'migrations' | ConnectionRowName,
+  name: 'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations' | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
@@ -109,7 +113,7 @@ async function measureApart(
 }
 
 /** Rows with a report of their own. */
-const apart: ReadonlySet<RowName> = new Set(['received', 'functions', 'bulk', 'migrations']);
+const apart: ReadonlySet<RowName> = new Set(['received', 'functions', 'bulk', 'search', 'migrations']);
 
 /** Everything but webhooks out and in and connections, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {

@@ -48,6 +48,8 @@ export const bulkLeast = 5;
 export const bulkMinuteLeast = 50_000;
 /** Least ratio of the time of plain SQL to that of an aggregate query. */
 export const aggregateLeast = 0.15;
+/** Most that a search may cost with the most rows against the fewest. */
+export const searchGrowthMost = 1.5;
 /** Most that the p99 of reads may be beside a migration, of that alone. */
 export const migrationReadsMost = 2;
 /** Least ratio of what functions do to the same without them. */
@@ -114,6 +116,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   received: 'webhooks in',
   functions: 'functions of an application',
   bulk: 'bulk requests and aggregates',
+  search: 'searches by an index of words',
   migrations: 'a migration of all documents',
   http2: 'HTTP/2',
   'fan-out': 'events to WebSockets',

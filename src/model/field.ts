@@ -25,7 +25,9 @@ export type Field = {
     | 'rev'
     | 'type'
     | 'collection'
-    | 'document';
+    | 'document'
+    /** No column, but what a search computes for a row that it finds (src/model/search/rank.ts). */
+    | 'rank';
   /** Set if the path begins in the representation before the change of an event, not in the event's document. */
   readonly within?: 'former';
 };
@@ -44,3 +46,9 @@ export const madeFields: readonly Field[] = [
   { name: 'createdAt', path: ['createdAt'], type: 'timestamp', column: 'createdAt' },
   { name: 'updatedAt', path: ['updatedAt'], type: 'timestamp', column: 'updatedAt' },
 ];
+
+/** The sort key by rank, which clients cannot select or filter by. It has another name if the collection declares a field `rank`. */
+export function rankFieldOf(fields: Fields): Field {
+  const name = fields.has('rank') ? '$rank' : 'rank';
+  return { name, path: [], type: 'integer', column: 'rank' };
+}

@@ -15,7 +15,7 @@ import {
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
 import { type Collection, ownerMember } from '../model/collection.ts';
 import { type Components, ref } from './components.ts';
-import { listParameters, selectionParameter } from './list-parameters.ts';
+import { listedOf, listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';
 import { type Relating, relatedMembers, relatedParameters } from './related-schemas.ts';
 import { bodyContent, patchContent, withExamples } from './resource-content.ts';
@@ -55,7 +55,7 @@ function listDescription({
   examples,
   relating,
 }: Described): OperationDocumentation {
-  const listed = { fields: named.fields, searched: named.searchFields.length > 0 };
+  const listed = listedOf(named);
   return {
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
@@ -181,7 +181,7 @@ const bulkResults: Item = {
 };
 
 function exportDescription({ named, names, limits, components }: Described): OperationDocumentation {
-  const listed = { fields: named.fields, searched: named.searchFields.length > 0 };
+  const listed = listedOf(named);
   const document = { type: 'object' };
   const page = {
     description: `Documents as an import takes them, with the owner in \`${ownerMember(named)}\`.`,

@@ -5,7 +5,8 @@
 
 import { queryParameters } from '../config/reserved-names.ts';
 import type { Item, ListLimits } from '../kernel/documentation.ts';
-import type { Field, Fields } from '../model/field.ts';
+import type { Collection } from '../model/collection.ts';
+import { type Field, type Fields, rankFieldOf } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { filterable, operatorSchema, sortable } from './field-operators.ts';
 
@@ -14,13 +15,15 @@ export type Listed = {
   readonly fields: Fields;
   /** It has fields that `q` searches. */
   readonly searched: boolean;
+  /** The sort key by what `q` finds. */
+  readonly rank?: string | undefined;
 };
 
 export function listParameters(listed: Listed, limits: ListLimits, components: Components): readonly Item[] {
   return [
     ...pageParameters(components),
     ...limitParameters(limits, components),
-    sortParameter(listed.fields),
+    sortParameter(listed),
     shared('order', components),
     ...(listed.searched ? [shared('q', components)] : []),
     selectionParameter(listed.fields),
@@ -71,19 +74,28 @@ export function selectionSchema(fields: Fields): Item {
 }
 
 /** Every sort key, ascending and descending. */
-export function sortKeys(fields: Fields): readonly string[] {
+export function sortKeys(fields: Fields, rank: string | undefined): readonly string[] {
   const keys = sortable(fields).filter(({ column }) => column !== 'owner');
-  return keys.flatMap(({ name }) => [name, `-${name}`]);
+  const names = keys.map(({ name }) => name);
+  return [...names, ...(rank === undefined ? [] : [rank])].flatMap((name) => [name, `-${name}`]);
 }
 
-function sortParameter(fields: Fields): Item {
+/** The list of a collection. */
+export function listedOf({ fields, searchFields, searchIndex }: Collection): Listed {
+  const rank = searchIndex === undefined ? undefined : rankFieldOf(fields).name;
+  return { fields, searched: searchFields.length > 0, rank };
+}
+
+function sortParameter({ fields, rank }: Listed): Item {
   return {
     name: 'sort',
     in: 'query',
-    description: 'Sort keys in order; `-` sorts in descending order. Equal resources are sorted by id.',
+    description: `Sort keys in order; \`-\` sorts in descending order. Equal resources are sorted by id.${
+      rank === undefined ? '' : ` \`-${rank}\` sorts what \`q\` finds, the best first.`
+    }`,
     style: 'form',
     explode: false,
-    schema: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
+    schema: { type: 'array', items: { type: 'string', enum: sortKeys(fields, rank) } },
   };
 }
 

@@ -15,7 +15,7 @@ import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
 import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
-import { selectionSchema, sortKeys } from './list-parameters.ts';
+import { listedOf, selectionSchema, sortKeys } from './list-parameters.ts';
 import { type Relating, relatedLists } from './related-schemas.ts';
 import { queryExamples } from './resource-examples.ts';
 
@@ -100,7 +100,7 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
     type: 'object',
     properties: {
       filter,
-      sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
+      sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields, listedOf(collection).rank) } },
       ...positions(limits, true),
       fields: selectionSchema(fields),
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
@@ -160,7 +160,7 @@ function formSchema(
       ...Object.fromEntries(
         filterable(fields).map((field) => [field.name, operatorSchema(field, 'text', components)]),
       ),
-      sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
+      sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields, listedOf(collection).rank) } },
       order: { type: 'string', enum: ['asc', 'desc'] },
       ...positions(limits, false),
       fields: selectionSchema(fields),

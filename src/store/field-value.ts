@@ -21,6 +21,7 @@ export const columnNames: Readonly<Record<Column, string>> = {
   type: 'type',
   collection: 'collection',
   document: 'document',
+  rank: 'rank',
 };
 
 const columnKinds: Readonly<Record<Column, ValueKind>> = {
@@ -33,6 +34,7 @@ const columnKinds: Readonly<Record<Column, ValueKind>> = {
   type: 'text',
   collection: 'text',
   document: 'text',
+  rank: 'number',
 };
 
 const scalarKinds: Readonly<Record<ScalarType, ValueKind>> = {

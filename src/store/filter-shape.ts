@@ -26,6 +26,9 @@ export type Shape =
 
 export type WordsShape = { readonly mark: string; readonly at: number };
 
+/** @see Shape for the terms */
+export type WordsSearch = WordsShape & { readonly terms: readonly number[] };
+
 /** The element that an array is searched for: a value that SQL may have to write as a literal, or the type of another value. */
 export type Element = 'null' | 'true' | 'false' | 'string' | 'number';
 
@@ -197,10 +200,16 @@ export function placesOf(values: readonly unknown[], placesMax: number): number 
 }
 
 /** The search that an index of words serves, if the filter requires one. */
-export function searchIn(shape: Shape): WordsShape | undefined {
-  for (const part of conjuncts(shape))
-    if (part.op === 'search' && part.words !== undefined) return part.words;
+export function searchIn(shape: Shape): WordsSearch | undefined {
+  for (const part of conjuncts(shape)) {
+    if (part.op === 'search' && part.words !== undefined) return { ...part.words, terms: part.terms };
+  }
   return undefined;
+}
+
+/** True for a sort by the rank of what a search finds. */
+export function isRanked(sort: readonly Sort[]): boolean {
+  return sort.some(({ field }) => field.column === 'rank');
 }
 
 /** The terms of a conjunction, flattened; empty for `always`. */

@@ -13,9 +13,9 @@ import { byId, fields, idsOn, matchable, nextRow, unit, walk } from './fixture.t
 const english = createSearchIndex(['name', 'tags'], 'english');
 const plain = createSearchIndex(['name', 'tags'], undefined);
 
-const articles = tableOf('articles', english);
-const papers = tableOf('papers', plain);
-const tables = [articles, papers];
+export const articles = tableOf('articles', english);
+export const papers = tableOf('papers', plain);
+export const searchTables = [articles, papers];
 
 function tableOf(name: string, words: SearchIndex): Table {
   return {
@@ -31,20 +31,26 @@ function tableOf(name: string, words: SearchIndex): Table {
 
 type Article = { readonly name?: string; readonly tags?: readonly string[]; readonly price?: number };
 
-function put(table: Table, id: string, body: Article, rev?: number, deletedAt: number | null = null): Change {
+export function put(
+  table: Table,
+  id: string,
+  body: Article,
+  rev?: number,
+  deletedAt: number | null = null,
+): Change {
   const search = table.words === undefined ? null : indexedText(table.words, body);
   const expect = rev === undefined ? ({ absent: true } as const) : { rev };
   return { table: table.name, id, expect, next: nextRow(table, id, body, { search, deletedAt }) };
 }
 
-function searchFor(table: Table, q: string): Filter {
+export function searchFor(table: Table, q: string): Filter {
   const { words } = table;
   assert.ok(words !== undefined);
   const { terms } = parseSearch(words, q, { termsMax: 64, termCharactersMax: 10_000 });
   return { op: 'search', terms, mark: words.mark };
 }
 
-async function commit(store: Store, changes: readonly Change[]): Promise<void> {
+export async function commit(store: Store, changes: readonly Change[]): Promise<void> {
   assert.equal((await store.commit(unit(...changes))).outcome, 'committed');
 }
 
@@ -97,12 +103,12 @@ const body = fc.record({ name: anyText, tags: fc.array(anyText, { maxLength: 2 }
 
 function agreementTests({ fresh }: Bench): void {
   test('a search finds exactly the documents that match one by one, whatever the text and the query', async () => {
-    const { store } = await fresh(tables);
+    const { store } = await fresh(searchTables);
     // The texts of both stores: PostgreSQL holds no U+0000.
     const bodies = fc
       .sample(body, { numRuns: 150, seed: 7 })
       .map(({ name, tags }) => ({ name: clean(name), tags: tags.map(clean) }));
-    for (const table of tables) {
+    for (const table of searchTables) {
       const changes = bodies.map((each, index) => put(table, `row ${index + 1000}`, each));
       await commit(store, changes);
       for (const q of [...fc.sample(anyText, { numRuns: 120, seed: 11 }), ...atoms]) {
@@ -121,14 +127,14 @@ function agreementTests({ fresh }: Bench): void {
   });
 
   test('words, prefixes, phrases and stems find what they say', async () => {
-    const { store } = await fresh(tables);
+    const { store } = await fresh(searchTables);
     const bodies: readonly Article[] = [
       { name: 'Red lamps for réading', tags: ['sale', 'night lamp'] },
       { name: 'A reading lamp, red', tags: [] },
       { name: '東京都の天気', tags: ['weather'] },
       { name: "Printer doesn't print", tags: ['lampshade'] },
     ];
-    for (const table of tables)
+    for (const table of searchTables)
       await commit(
         store,
         bodies.map((each, at) => put(table, `${at}`, each)),
@@ -165,7 +171,7 @@ function clean(value: string): string {
 
 function followingTests({ fresh }: Bench): void {
   test('the index follows updates, soft deletion, restoring and removal', async () => {
-    const { store } = await fresh(tables);
+    const { store } = await fresh(searchTables);
     await commit(store, [
       put(articles, 'a', { name: 'green chair' }),
       put(articles, 'b', { name: 'green table' }),
@@ -187,7 +193,7 @@ function followingTests({ fresh }: Bench): void {
   });
 
   test('a change that is refused leaves the index as it was', async () => {
-    const { store } = await fresh(tables);
+    const { store } = await fresh(searchTables);
     await commit(store, [put(articles, 'a', { name: 'one' })]);
     const refused = await store.commit(
       unit(put(articles, 'b', { name: 'two' }), put(articles, 'a', { name: 'three' }, 999_999)),
@@ -209,7 +215,7 @@ const byPrice: readonly Sort[] = [
 
 function manyTests({ fresh }: Bench): void {
   test('pages of few and of many found documents follow each other in both directions', async () => {
-    const { store } = await fresh(tables);
+    const { store } = await fresh(searchTables);
     const all = Array.from({ length: many }, (_, index) => {
       const name = `common ${index % 10 === 0 ? 'tenth' : 'other'} item${index}`;
       return { id: `n${String(index).padStart(5, '0')}`, name, price: (index * 7919) % many };

@@ -16,6 +16,7 @@ import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { randomRelatedTests, relatedTests } from './related.ts';
 import { searchTests } from './search.ts';
+import { rankTests } from './search-rank.ts';
 import { upkeepTests } from './upkeep.ts';
 
 export function contractSuite(name: string, engine: Engine): void {
@@ -28,6 +29,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('pages', engine, pageTests);
     topic('many rows', engine, manyRowsTests);
     topic('search', engine, searchTests);
+    topic('rank', engine, rankTests);
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);

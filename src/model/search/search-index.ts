@@ -2,8 +2,9 @@
  * The text that an index of words is built from (`search` of a collection). It is stored with its document, and holds single words between
  * spaces: a store splits it at spaces only.
  *
- * `#mark word word = word =stem =stem `: the mark names the declaration that the text was made by, so that texts of an earlier one are found
- * and made again; `=` stands between two fields, which no phrase crosses; with a language, the stem of every word follows, behind `=`.
+ * `#mark word word =stem =stem == word word =stem =stem `: the mark names the declaration that the text was made by, so that texts of an
+ * earlier one are found and made again; with a language, the stems of a field follow its words, each behind `=`. `==` ends the first of
+ * several fields (rank.ts), and `=` stands between other texts. No phrase crosses either.
  */
 import { type SearchLanguage, stemOf } from './stems.ts';
 import { type Word, wordsOf } from './words.ts';
@@ -17,7 +18,7 @@ export type SearchIndex = {
 };
 
 /** Changes when equal texts give other words, so that all are made again. */
-const version = 1;
+const version = 2;
 
 export function createSearchIndex(
   fields: readonly string[],
@@ -33,28 +34,46 @@ export const indexedOctetsMax = 393_216;
 /** Words within which phrases are found; after them each new word is kept once. */
 export const phraseWordsMax = 16_000;
 
+/** A word that ends the first of several fields. */
+export const headEnd = '==';
+
 /** The stored text of a document. 20 µs for 100 words, without a language. */
 export function indexedText(
   { fields, language, mark }: SearchIndex,
   resource: Readonly<Record<string, unknown>>,
 ): string {
-  const taking: Taking = { words: [], stems: [], language, seen: new Map(), octets: 0, characters: 0 };
-  for (const name of fields) {
+  const taking: Taking = {
+    words: [],
+    stems: [],
+    language,
+    seen: new Map(),
+    taken: 0,
+    octets: 0,
+    characters: 0,
+  };
+  const { words, stems } = taking;
+  for (const [at, name] of fields.entries()) {
     const value = resource[name];
     for (const text of Array.isArray(value) ? value : [value]) {
       if (typeof text === 'string') takeWords(text, taking);
     }
+    for (const stem of stems) words.push(stem);
+    stems.length = 0;
+    if (at === 0 && fields.length > 1) words.push(headEnd);
   }
-  const { words, stems } = taking;
-  return `${mark}${[...words, ...stems].map((word) => `${word} `).join('')}`;
+  return `${mark}${words.map((word) => `${word} `).join('')}`;
 }
 
 type Taking = {
+  /** Of all fields so far, with what stands between them. */
   readonly words: string[];
+  /** Of the field that is read. */
   readonly stems: string[];
   readonly language: SearchLanguage | undefined;
   /** The stem of each word so far; empty without a language. */
   readonly seen: Map<string, string>;
+  /** Words, without stems and what stands between fields. */
+  taken: number;
   octets: number;
   characters: number;
 };
@@ -64,7 +83,7 @@ function takeWords(text: string, taking: Taking): void {
   const left = charactersMax - taking.characters;
   taking.characters += text.length;
   if (left <= 0) return;
-  if (words.length > 0) words.push('=');
+  if (words.length > 0 && words.at(-1) !== headEnd) words.push('=');
   for (const word of wordsOf(text.slice(0, left))) {
     if (taking.octets >= indexedOctetsMax) return;
     takeWord(word, taking);
@@ -76,12 +95,13 @@ function takeWord(word: Word, taking: Taking): void {
   const { plain } = word;
   let stem = seen.get(plain);
   const isNew = stem === undefined;
-  const isFar = words.length >= phraseWordsMax;
+  const isFar = taking.taken >= phraseWordsMax;
   if (isFar && !isNew) return;
   stem ??= language === undefined ? '' : stemOf(language, word);
   if (isNew) seen.set(plain, stem);
   if (isFar) words.push('=');
   words.push(plain);
+  taking.taken += 1;
   taking.octets += plain.length * 3;
   if (language !== undefined) stems.push(`=${stem}`);
 }

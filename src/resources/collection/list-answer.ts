@@ -8,6 +8,8 @@ import { formatQueryString, parseQueryString } from '../../http/syntax/query-str
 import type { Ask, Operation, Proposal, Representation, Standing } from '../../kernel/resource.ts';
 import type { Permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
+import { rankedMax } from '../../model/search/rank.ts';
+import { isRanked } from '../../store/filter-shape.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
 import type { Asked, QueryLimits } from '../query/list-query.ts';
@@ -79,7 +81,7 @@ function representation(answer: ListAnswer, page: ListPage, total: number | unde
 /** The value of `Link`: `first`; `prev` and `next` if those pages exist; `last` with a count. */
 export function listLinks(
   { path, parameters }: ListTarget,
-  asked: Pick<Asked, 'limit' | 'page' | 'position'>,
+  asked: Pick<Asked, 'limit' | 'page' | 'position' | 'sort'>,
   page: Pick<ListPage, 'nextCursor' | 'previousCursor'>,
   total: number | undefined,
 ): string {
@@ -95,7 +97,8 @@ export function listLinks(
     cursored(page.previousCursor, at === undefined ? undefined : at - 1, 'prev');
   if (page.nextCursor !== null) cursored(page.nextCursor, at === undefined ? undefined : at + 1, 'next');
   if (total !== undefined) {
-    const last = Math.max(1, Math.ceil(total / asked.limit));
+    const listed = isRanked(asked.sort) ? Math.min(total, rankedMax) : total;
+    const last = Math.max(1, Math.ceil(listed / asked.limit));
     list.push({ target: target(path, `${parameters}page=${last}&`), rel: 'last' });
   }
   return formatLink(list);

@@ -13,7 +13,7 @@ import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
-import { ownerField } from '../../model/field.ts';
+import { ownerField, rankFieldOf } from '../../model/field.ts';
 import { anonymous, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
@@ -271,6 +271,7 @@ function listableOf(serving: Serving, collection: Collection): Listing['listable
     searched: collection.searchFields.length > 0,
     relations: relations.get(table),
     searchIndex: collection.searchIndex,
+    rank: collection.searchIndex === undefined ? undefined : rankFieldOf(collection.fields),
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
     // No path depends on the caller: the paths of anybody are those of all.

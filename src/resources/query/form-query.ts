@@ -24,7 +24,7 @@ import { cap, FaultList, listed, quote, show } from './query-faults.ts';
 import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
 import { selectFields } from './selection.ts';
-import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
+import { addSortKey, checkPage, checkRange, checkRank, positionOf, totalOrder } from './sort-keys.ts';
 
 type Pair = readonly [name: string, value: string];
 
@@ -59,9 +59,12 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
       : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
   const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
   const filters = conditions.length === 0 ? [] : compileConditions(conditions, { target, limits, faults });
-  if (singles.q !== undefined) {
-    filters.push(compileSearch(singles.q, target, { limits, faults, place: { parameter: 'q' } }));
-  }
+  const search =
+    singles.q === undefined
+      ? undefined
+      : compileSearch(singles.q, target, { limits, faults, place: { parameter: 'q' } });
+  if (search !== undefined) filters.push(search);
+  if (faults.isEmpty) checkRank(sort, search, { faults, place: { parameter: 'sort' } });
   const position = positionOf(singles.cursor, page, { faults, place: { parameter: 'cursor' } });
   if (!faults.isEmpty) return { ok: false, faults: faults.faults };
   const expanded = expansion === undefined ? {} : { expansion };
@@ -137,7 +140,7 @@ function readLimit(singles: Singles, limits: QueryLimits, faults: FaultList): nu
   return limit ?? limits.listLimitDefault;
 }
 
-function readSort(singles: Singles, { fields }: Target, faults: FaultList): readonly Sort[] {
+function readSort(singles: Singles, { fields, rank }: Target, faults: FaultList): readonly Sort[] {
   const { sort, order } = singles;
   if (order !== undefined && order !== 'asc' && order !== 'desc') {
     faults.unprocessable(`order must be asc or desc, not ${quote(order)}`, { parameter: 'order' });
@@ -145,7 +148,7 @@ function readSort(singles: Singles, { fields }: Target, faults: FaultList): read
   const descending = order === 'desc';
   const keys: Sort[] = [];
   if (sort !== undefined) {
-    const into = { keys, fields, faults, place: { parameter: 'sort' } };
+    const into = { keys, fields, rank, faults, place: { parameter: 'sort' } };
     for (const text of sort.split(',')) addSortKey(text, descending, into);
   }
   return totalOrder(keys, fields, descending);

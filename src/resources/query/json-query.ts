@@ -26,7 +26,7 @@ import { cap, FaultList, listed, quote, show } from './query-faults.ts';
 import { checkRelated, type Finding, findCompared } from './reference-path.ts';
 import { compileSearch } from './search-terms.ts';
 import { type Selected, selectedOf, selectFields } from './selection.ts';
-import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
+import { addSortKey, checkPage, checkRange, checkRank, positionOf, totalOrder } from './sort-keys.ts';
 
 const members: ReadonlySet<string> = new Set([
   ...['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q'],
@@ -68,6 +68,8 @@ export function compileJson(value: unknown, target: Target, limits: QueryLimits)
   const { filter } = value;
   const conditions: Filter = isGiven(filter) ? compileJsonFilter(filter, { target, limits, faults }) : always;
   const search = readSearch(reading);
+  if (grouped === undefined && faults.isEmpty)
+    checkRank(sort, search, { faults, place: { pointer: '/sort' } });
   const expansion = grouped === undefined ? readExpansion(reading) : undefined;
   const place = { pointer: '/cursor' };
   const position = positionOf(readText(reading, 'cursor'), page, { faults, place });
@@ -130,10 +132,10 @@ function readLimit({ query: { limit }, limits, faults }: Reading): number {
 }
 
 function readSort(reading: Reading): readonly Sort[] {
-  const { fields } = reading.target;
+  const { fields, rank } = reading.target;
   const keys: Sort[] = [];
   for (const { text, pointer } of readNames(reading, 'sort', sortKeysMax)) {
-    addSortKey(text, false, { keys, fields, faults: reading.faults, place: { pointer } });
+    addSortKey(text, false, { keys, fields, rank, faults: reading.faults, place: { pointer } });
   }
   return totalOrder(keys, fields, false);
 }

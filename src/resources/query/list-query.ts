@@ -22,6 +22,8 @@ export type Target = Reach & {
   readonly relations?: Relations | undefined;
   /** The index of words that `q` uses. */
   readonly searchIndex?: SearchIndex | undefined;
+  /** The sort key by what `q` finds; present with an index of words. */
+  readonly rank?: Field | undefined;
 };
 
 export type QueryLimits = {

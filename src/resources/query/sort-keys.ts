@@ -1,6 +1,6 @@
 /** Sort keys, `limit`, `page` and `cursor`, as every query syntax reads them. */
 import { type Field, type Fields, madeFields } from '../../model/field.ts';
-import type { Sort } from '../../model/filter.ts';
+import type { Filter, Sort } from '../../model/filter.ts';
 import { type AskedPosition, pageMax, sortKeysMax } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
 
@@ -9,16 +9,18 @@ const [madeId] = madeFields;
 type KeyReading = {
   readonly keys: Sort[];
   readonly fields: Fields;
+  /** The key by what a search finds; undefined if it does not exist here. */
+  readonly rank?: Field | undefined;
   readonly faults: FaultList;
   readonly place: Place;
 };
 
 /** Reads one key, `price` or `-price`, into `keys`. @param descending the direction of a key without a prefix */
 export function addSortKey(text: string, descending: boolean, into: KeyReading): void {
-  const { fields, faults, place } = into;
+  const { fields, rank, faults, place } = into;
   const prefixed = text.charCodeAt(0) === 0x2d;
   const name = prefixed ? text.slice(1) : text;
-  const field = fields.get(name);
+  const field = rank?.name === name ? rank : fields.get(name);
   if (field === undefined) {
     faults.unprocessable(name === '' ? 'sort has an empty field name' : unknownField(name, fields), place);
     return;
@@ -40,6 +42,21 @@ export function addKey(key: Sort, into: KeyReading): void {
   } else if (keys.length >= sortKeysMax) {
     faults.unprocessable(`sort takes at most ${sortKeysMax} fields`, place);
   } else keys.push(key);
+}
+
+/** Refuses an order by rank of a list that no search limits, such as one whose `q` is blank. */
+export function checkRank(
+  keys: readonly Sort[],
+  search: Filter | undefined,
+  into: { readonly faults: FaultList; readonly place: Place },
+): void {
+  const ranked = keys.find(({ field }) => field.column === 'rank');
+  if (ranked === undefined || (search !== undefined && search.op !== 'always')) return;
+  const { name } = ranked.field;
+  into.faults.unprocessable(
+    `sort by ${name} orders what q finds; give q at least one word, or sort by a field`,
+    into.place,
+  );
 }
 
 /**

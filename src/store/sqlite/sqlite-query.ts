@@ -5,10 +5,19 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
+import { idField } from '../../model/field.ts';
 import type { Filter } from '../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
-import { always, conjuncts, keyOfSort, type Shape, type ShapedFilter, shapeFilter } from '../filter-shape.ts';
+import {
+  always,
+  conjuncts,
+  isRanked,
+  keyOfSort,
+  type Shape,
+  type ShapedFilter,
+  shapeFilter,
+} from '../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -33,6 +42,7 @@ import type {
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { conditionOf, encoding } from './compile/filter.ts';
+import { compileRanked } from './compile/ranked.ts';
 import {
   bind,
   compilePage,
@@ -73,8 +83,10 @@ type CompiledShape = {
   readonly scan: Selection;
   /** Reads pages on the calling thread; undefined if no index serves them. */
   readonly walk: Selection | undefined;
-  /** Set if an index of words finds the rows: reads few found rows, and otherwise as `scan` does. */
-  readonly search: { readonly words: WordSearch; readonly few: Selection } | undefined;
+  /** Set if an index of words finds the rows: how few and how many found rows are read. */
+  readonly search:
+    | { readonly words: WordSearch; readonly few: Selection; readonly many: Selection }
+    | undefined;
   /** No row can match. */
   readonly empty: boolean;
   readonly statements: Map<string, readonly PageStatement[]>;
@@ -147,8 +159,10 @@ function compile(
     const sorted = serve(layout, withoutSearch(filter), sort);
     const scan = typeof sorted === 'object' ? { ...unserved, service: sorted } : unserved;
     const few = { ...unserved, found: words.found };
-    return { key, scan, empty: false, ...unsearched, search: { words, few } };
+    const search = isRanked(sort) ? rankedSearch(layout, few, words) : { words, few, many: scan };
+    return { key, scan, empty: false, ...unsearched, search };
   }
+  if (isRanked(sort)) throw new RangeError('a sort by rank needs a search by an index of words');
   if (service !== undefined) {
     const walk: Selection = { ...unserved, service, timed: false };
     const start = compilePage(walk, { from: 'start' });
@@ -160,6 +174,16 @@ function compile(
   return { key, scan: unserved, empty: false, ...unsearched };
 }
 
+/** Of many found rows, those of the filter's own index are read if it has one; they may be much fewer. */
+function rankedSearch(layout: Layout, found: Selection, words: WordSearch): CompiledShape['search'] {
+  const few: Selection = { ...found, ranked: words.terms };
+  const own = serve(layout, withoutSearch(few.filter), newestFirst);
+  if (typeof own !== 'object' || own.index === layout.primaryKey) return { words, few, many: few };
+  return { words, few, many: { ...few, found: undefined, service: own } };
+}
+
+const newestFirst: ListQuery['sort'] = [{ field: idField, direction: 'desc' }];
+
 /** The rest of a conjunction, which decides if an index serves the sort. */
 function withoutSearch(filter: Shape): Shape {
   return { op: 'and', parts: conjuncts(filter).filter(({ op }) => op !== 'search') };
@@ -167,13 +191,13 @@ function withoutSearch(filter: Shape): Shape {
 
 async function readFound(
   run: Run,
-  { words, few }: NonNullable<CompiledShape['search']>,
+  { words, few, many }: NonNullable<CompiledShape['search']>,
   position: Position,
   party: string | undefined,
 ): Promise<Page> {
   const count = await probe(words, run.values, run.sources, party);
   if (count === 0) return emptyPage(run);
-  return readOnReader(run, count <= foundMax ? few : run.shape.scan, position, party);
+  return readOnReader(run, count <= foundMax ? few : many, position, party);
 }
 
 /** True if SQLite would sort rows instead of walking the index, which does not depend on the values. */
@@ -202,7 +226,8 @@ function statementsOf(
   const kept = shape.statements.get(kind);
   if (kept !== undefined) return kept;
   if (shape.statements.size >= positionsMax) shape.statements.clear();
-  const compiled = compilePage(selection, position);
+  const compiled =
+    selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position);
   shape.statements.set(kind, compiled);
   // Set again, because its size has grown.
   shapes.set(shape.key, shape);

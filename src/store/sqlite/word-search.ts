@@ -18,6 +18,8 @@ export const foundMax = 4096;
 
 export type WordSearch = {
   readonly found: { readonly name: string; readonly at: number };
+  /** Where the values of the terms are. */
+  readonly terms: readonly number[];
   /** One value, the query of the index: how many rows it finds, up to `foundMax` and one more, and whether the index is incomplete. */
   readonly probeSql: string;
 };
@@ -29,6 +31,7 @@ export function wordSearchOf(layout: Layout, filter: Shape): WordSearch | undefi
   const counted = `SELECT 1 FROM ${name} WHERE ${name} MATCH ? LIMIT ${foundMax + 1}`;
   return {
     found: { name, at: words.at },
+    terms: words.terms,
     probeSql: `SELECT (SELECT count(*) FROM (${counted})), EXISTS (SELECT 1 FROM ${layout.name} INDEXED BY ${quoteName(pendingName(layout.table))} WHERE ${pendingSql})`,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The benchmark's rows of webhooks, functions and migrations in their short form over SQLite. The ratios of so short a run mean nothing, so
+ * The benchmark's rows of webhooks, functions, searches and migrations in their short form over SQLite. The ratios of so short a run mean nothing, so
  * none is asserted.
  */
 import assert from 'node:assert/strict';
@@ -16,8 +16,9 @@ test('measures webhooks out and in without a wrong answer', async () => {
   assert.match(output, /given to a function that keeps its thread: answered after p50 \d/);
 });
 
-test('measures functions and a migration without a wrong answer', async () => {
-  const output = await measure('sqlite', ['functions', 'migrations']);
+test('measures functions, searches and a migration without a wrong answer', async () => {
+  const output = await measure('sqlite', ['functions', 'search', 'migrations']);
   assert.match(output, /^an action that writes two documents against the two writes: \d/m);
+  assert.match(output, /^\| q of a rare word by rank \| \d+ \(/m);
   assert.match(output, /^1000 documents migrated beside 8 readers: \d/m);
 });

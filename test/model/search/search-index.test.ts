@@ -43,12 +43,16 @@ test('a word of 100 KB is found by its beginning, and no pair of surrogates is c
   assert.equal(odd.length, wordCharactersMax - 1);
 });
 
-test('the indexed text holds words between spaces, keeps fields apart, and ends with stems', () => {
+test('the indexed text holds words between spaces, keeps fields apart, and ends each with its stems', () => {
   const document = { title: 'Red lamps', body: 'Running', other: 'not me' };
-  assert.equal(textOf(document), 'red lamps = running ');
-  assert.equal(textOf(document, english), 'red lamps = running =red =lamp =run ');
-  assert.equal(textOf({ title: ['a', 1, 'b'], body: null }), 'a = b ');
-  assert.equal(textOf({}), '');
+  assert.equal(textOf(document), 'red lamps == running ');
+  assert.equal(textOf(document, english), 'red lamps =red =lamp == running =run ');
+  assert.equal(textOf({ title: ['a', 1, 'b'], body: null }), 'a = b == ');
+  assert.equal(textOf({ title: 'a', body: ['b', 'c'] }), 'a == b = c ');
+  assert.equal(textOf({ body: 'b' }), '== b ');
+  assert.equal(textOf({}), '== ');
+  const alone = createSearchIndex(['title'], 'english');
+  assert.equal(textOf({ title: ['lamps', 'red'] }, alone), 'lamps = red =lamp =red ');
 });
 
 test('the mark is another for other fields, another order and another language, and the same for equal ones', () => {

@@ -167,9 +167,9 @@ export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar
   });
 }
 
-/** Columns of events are not in `Row`: none of them is unique or a reference. */
+/** Columns of events are not in `Row`, and a rank is no column: none of them is unique or a reference. */
 function columnValue(column: NonNullable<Field['column']>, row: Row): Scalar {
-  return column === 'type' || column === 'collection' || column === 'document' ? null : row[column];
+  return column in row ? row[column as keyof Row] : null;
 }
 
 export function rowOfNext(id: string, rev: number, next: NextRow): Row {

@@ -37,6 +37,8 @@ export type Selection = {
   readonly timed: boolean;
   /** Begin with the rows that the index of words finds by the value at this place, and check no words again. */
   readonly found?: { readonly name: string; readonly at: number } | undefined;
+  /** The sort has the rank by these terms (ranked.ts): where their values are. */
+  readonly ranked?: readonly number[] | undefined;
   /** Omit documents longer than `docBytesMax` (page-of-rows.ts). */
   readonly capped: boolean;
 };
@@ -118,7 +120,7 @@ type Stretch = {
   readonly starts: OrderKey | undefined;
 };
 
-const limitSlot: Slot = { slot: -1 };
+export const limitSlot: Slot = { slot: -1 };
 const docBytesSlot: Slot = { slot: -2 };
 
 function compileRange(

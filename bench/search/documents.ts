@@ -1,0 +1,78 @@
+/** The documents that the searches run over, of about 400 octets, and their rows in either store. */
+import { resolveConfiguration } from '../../src/config/configuration.ts';
+import { searchTextOf } from '../../src/model/collection.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { seedTable } from '../../src/store/sqlite/seed.ts';
+import type { NextRow } from '../../src/store/store.ts';
+import { storeTables } from '../../src/store-tables.ts';
+import { productCreatedMs, productId, productPrice } from '../product.ts';
+import { config } from './comity.config.ts';
+
+/** Documents that each of the rare words occurs in, at every size. */
+export const perTopic = 20;
+const fillers = 30;
+const vocabulary = 20_000;
+
+export function topicsOf(rows: number): number {
+  return Math.max(1, Math.floor(rows / perTopic));
+}
+
+/** One word for all, one for half, one for 20 documents, and 30 others, of which low numbers are frequent. */
+function reportOf(index: number, rows: number): { title: string; body: string; price: number } {
+  const words: string[] = ['common', index % 2 === 0 ? 'even' : 'odd'];
+  let seed = (index * 2_654_435_761) >>> 0;
+  for (let at = 0; at < fillers; at += 1) {
+    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+    words.push(`word${Math.floor(vocabulary * (seed / 2 ** 32) ** 3)}`);
+  }
+  return {
+    title: `Report topic${index % topicsOf(rows)}`,
+    body: words.join(' '),
+    price: productPrice(index),
+  };
+}
+
+const configuration = resolveConfiguration(config);
+
+/** @param isSearched false leaves the words to the program */
+function* rowsOf(
+  rows: number,
+  isSearched: boolean,
+): Generator<{ readonly id: string; readonly row: NextRow }> {
+  const reports = configuration.collections.get('reports');
+  if (reports === undefined) throw new Error('the configuration has no reports');
+  for (let index = 0; index < rows; index += 1) {
+    const id = productId(index);
+    const createdAt = productCreatedMs(index);
+    const at = new Date(createdAt).toISOString();
+    const report = reportOf(index, rows);
+    const doc = JSON.stringify({ id, ...report, createdAt: at, updatedAt: at });
+    const search = isSearched ? searchTextOf(reports, report) : null;
+    const times = { createdAt, updatedAt: createdAt, deletedAt: null };
+    yield { id, row: { doc, owner: null, ...times, search, references: [] } };
+  }
+}
+
+export function seedReports(folder: string, rows: number, isSearched: boolean): void {
+  seedTable(folder, storeTables(configuration), 'reports', rowsOf(rows, isSearched));
+}
+
+/** Units that are committed at the same time, hence in few transactions. */
+const unitsAtOnce = 1000;
+
+export async function seedReportsPostgres(url: string, schema: string, rows: number): Promise<void> {
+  const store = await openPostgresStore({ url, schema, tables: storeTables(configuration) });
+  try {
+    let pending: Promise<unknown>[] = [];
+    for (const { id, row } of rowsOf(rows, true)) {
+      const change = { table: 'reports', id, expect: { absent: true }, next: row } as const;
+      pending.push(store.commit({ changes: [change], events: [] }));
+      if (pending.length < unitsAtOnce) continue;
+      await Promise.all(pending);
+      pending = [];
+    }
+    await Promise.all(pending);
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The statement of a page in an order by rank (src/model/search/rank.ts). Innermost it reads the candidates, at most `rankedMax`, those
+ * created last; then it computes their sort keys, and then sorts and cuts them. Long documents stay outside of the sort, as references to
+ * TOAST. It shows its values to the server, whose statistics tell whether the index of words or the primary key finds the candidates sooner.
+ */
+import { rankedMax } from '../../../model/search/rank.ts';
+import { searchIn } from '../../filter-shape.ts';
+import { type Bound, type OrderKey, rangesBeyond, reversed } from '../../keyset.ts';
+import { rankSql } from '../../rank-sql.ts';
+import type { Position } from '../../store.ts';
+import { compileFilter, typeOf } from './filter.ts';
+import { nullsOf, offsetSlot, type PageStatement, pageStatement, type Selection } from './page-statement.ts';
+import { Parameters } from './parameters.ts';
+import { valueSql } from './value.ts';
+
+/** @throws RangeError for a filter that requires no search by an index of words */
+export function compileRanked(selection: Selection, position: Position): PageStatement {
+  const { layout, schema, filter, sort, rows } = selection;
+  const search = searchIn(filter);
+  if (search === undefined) throw new RangeError('a sort by rank needs a search by an index of words');
+  const parameters = new Parameters(false);
+  const level = { name: layout.name, schema, steered: false };
+  const condition = compileFilter(filter, parameters, level);
+  const candidates = `SELECT * FROM ${layout.name} WHERE deleted_at IS NULL AND ${condition} ORDER BY id DESC LIMIT ${rankedMax}`;
+  const rank = rankSql(search.terms, {
+    ...{ place: 'strpos', least: 'least', greatest: 'greatest' },
+    term: (at) => parameters.addValue(at + 2, 'text'),
+  });
+  const keys = sort.map(
+    ({ field }, slot) => `${field.column === 'rank' ? rank : valueSql(field)} AS k${slot}`,
+  );
+  // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
+  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')} FROM (${candidates}) c OFFSET 0) r`;
+  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
+  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  if ('key' in position) {
+    const ranges = rangesBeyond(order, nullsOf(position));
+    if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
+    const alternatives = ranges.map(({ bounds }) =>
+      bounds.map((bound) => boundSql(bound, parameters)).join(' AND '),
+    );
+    page += ` WHERE (${alternatives.map((alternative) => `(${alternative})`).join(' OR ')})`;
+  }
+  page += ` ORDER BY ${order.map(orderSql).join(', ')} LIMIT ${rows}`;
+  if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
+  return pageStatement(selection, page, parameters, false);
+}
+
+/** Null sorts first ascending. */
+function orderSql({ slot, direction }: OrderKey): string {
+  return `k${slot} ${direction === 'asc' ? 'ASC NULLS FIRST' : 'DESC NULLS LAST'}`;
+}
+
+function boundSql({ field, is, slot }: Bound, parameters: Parameters): string {
+  if (is === 'null') return `k${slot} IS NULL`;
+  if (is === 'not-null') return `k${slot} IS NOT NULL`;
+  const mark = parameters.addSlot(slot, typeOf(field, true));
+  return `k${slot} ${{ equal: '=', above: '>', below: '<' }[is]} ${mark}`;
+}

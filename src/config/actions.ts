@@ -14,7 +14,7 @@ import { inspectRule } from './inspect-access.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
-import { reservedCollections } from './reserved-names.ts';
+import { collectionPaths, reservedCollections } from './reserved-names.ts';
 import { brokenReferences } from './schema-references.ts';
 
 /** A declared action, complete. */
@@ -66,7 +66,7 @@ const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(?:;\s*[A-Za-z0-
 const fileName = /^[^\p{Cc}"\\/]{1,255}$/u;
 
 /** Paths of the program itself, below a member and below a collection. */
-const ownPaths = { member: new Set(['history']), collection: new Set(['bulk', 'bulk-delete']) } as const;
+const ownPaths = { member: new Set(['history']), collection: new Set(collectionPaths) } as const;
 
 type Declared = Readonly<Record<string, unknown>>;
 

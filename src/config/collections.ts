@@ -18,7 +18,8 @@ import { createSearchIndex } from '../model/search/search-index.ts';
 import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
-import { ConfigurationError } from './inspection.ts';
+import { ConfigurationError, isRecord } from './inspection.ts';
+import { collectionPaths } from './reserved-names.ts';
 import { reachesOf, resolveWhere } from './rule-paths.ts';
 
 const defaultAccess: Access = {
@@ -104,6 +105,7 @@ function resolve(
     tenantField,
     conceal: declaration.conceal ?? true,
     putCreates: declaration.putCreates ?? false,
+    takenIds: takenIdsOf(declaration),
     softDelete: declaration.softDelete ?? false,
     requireMatch: declaration.requireMatch ?? false,
     indexes,
@@ -135,6 +137,17 @@ function resolve(
     ...(stamp === undefined ? {} : { stamp }),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
+}
+
+/** The declarations of actions are not inspected yet. */
+function takenIdsOf({ actions }: CollectionDeclaration): readonly string[] {
+  const declared: Readonly<Record<string, unknown>> = actions ?? {};
+  const paths = Object.entries(declared).flatMap(([name, action]) => {
+    if (!isRecord(action) || action.on !== 'collection') return [];
+    const { path = `/${name}` } = action;
+    return typeof path === 'string' ? [path.split('/')[1] ?? ''] : [];
+  });
+  return [...collectionPaths, ...new Set(paths)];
 }
 
 function referencesOf(

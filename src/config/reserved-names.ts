@@ -93,3 +93,6 @@ export const reservedHeaderNames: ReadonlySet<string> = new Set([
   ...['x-service-event', 'x-service-delivery'],
   ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
 ]);
+
+/** Names below the path of every collection that the program itself serves (§4.1), which no document can have as its id. */
+export const collectionPaths: readonly string[] = ['bulk', 'bulk-delete'];

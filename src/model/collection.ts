@@ -190,6 +190,8 @@ export type Collection = {
   readonly tenantField: string | undefined;
   readonly conceal: boolean;
   readonly putCreates: boolean;
+  /** Names below its path that its operations and actions have, and no document. */
+  readonly takenIds: readonly string[];
   readonly softDelete: boolean;
   readonly requireMatch: boolean;
   readonly indexes: readonly (readonly Field[])[];

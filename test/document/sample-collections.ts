@@ -15,6 +15,7 @@ export function sampleCollection(schema: TObject, parts: Partial<Collection> = {
     tenantField: undefined,
     conceal: true,
     putCreates: false,
+    takenIds: ['bulk', 'bulk-delete'],
     softDelete: false,
     requireMatch: false,
     indexes: [],

@@ -5,12 +5,12 @@
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
-import { isClientId } from '../../model/id.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Change, MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import { CheckedContent, type Outcome, type ProposalTarget, propose } from '../content-threads/job.ts';
+import { idFault } from '../document/chosen-id.ts';
 import type { Proposed } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
@@ -289,8 +289,8 @@ function proposal(
   standing: MemberStanding,
   content: unknown,
 ): MaybePromise<FieldsProposal> {
-  if (!standing.exists && !isClientId(standing.id)) {
-    const message = 'an id chosen by the client has 1 to 255 letters, digits, ".", "_", "~" or "-"';
+  const message = standing.exists ? undefined : idFault(served.collection, standing.id);
+  if (message !== undefined) {
     return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message }] }, fields: {} };
   }
   const current = standing.exists ? standing.row?.doc : undefined;

@@ -32,6 +32,7 @@ type PlainCollection = Pick<
   | 'textBounds'
   | 'tenantField'
   | 'unpatchable'
+  | 'takenIds'
   | 'searchFields'
   | 'searchIndex'
   | 'references'
@@ -213,10 +214,10 @@ function unavailable(message: string): StoreUnavailable {
 
 function plainCollection(collection: Collection): PlainCollection {
   const { name, schema, fields, formats, textField, textBounds } = collection;
-  const { tenantField, unpatchable, searchFields, searchIndex, references } = collection;
+  const { tenantField, unpatchable, takenIds, searchFields, searchIndex, references } = collection;
   return {
     ...{ name, schema: JSON.parse(JSON.stringify(schema)), fields, formats, textField, textBounds },
-    ...{ tenantField, unpatchable, searchFields, references },
+    ...{ tenantField, unpatchable, takenIds, searchFields, references },
     ...(searchIndex === undefined ? {} : { searchIndex }),
     // The job carries the fields that are closed to its writer.
     ...{ readOnly: new Map(), hidden: new Map() },

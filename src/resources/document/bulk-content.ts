@@ -11,13 +11,14 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, ownerMember, searchTextOf } from '../../model/collection.ts';
-import { isClientId } from '../../model/id.ts';
 import { isMembers, type Members } from '../../model/json-value.ts';
+import { idFault, idMessage } from './chosen-id.ts';
 import { type Proposable, proposeCreate } from './propose.ts';
 import { type HeldReference, referencesOf } from './references.ts';
 import type { Writer } from './withheld.ts';
 
-export type BulkCollection = Proposable & Pick<Collection, 'searchFields' | 'searchIndex' | 'references'>;
+export type BulkCollection = Proposable &
+  Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;
 
 export type BulkWorkshop = { readonly collection: BulkCollection; readonly validator: Validator };
 
@@ -142,8 +143,9 @@ function takeGiven(collection: BulkCollection, item: Members, computed: readonly
   const rest: Members = { ...item };
   const given: { -readonly [Member in keyof GivenMembers]: GivenMembers[Member] } = {};
   if (rest.id !== undefined) {
-    if (typeof rest.id === 'string' && isClientId(rest.id)) given.id = rest.id;
-    else errors.push({ pointer: '/id', message: idMessage });
+    const message = typeof rest.id === 'string' ? idFault(collection, rest.id) : idMessage;
+    if (message === undefined) given.id = rest.id as string;
+    else errors.push({ pointer: '/id', message });
   }
   for (const name of ['createdAt', 'updatedAt'] as const) {
     const time = rest[name];
@@ -163,5 +165,4 @@ function takeGiven(collection: BulkCollection, item: Members, computed: readonly
   return { given, rest, errors };
 }
 
-const idMessage = 'an id has 1 to 255 letters, digits, ".", "_", "~" or "-"';
 const timeMessage = 'must be a time from 1970 on, in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z';

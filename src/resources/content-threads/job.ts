@@ -72,7 +72,8 @@ export type Outcome =
 
 /** The parts of a collection and the limits that a job needs. */
 export type Workshop = {
-  readonly collection: Proposable & Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;
+  readonly collection: Proposable &
+    Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;
   readonly validator: Validator;
   readonly shape: ContentShape;
   readonly contentLimits: ContentLimits;

@@ -29,7 +29,10 @@ test('PUT to the path of an operation creates nothing, however the path is writt
 
 test('an import refuses an item whose id is such a path, and a function cannot create one', async () => {
   for (const id of taken) {
-    const items = [{ id: `beside-${id}`, ...json }, { id, ...json }];
+    const items = [
+      { id: `beside-${id}`, ...json },
+      { id, ...json },
+    ];
     const refused = await program.send('POST', `${path}/bulk`, { json: { items, import: true } });
     assert.equal(refused.status, 422, refused.body);
     assert.deepEqual(refused.json().errors, [{ pointer: '/items/1/id', message: reason(id) }]);

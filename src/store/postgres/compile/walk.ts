@@ -7,7 +7,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import { fieldKey } from '../../field-value.ts';
-import { conjuncts, type Shape } from '../../filter-shape.ts';
+import { conjuncts, isRanked, type Shape } from '../../filter-shape.ts';
 import { type Bound, type OrderKey, type Range, rangesBeyond, reversed } from '../../keyset.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
@@ -23,6 +23,7 @@ import {
   type Selection,
 } from './page-statement.ts';
 import { Parameters } from './parameters.ts';
+import { compileRanked } from './ranked.ts';
 import { hiddenLimit, inOne, liveInIndex, liveInTable } from './steering.ts';
 import { valueSql } from './value.ts';
 
@@ -152,6 +153,7 @@ export function anyRangeSql(ranges: readonly Range[], parameters: Parameters): s
 /** Compiles a page without an index, or far away. It shows its values to the server, which plans it for them. */
 export function compileScan(selection: Selection, position: Position): PageStatement {
   const { layout, schema, filter, sort, rows } = selection;
+  if (isRanked(sort)) return compileRanked(selection, position);
   const parameters = new Parameters(false);
   const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
   const order = position.from === 'before' ? reversed(onwards) : onwards;

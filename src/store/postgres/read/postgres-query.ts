@@ -7,7 +7,7 @@ import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
-import { isRanked, keyOfSort } from '../../filter-shape.ts';
+import { keyOfSort } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -29,7 +29,6 @@ import {
   type Selection,
 } from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
-import { compileRanked } from '../compile/ranked.ts';
 import { decimalSql, valueSql } from '../compile/value.ts';
 import { compileScan, compileWalk } from '../compile/walk.ts';
 import type { Rows } from '../connection/connection.ts';
@@ -118,8 +117,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
       const kind = shapeOf(sort, position);
       const far = position.from === 'offset' && position.offset > offsetOnReadLaneMax;
       if (service === undefined || far) {
-        const compile = isRanked(sort) ? compileRanked : compileScan;
-        const scanned = compiled(`scan ${kind}`, () => compile({ ...selection, octets: cut }, position));
+        const scanned = compiled(`scan ${kind}`, () => compileScan({ ...selection, octets: cut }, position));
         const call = bind(scanned, sort, { values, position });
         return pageFrom(await scan.read(call, party), query, position, cut !== undefined);
       }

@@ -12,12 +12,13 @@ import { QueryPage } from './pages/query-page.tsx';
 import { SystemPage } from './pages/system-page.tsx';
 import { linkTo, route } from './route.ts';
 import { caller, findCaller, logOut } from './session.ts';
+import { linkOfList, listOfView, viewOf, webhooksView } from './webhooks/dashboard-views.tsx';
 
 const sections: readonly (readonly [title: string, tags: readonly string[]])[] = [
   ['Webhooks out', ['endpoints', 'deliveries', 'recoveries', 'event-types', 'events']],
   ['Webhooks in', ['senders', 'received']],
   ['Functions', ['subscribers', 'jobs', 'mails']],
-  ['Access', ['users', 'keys', 'audit']],
+  ['Access', ['users', 'keys', 'portal-links', 'audit']],
 ];
 
 function Dashboard(): JSX.Element {
@@ -60,7 +61,7 @@ function View(): JSX.Element {
   if (view === 'explain') return <ExplainPage query={query} />;
   if (view === 'live') return <LivePage />;
   if (view === 'system') return <SystemPage />;
-  return <OverviewPage />;
+  return webhooksView(route.value) ?? <OverviewPage />;
 }
 
 function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Element {
@@ -75,9 +76,9 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
   );
   const itemOf = (list: Listed) =>
     item(
-      linkTo('list', { path: list.path }),
+      linkOfList(list),
       list.name,
-      (view === 'list' || view === 'member') && here === list.path,
+      viewOf(list) === listOfView(view) || ((view === 'list' || view === 'member') && here === list.path),
     );
   return (
     <nav class="side" aria-label="Dashboard">

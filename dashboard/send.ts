@@ -25,13 +25,22 @@ export type SendOptions = {
   readonly key?: string;
 };
 
-/** The path before `/dashboard` in the address: empty, or the prefix of a reverse proxy. */
-export const prefix: string = location.pathname.replace(/\/dashboard\/?$/, '');
+/** The path before `/dashboard` or `/portal` in the address: empty, or the prefix of a reverse proxy. */
+export const prefix: string = location.pathname.replace(/\/(?:dashboard|portal)\/?$/, '');
 
 const keyName = 'comity-key';
 
 /** The key that the caller pasted. It ends with the tab. */
-export const key = signal<string | null>(sessionStorage.getItem(keyName));
+export const key = signal<string | null>(keptKey());
+
+/** A browser may refuse storage to a page in a frame, such as the portal, which has no key. */
+function keptKey(): string | null {
+  try {
+    return sessionStorage.getItem(keyName);
+  } catch {
+    return null;
+  }
+}
 
 export function keepKey(value: string | null): void {
   key.value = value;

@@ -87,9 +87,10 @@ function removeBesideWriters(folder: string): void {
   rmSync(removed, { recursive: true, force: true });
 }
 
-/** The web app in dashboard/: a script and a style, which the program serves (src/dashboard-assets.ts). */
+/** The web apps in dashboard/: a script and a style each, which the program serves (src/dashboard-assets.ts, src/portal-assets.ts). */
 async function bundleDashboard(root: string) {
-  const entries = ['main.tsx', 'style.css'].map((name) => join(root, 'dashboard', name));
+  const names = ['main.tsx', 'style.css', 'portal/main.tsx', 'portal/style.css'];
+  const entries = names.map((name) => join(root, 'dashboard', name));
   if (!entries.every((path) => existsSync(path))) return { files: [], inputs: [] };
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
@@ -99,6 +100,7 @@ async function bundleDashboard(root: string) {
     target: 'es2022',
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    outbase: join(root, 'dashboard'),
     outdir: join(root, 'dist/dashboard'),
     minify: true,
     legalComments: 'none',

@@ -37,6 +37,12 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/portal-assets.ts',
+    may: ['src/accounts', 'src/config', 'src/dashboard-assets.ts', 'src/package-version.ts', 'src/resources'],
+    node: ['node:fs', 'node:path'],
+    packages: [],
+  },
+  {
     folder: 'src/open-store.ts',
     may: [
       ...stored,
@@ -55,6 +61,7 @@ export const programRows: readonly FolderRow[] = [
       ...stored,
       ...rooms,
       'src/dashboard-assets.ts',
+      'src/portal-assets.ts',
       'src/realtime',
       'src/hold',
       'src/logic',

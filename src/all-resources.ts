@@ -16,6 +16,7 @@ import type { ProgramMemory } from './memory/program-memory.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
+import { portalAssets } from './portal-assets.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
@@ -56,6 +57,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
+  const portal = settings.portal === 'on' ? portalAssets(configuration) : [];
   const resources: readonly Resource[] = [
     ...createRoutes({
       ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
@@ -103,7 +105,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
-      assets: [...docsAssets(configuration.title), ...dashboard],
+      assets: [...docsAssets(configuration.title), ...dashboard, ...portal],
       openApi: createDocuments(() => ({
         ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
         traceEnabled: settings.traceMethod,

@@ -8,32 +8,37 @@ import { join } from 'node:path';
 import { packageRoot } from './package-version.ts';
 import type { Asset } from './resources/program/program-routes.ts';
 
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+/** @param frameAncestors the origins whose pages may frame the page */
+export function policyOf(frameAncestors: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(' ')}`,
+  ].join('; ');
+}
 
 const immutable = 'public, max-age=31536000, immutable';
-const noSniffing = ['X-Content-Type-Options', 'nosniff'];
+export const noSniffing = ['X-Content-Type-Options', 'nosniff'];
+
+const path = '/dashboard';
 
 /** Empty if the program was not bundled: sources that are imported without a set-up have no dashboard. */
 export function dashboardAssets(): readonly Asset[] {
   const folder = join(packageRoot(), 'dist', 'dashboard');
   if (!existsSync(folder)) return [];
-  const script = fileAsset(folder, 'main.js', 'text/javascript; charset=utf-8');
-  const style = fileAsset(folder, 'style.css', 'text/css; charset=utf-8');
+  const script = fileAsset(folder, 'main.js', 'text/javascript; charset=utf-8', path);
+  const style = fileAsset(folder, 'style.css', 'text/css; charset=utf-8', path);
   return [
     {
-      path: '/dashboard',
+      path,
       mediaType: 'text/html; charset=utf-8',
       cacheControl: 'no-cache',
-      fields: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer', ...noSniffing],
+      fields: ['Content-Security-Policy', policyOf([]), 'Referrer-Policy', 'no-referrer', ...noSniffing],
       read: () => page(script.path.slice(1), style.path.slice(1)),
     },
     script,
@@ -42,11 +47,11 @@ export function dashboardAssets(): readonly Asset[] {
 }
 
 /** The name contains a digest of the content, so caches may keep the file for ever (RFC 8246). */
-function fileAsset(folder: string, name: string, mediaType: string): Asset {
+export function fileAsset(folder: string, name: string, mediaType: string, below: string): Asset {
   const content = readFileSync(join(folder, name));
   const digest = hash('sha256', content, 'base64url').slice(0, 8);
   return {
-    path: `/dashboard/assets/${digest}-${name}`,
+    path: `${below}/assets/${digest}-${name}`,
     mediaType,
     cacheControl: immutable,
     fields: noSniffing,

@@ -39,6 +39,8 @@ const builtIn: ReadonlySet<string> = new Set([
     'users',
     'keys',
     'audit',
+    'portal-links',
+    'portal',
     'accounts',
     'endpoints',
     'deliveries',

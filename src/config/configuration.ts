@@ -18,6 +18,7 @@ import type { DeclaredJob } from './jobs.ts';
 import { inspectMail, type MailOptions } from './mail-templates.ts';
 import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { suggestion } from './nearest.ts';
+import { inspectPortal, type Portal } from './portal.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
@@ -44,6 +45,7 @@ export type Configuration = {
   readonly jobs: ReadonlyMap<string, DeclaredJob>;
   /** In the order in which they run. */
   readonly migrations: readonly DeclaredMigration[];
+  readonly portal: Portal;
   readonly tunnel: TunnelAccess;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
@@ -61,6 +63,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'jobs',
   'mail',
   'migrations',
+  'portal',
   'senders',
   'settings',
   'subscribers',
@@ -123,7 +126,7 @@ export function resolveConfiguration(
   if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
   const jobs = inspectJobs(written.jobs, mistakes);
   const migrations = inspectMigrations(written.migrations, collections, mistakes);
-  const tunnel = inspectTunnel(written.tunnel, mistakes);
+  const [tunnel, portal] = [inspectTunnel(written.tunnel, mistakes), inspectPortal(written.portal, mistakes)];
   if (mistakes.length > 0)
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
   const declared = named as Readonly<Record<string, CollectionDeclaration>>;
@@ -142,7 +145,7 @@ export function resolveConfiguration(
     subscribers,
     jobs,
     migrations,
-    tunnel,
+    ...{ portal, tunnel },
     settings: settings as SettingOverrides,
   };
 }

@@ -18,6 +18,7 @@ import type { EventTypeDeclaration } from './event-types.ts';
 import type { JobDeclaration } from './jobs.ts';
 import type { MailDeclaration } from './mail-templates.ts';
 import type { MigrationDeclaration } from './migrations.ts';
+import type { PortalDeclaration } from './portal.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { SubscriberDeclaration } from './subscribers.ts';
@@ -69,6 +70,8 @@ export type ConfigurationDeclaration<
   readonly jobs?: Readonly<Record<string, JobDeclaration<R>>>;
   /** What brings stored documents to the present declaration, in the order in which it was written: new ones go to the end. */
   readonly migrations?: readonly MigrationDeclaration<C>[];
+  /** Name, colour and framing pages of the consumers' portal (§5.10). */
+  readonly portal?: PortalDeclaration;
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
   readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment takes precedence. */

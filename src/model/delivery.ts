@@ -26,6 +26,8 @@ export type Delivery = {
   readonly lastStatusCode: number | null;
   /** Kind of the last failure without a status, such as `timeout`. */
   readonly lastError: string | null;
+  /** Milliseconds of the last attempt, until its answer began or it failed; absent before the first. */
+  readonly lastLatencyMs?: number;
   readonly createdAt: string;
   readonly updatedAt: string;
 };
@@ -33,12 +35,13 @@ export type Delivery = {
 /** The document as served and stored. Written by hand, because it is created twice for every delivery. */
 export function deliveryDocument(delivery: Delivery): string {
   const { id, eventId, eventType, endpointId, status, attemptCount, scheduledAttemptCount } = delivery;
-  const { nextAttemptAt, dueAt, lastStatusCode, lastError, createdAt, updatedAt } = delivery;
+  const { nextAttemptAt, dueAt, lastStatusCode, lastError, lastLatencyMs, createdAt, updatedAt } = delivery;
+  const latency = lastLatencyMs === undefined ? '' : `"lastLatencyMs":${lastLatencyMs},`;
   return (
     `{"id":"${id}","eventId":${JSON.stringify(eventId)},"eventType":${JSON.stringify(eventType)},"endpointId":"${endpointId}",` +
     `"status":"${status}","attemptCount":${attemptCount},"scheduledAttemptCount":${scheduledAttemptCount},` +
     `"nextAttemptAt":${textOrNull(nextAttemptAt)},"dueAt":${textOrNull(dueAt)},"lastStatusCode":${lastStatusCode},` +
-    `"lastError":${textOrNull(lastError)},"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
+    `"lastError":${textOrNull(lastError)},${latency}"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
   );
 }
 

@@ -70,6 +70,8 @@ test('opens without a credential what one does before one has any', () => {
     'auth/verification/confirm',
     'auth/password-reset',
     'auth/password-reset/confirm',
+    // With the token of a link in the content.
+    'portal-sessions',
   ]);
 });
 

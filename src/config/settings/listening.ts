@@ -149,7 +149,7 @@ export const programSettings = section('Program', {
   portal: choice(
     ['on', 'off'],
     'on',
-    'Makes links to the consumers’ portal and accepts their sessions. `off`: sessions that links have opened end too.',
+    'Serves the portal of tenants at `/portal`, and the links that open it. `off`: sessions that links have opened end too.',
   ),
   development: toggle('Adds `Comity-Trace` to every answer: the decisions that led to its status.'),
 });

@@ -155,9 +155,14 @@ function unsent(current: Delivery, lastError: string, at: number): Delivery {
   };
 }
 
-function lastOf({ outcome }: Attempted): Pick<Delivery, 'lastStatusCode' | 'lastError'> {
-  if (outcome.kind === 'answered') return { lastStatusCode: outcome.status, lastError: null };
-  return { lastStatusCode: null, lastError: outcome.kind === 'failed' ? outcome.failure : expungedError };
+function lastOf({ outcome }: Attempted): Pick<Delivery, 'lastStatusCode' | 'lastError' | 'lastLatencyMs'> {
+  if (outcome.kind === 'expunged' || outcome.kind === 'forbidden') {
+    return { lastStatusCode: null, lastError: expungedError };
+  }
+  const lastLatencyMs = Math.round(outcome.timing.totalMs);
+  return outcome.kind === 'answered'
+    ? { lastStatusCode: outcome.status, lastError: null, lastLatencyMs }
+    : { lastStatusCode: null, lastError: outcome.failure, lastLatencyMs };
 }
 
 function isoTime(ms: number): string {

@@ -152,6 +152,7 @@ export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
     dueAt: timeOrNull,
     lastStatusCode: Type.Union([Type.Integer(), Type.Null()]),
     lastError: Type.Union([Type.String(), Type.Null()]),
+    lastLatencyMs: Type.Optional(Type.Integer()),
   }),
   access: ownAccess,
   // The first is the queue of each endpoint. The second finds the deliveries of an event.

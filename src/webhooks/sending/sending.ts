@@ -17,6 +17,7 @@ import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { MemoryBudget } from '../../memory/budget.ts';
+import type { Principal } from '../../model/principal.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import { createEventViews } from '../../resources/events/seen-event.ts';
@@ -34,7 +35,7 @@ import { createHealth, type Notify } from './endpoint-health.ts';
 import { giveToTenants } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
 import { withGeneration } from './endpoints/with-generation.ts';
-import { eventTypeResources } from './event-types/event-type-routes.ts';
+import { eventTypeResources, isTold } from './event-types/event-type-routes.ts';
 import { type EventTypes, eventTypesOf } from './event-types/event-types.ts';
 import { type PostedEvents, postedEvents } from './events/event-routes.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './fan-out/directory.ts';
@@ -243,14 +244,18 @@ function resourcesOf<S extends Store>(
 ): Pick<Webhooks<S>, 'builtIn' | 'postedEvents' | 'eventTypes' | 'resources'> {
   const { configuration, settings, store, policy } = parts;
   const eventTypes = eventTypesOf(configuration);
-  const own = { ...settings, ...parts, plainStore: store, eventTypes };
+  const view = createEventViews(configuration.collections.values());
+  const own = { ...settings, ...parts, plainStore: store, eventTypes, view };
   const forget = (id: string): void => parts.events.forget(id);
   const httpsRequired = settings.webhookHttpsRequired;
   const refuseUrl = (url: string): string | undefined => {
     const verdict = policy.checkUrl(url, { httpsRequired });
     return verdict.ok ? undefined : verdict.why;
   };
-  const sampleOf = (type: string) => eventTypes.get(type)?.sample;
+  const sampleOf = (type: string, principal: Principal) => {
+    const found = eventTypes.get(type);
+    return found !== undefined && isTold(found, principal) ? found.sample : undefined;
+  };
   return {
     builtIn: (serving) => [
       endpointResources({ ...own, refuseUrl, sampleOf }, serving),

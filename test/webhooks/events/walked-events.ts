@@ -59,7 +59,9 @@ export function walkEvents(
   const wakes = { changesFor: () => [], announce: (ids: Iterable<string>) => void woken.push(...ids) };
   const resources = routed(surroundings, {
     collections,
-    builtIn: (serving) => [deliveryResources({ ...settings, wakes, directory }, serving)],
+    builtIn: (serving) => [
+      deliveryResources({ ...settings, wakes, directory, view: () => undefined }, serving),
+    ],
     postedEvents: (serving) => postedEvents({ ...settings, eventTypes }, serving),
   });
   const types = eventTypeResources(eventTypes, `${base}/event-types`, settings);

@@ -81,6 +81,7 @@ for (const [name, endpoint] of endpoints) {
           dueAt: retry,
           lastStatusCode: status,
           lastError: outcome.kind === 'failed' ? outcome.failure : null,
+          ...('timing' in outcome ? { lastLatencyMs: Math.round(outcome.timing.totalMs) } : {}),
           updatedAt: isoTime(endedAt),
         }),
         `${name} ${nameOf(outcome)}`,

@@ -10,6 +10,7 @@ import { type AttemptsDocumentation, attemptsResource } from '../../routes/attem
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
 import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 import { resendResource } from './resend.ts';
+import { sentRequestResource } from './sent-request.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
 
@@ -30,6 +31,7 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
       ...plain.resources,
       attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, documentation),
       resendResource(options, plain.served, limits),
+      sentRequestResource(options, plain.served, limits),
     ],
   };
 }

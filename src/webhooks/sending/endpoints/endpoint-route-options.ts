@@ -1,5 +1,6 @@
 /** Options of the endpoints' resources, in addition to those of every collection. */
 
+import type { Principal } from '../../../model/principal.ts';
 import type { Store } from '../../../store/store.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { Wakes } from '../wakes.ts';
@@ -16,8 +17,9 @@ export type EndpointResourcesOptions = {
    * DNS query.
    */
   readonly refuseUrl: (url: string) => string | undefined;
-  /** Returns a sample of the resource in events of this type; undefined for an unknown type. */
-  readonly sampleOf: (type: string) => Readonly<Record<string, unknown>> | undefined;
+  /** Returns a sample of the resource in events of this type; undefined for a type that the caller is not told of. */
+  readonly sampleOf: (type: string, principal: Principal) => Readonly<Record<string, unknown>> | undefined;
+  readonly endpointDisableSeconds: number;
   readonly endpointsMax: number;
   readonly endpointsPerOwnerMax: number;
   readonly secretOverlapSecondsMax: number;

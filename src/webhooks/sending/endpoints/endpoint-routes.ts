@@ -29,6 +29,7 @@ import {
 import { createDocumentation, createEndpointOperation } from './create-endpoint.ts';
 import { keepingRights, ownerAfter, withOwnerAfter } from './endpoint-owner.ts';
 import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+import { endpointHealthResource } from './read-health.ts';
 import { recoverResource } from './recover-endpoint.ts';
 import { reviseEndpoint } from './revise-endpoint.ts';
 import { rotateSecretResource } from './rotate-secret.ts';
@@ -61,6 +62,7 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
       rotateSecretResource(options, served, limits),
       testEndpointResource(options, served, { deliveries }, limits),
       recoverResource(options, served, { recoveries }, limits),
+      endpointHealthResource(options, served, limits),
     ],
   };
 }

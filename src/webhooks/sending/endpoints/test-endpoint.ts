@@ -63,7 +63,7 @@ async function send(
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
   const endpoint = readEndpoint(row.doc);
   if (endpoint.status === 'disabled') return { refused: disabledProblem };
-  const object = type === plainType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type);
+  const object = type === plainType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type, ask.principal);
   if (object === undefined) {
     const message = 'must be an event type that has a sample; GET /event-types lists them';
     return { refused: { code: 'validation_failed', errors: [{ pointer: '/type', message }] } };

@@ -6,7 +6,7 @@
 import { json, named, pageSchema, pathParameter, type Tag } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { type Permission, permission } from '../../../model/access.ts';
-import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import { isAdministrator, type Principal, tenantOfId } from '../../../model/principal.ts';
 import { eventSchema } from '../../../resources/events/event-schema.ts';
 import type { QueryLimits } from '../../../resources/query/list-query.ts';
 import { type DeclaredItem, declaredList } from '../../routes/declared-list.ts';
@@ -84,8 +84,11 @@ function mayRead(principal: Principal): Permission {
   return permission({ bearing: 'webhooks', rule: 'principal' }, 'read', principal);
 }
 
-function isTold({ collection }: EventType, principal: Principal): boolean {
+/** Whether events of the type may ever concern the principal. A portal gets only those that have a tenant. */
+export function isTold({ collection }: EventType, principal: Principal): boolean {
   if (collection === undefined || isAdministrator(principal)) return true;
+  const isPortal = principal.kind === 'authenticated' && tenantOfId(principal.id) !== undefined;
+  if (isPortal && collection.tenantField === undefined) return false;
   return permission(collection.access.read, 'read', principal) !== 'denied';
 }
 

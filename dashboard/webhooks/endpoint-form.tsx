@@ -1,0 +1,194 @@
+/** The form that creates or changes an endpoint: its address, the types of events, and what the API refuses, beside the field at fault. */
+import type { ComponentChildren, JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { ProblemNote } from '../components/problem.tsx';
+import type { Problem } from '../send.ts';
+import { type Endpoint, type EventType, type Page, useRead } from './api.ts';
+
+export type EndpointFields = {
+  readonly url: string;
+  readonly description?: string | null;
+  readonly events: readonly string[];
+  readonly ratePerSecond?: number | null;
+  readonly tenant?: string | null;
+};
+
+type EndpointFormProps = {
+  /** Undefined: a new one. */
+  readonly endpoint?: Endpoint;
+  /** The form has the field for the tenant. */
+  readonly hasTenant: boolean;
+  readonly problem: Problem | undefined;
+  readonly onSubmit: (fields: EndpointFields) => Promise<void>;
+  readonly onCancel: () => void;
+};
+
+export function EndpointForm(props: EndpointFormProps): JSX.Element {
+  const { endpoint, hasTenant, problem, onSubmit, onCancel } = props;
+  // What is typed stays when the endpoint is read again, after somebody else has changed it.
+  const [initial] = useState(endpoint);
+  const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? ['*']);
+  const [isSending, setSending] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const data = new FormData(event.currentTarget as HTMLFormElement);
+    setSending(true);
+    await onSubmit(fieldsOf(data, events, endpoint)).finally(() => setSending(false));
+  };
+  return (
+    <form
+      class="panel endpoint-form"
+      onSubmit={submit}
+      aria-label={endpoint ? 'Edit endpoint' : 'New endpoint'}
+    >
+      <Field name="url" label="Endpoint URL" problem={problem}>
+        <input
+          id="url"
+          name="url"
+          type="url"
+          required
+          placeholder="https://your-server.example/webhooks"
+          defaultValue={initial?.url}
+          aria-describedby="url-fault"
+        />
+      </Field>
+      <Field name="description" label="Description" problem={problem}>
+        <input id="description" name="description" defaultValue={initial?.description} maxLength={500} />
+      </Field>
+      <Events events={events} onChange={setEvents} problem={problem} />
+      <details>
+        <summary>More</summary>
+        <Field name="ratePerSecond" label="Attempts a second, at most" problem={problem}>
+          <input
+            id="ratePerSecond"
+            name="ratePerSecond"
+            type="number"
+            min="0.01"
+            step="any"
+            defaultValue={initial?.ratePerSecond}
+          />
+        </Field>
+        {hasTenant ? (
+          <Field name="tenant" label="Tenant" problem={problem}>
+            <input id="tenant" name="tenant" defaultValue={initial?.tenant} />
+          </Field>
+        ) : null}
+      </details>
+      <ProblemNote problem={problem} />
+      <div class="buttons">
+        <button type="submit" class="primary" disabled={isSending}>
+          {endpoint === undefined ? 'Create endpoint' : 'Save'}
+        </button>
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** Empty fields are absent in a new endpoint, and removed from an existing one. */
+function fieldsOf(data: FormData, events: readonly string[], endpoint: Endpoint | undefined): EndpointFields {
+  const none = endpoint === undefined ? undefined : null;
+  const text = (name: string) => String(data.get(name) ?? '').trim();
+  const rate = text('ratePerSecond');
+  const fields: Record<string, unknown> = {
+    url: text('url'),
+    description: text('description') || none,
+    events,
+    ratePerSecond: rate === '' ? none : Number(rate),
+    ...(data.has('tenant') ? { tenant: text('tenant') || none } : {}),
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as unknown as EndpointFields;
+}
+
+type FieldProps = {
+  readonly name: string;
+  readonly label: string;
+  readonly problem: Problem | undefined;
+  readonly children: ComponentChildren;
+};
+
+function Field({ name, label, problem, children }: FieldProps): JSX.Element {
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      {children}
+      <Faults name={name} problem={problem} />
+    </div>
+  );
+}
+
+function Faults({ name, problem }: Pick<FieldProps, 'name' | 'problem'>): JSX.Element {
+  const faults = problem?.faults.filter(({ pointer }) => pointer.split('/')[1] === name) ?? [];
+  return (
+    <div id={`${name}-fault`}>
+      {faults.map(({ message }) => (
+        <p class="fault" key={message}>
+          {message}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+type EventsProps = {
+  readonly events: readonly string[];
+  readonly onChange: (events: readonly string[]) => void;
+  readonly problem: Problem | undefined;
+};
+
+/** All types, or chosen ones; patterns such as `invoice.*` may be added. */
+function Events({ events, onChange, problem }: EventsProps): JSX.Element {
+  const types = useRead<Page<EventType>>('/event-types?limit=1000').value?.items ?? [];
+  const isAll = events.includes('*');
+  const toggle = (name: string) =>
+    onChange(events.includes(name) ? events.filter((each) => each !== name) : [...events, name]);
+  const others = events.filter((each) => each !== '*' && !types.some(({ type }) => type === each));
+  return (
+    <fieldset class="field events">
+      <legend>Events</legend>
+      <label class="inline">
+        <input type="checkbox" checked={isAll} onChange={() => onChange(isAll ? [] : ['*'])} /> All events
+      </label>
+      {isAll ? null : (
+        <>
+          <div class="types">
+            {[...types.map(({ type }) => type), ...others].map((name) => (
+              <label class="inline" key={name}>
+                <input type="checkbox" checked={events.includes(name)} onChange={() => toggle(name)} />{' '}
+                <code>{name}</code>
+              </label>
+            ))}
+          </div>
+          <NewPattern onAdd={(pattern) => onChange([...new Set([...events, pattern])])} />
+        </>
+      )}
+      <Faults name="events" problem={problem} />
+    </fieldset>
+  );
+}
+
+function NewPattern({ onAdd }: { readonly onAdd: (pattern: string) => void }): JSX.Element {
+  const [pattern, setPattern] = useState('');
+  const add = () => {
+    if (pattern.trim() === '') return;
+    onAdd(pattern.trim());
+    setPattern('');
+  };
+  return (
+    <span class="line">
+      <input
+        aria-label="Another type or pattern"
+        placeholder="invoice.*"
+        value={pattern}
+        onInput={(event) => setPattern((event.currentTarget as HTMLInputElement).value)}
+      />
+      <button type="button" onClick={add}>
+        Add
+      </button>
+    </span>
+  );
+}

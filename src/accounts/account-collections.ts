@@ -82,7 +82,7 @@ export const auditCollection: Collection = resolveBuiltIn('audit', {
     actor: Type.Optional(
       Type.Object({
         kind: Type.String(),
-        id: Type.String(),
+        id: Type.Union([Type.String(), Type.Null()]),
         keyId: Type.Optional(Type.String()),
       }),
     ),

@@ -9,7 +9,7 @@ import type { Services } from '../store/capabilities.ts';
 import type { Change, Store } from '../store/store.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { User } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import { type MailCodePurpose, mintCode } from './mail-code.ts';
 import type { MailTexts } from './mail-texts.ts';
 import type { FindUser, FoundUser } from './users/find-user.ts';
@@ -27,12 +27,10 @@ export type AccountMail = {
   close(): Promise<void>;
 };
 
-export type MailRequest = {
+export type MailRequest = From & {
   readonly purpose: MailCodePurpose;
   /** In the form of `normalizeEmail`, or the id of an account. */
   readonly for: { readonly email: string } | { readonly id: string };
-  /** As rate limits count it; for the audit trail. */
-  readonly address: string;
 };
 
 export type AccountMailOptions = Pick<Services, 'clock' | 'random' | 'observe'> & {
@@ -111,7 +109,7 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
 async function sendRequested(
   options: AccountMailOptions,
   mint: AccountMail['mint'],
-  { purpose, address, for: whom }: MailRequest,
+  { purpose, for: whom, ...from }: MailRequest,
 ): Promise<void> {
   const { store, findUser, audit } = options;
   const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
@@ -119,8 +117,8 @@ async function sendRequested(
   const { user } = found;
   if (!(await mayHaveMail(options, purpose, user.id))) return;
   const mail = mint(user, purpose);
-  const fact = { type: 'password.reset_requested', actor: null, subject: user.id, address } as const;
-  const changes = purpose === 'reset' ? [...mail, audit.entry(fact)] : mail;
+  const fact = { type: 'password.reset_requested', actor: null, subject: user.id } as const;
+  const changes = purpose === 'reset' ? [...mail, audit.entry({ ...fact, ...originOf(from) })] : mail;
   await store.commit({ changes, events: [] });
 }
 

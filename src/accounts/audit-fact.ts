@@ -19,6 +19,7 @@ export type AuditType =
   | 'password.reset'
   | 'email.verified'
   | 'second_factor.added'
+  | 'second_factor.changed'
   | 'second_factor.removed'
   | 'second_factor.reset'
   | 'recovery_codes.created'
@@ -35,19 +36,32 @@ export type AuditType =
 
 export type AuditFact = {
   readonly type: AuditType;
-  /** Id of the principal that acted; null if unknown. */
+  /** Id of the principal that acted; null if there is none: a caller that proved nothing, or Comity itself. */
   readonly actor: string | null;
-  /** Absent: an account, of itself. */
+  /** Absent: an account, of itself; without an id, an anonymous caller, or Comity itself where there is no address. */
   readonly kind?: ActorKind;
   /** The API key that was used. */
   readonly keyId?: string;
-  /** Id of the request, as in the log; absent: none led to it, or it was not noted. */
+  /** Id of the request, as in the log; absent: none led to it. */
   readonly requestId?: string;
   readonly subject: string | null;
   /** The address that rate limits count; null without a request. */
   readonly address: string | null;
   readonly detail?: Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 };
+
+/** Where a request came from. */
+export type From = {
+  /** The address that rate limits count. */
+  readonly address: string;
+  /** Absent: the request has no id. */
+  readonly requestId?: string | undefined;
+};
+
+/** The members of a fact that tell where the request came from. */
+export function originOf({ address, requestId }: From): Pick<AuditFact, 'address' | 'requestId'> {
+  return { address, ...(requestId === undefined ? {} : { requestId }) };
+}
 
 export type Audit = {
   /** Returns the row of a fact, to commit together with the change that it records. */

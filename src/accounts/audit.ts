@@ -180,7 +180,9 @@ export function auditRow(id: string, fact: AuditFact, at: number): NextRow {
   };
 }
 
-function actorMember({ actor, kind, keyId }: AuditFact): Readonly<Record<string, unknown>> {
+function actorMember({ actor, kind, keyId, address }: AuditFact): Readonly<Record<string, unknown>> {
+  if (actor === null)
+    return { actor: { kind: kind ?? (address === null ? 'system' : 'anonymous'), id: null } };
   const id = textMember('id', actor);
   return id.id === undefined
     ? {}

@@ -7,12 +7,14 @@
  * - A browser sends the session cookie by itself, so it counts only if there is no other credential. A bad cookie counts as none:
  *   otherwise a browser whose session has ended could neither read public resources nor log in again.
  */
+
 import { hash } from 'node:crypto';
 import type { Request } from '../http/message.ts';
 import { problems } from '../http/problem-registry.ts';
 import { type Anonymous, anonymous, type Known } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
+import type { From } from './audit-fact.ts';
 import type { Carrier, Unreadable } from './credential.ts';
 import {
   authorizationCarrier,
@@ -22,6 +24,7 @@ import {
   xApiKeyCarrier,
 } from './credential-carriers.ts';
 import { type CrossSiteCheck, isSafeMethod } from './cross-site.ts';
+import { fromOf } from './fact-of-ask.ts';
 import type { Bad } from './verdict.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import { type Verifiers, verifyCredential } from './verifiers.ts';
@@ -95,7 +98,7 @@ function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
     const value = sessionCookieCarrier.find(request.fields, undefined);
     if (value === undefined) return anonymousCaller;
     if (!isSafeMethod(request.method) && crossSite(request)) return crossSiteRequest;
-    const judged = judge(options, sessionCookieCarrier, value, () => addressOf(request));
+    const judged = judge(options, sessionCookieCarrier, value, () => fromOf(request, addressOf));
     return whenKnown(judged, anonymousIfRefused);
   }
 
@@ -112,7 +115,7 @@ function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
     if (carrier === undefined || found === undefined) {
       return request.fields.cookie === undefined ? anonymousCaller : byCookie(request);
     }
-    return judge(options, carrier, found, () => addressOf(request));
+    return judge(options, carrier, found, () => fromOf(request, addressOf));
   };
 }
 
@@ -132,11 +135,11 @@ export function unguessableCredential(request: Request, query: string | undefine
  */
 export function createProxyAuthenticate(
   options: JudgeOptions,
-): (proxyAuthorization: string | undefined, address: string) => Promise<Identified> {
-  return async (proxyAuthorization, address) => {
+): (proxyAuthorization: string | undefined, from: From) => Promise<Identified> {
+  return async (proxyAuthorization, from) => {
     if (proxyAuthorization === undefined) return anonymousCaller;
     for (;;) {
-      const judged = await judge(options, proxyAuthorizationCarrier, proxyAuthorization, () => address);
+      const judged = await judge(options, proxyAuthorizationCarrier, proxyAuthorization, () => from);
       if ('problem' in judged) return judged;
       if ((await judged.confirmed) !== false) return refusalOf(judged, {}) ?? judged;
     }
@@ -149,10 +152,10 @@ function judge(
   options: JudgeOptions,
   carrier: Carrier,
   found: string | Unreadable,
-  addressOf: () => string,
+  fromWhere: () => From,
 ): MaybePromise<Known | Bad> {
   if (typeof found !== 'string') return { problem: found.problem };
-  if (carrier.holdsPassword(found)) return judgePassword(options, carrier, found, addressOf());
+  if (carrier.holdsPassword(found)) return judgePassword(options, carrier, found, fromWhere());
   const { verifiers, cache } = options;
   const isLong = found.length > textCharactersMax;
   const name = isLong ? `#${carrier.mark}${hash('sha256', found, 'base64url')}` : carrier.mark + found;
@@ -160,9 +163,12 @@ function judge(
   if (known !== undefined) return known;
   const credential = carrier.read(found);
   if (credential.kind === 'unreadable') return { problem: credential.problem };
-  const verify = () => verifyCredential(verifiers, credential, '');
+  const verify = () => verifyCredential(verifiers, credential, nowhere);
   return cache.verify({ name, verify, repeatable: !isLong });
 }
+
+/** Credentials that nobody guesses are not counted by addresses. */
+const nowhere: From = { address: '' };
 
 /** Longer credentials are cached under their digest. */
 const textCharactersMax = 4096;
@@ -175,10 +181,10 @@ function judgePassword(
   { verifiers, cache }: JudgeOptions,
   carrier: Carrier,
   found: string,
-  address: string,
+  from: From,
 ): MaybePromise<Known | Bad> {
   const proof = hash('sha256', found, 'base64url');
-  const place = `${carrier.mark}${address}`;
+  const place = `${carrier.mark}${from.address}`;
   const known = cache.recallProven(place, proof);
   if (known !== undefined) return known;
   const credential = carrier.read(found);
@@ -188,7 +194,7 @@ function judgePassword(
   // Drops another password that is cached under the name.
   const remembered = cache.recall(name, proof);
   if (remembered !== undefined) return remembered;
-  const verify = () => verifyCredential(verifiers, credential, address);
+  const verify = () => verifyCredential(verifiers, credential, from);
   return cache.verify({ name, place, proof, verify, repeatable: false });
 }
 

@@ -19,8 +19,9 @@ import {
   passwordSchema,
 } from './account-schemas.ts';
 import { passwordsTable } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
+import { fromOf } from './fact-of-ask.ts';
 import { removeCodes } from './mail-code.ts';
 import type { CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
@@ -48,9 +49,9 @@ export type Changed =
     }
   | { readonly ok: false; readonly problem: 'validation_failed'; readonly fault: string };
 
-/** @param who.session the session that continues, if any @param who.address as rate limits count it @throws StoreUnavailable */
+/** @param who.session the session that continues, if any @throws StoreUnavailable */
 export type ChangePassword = (
-  who: { readonly userId: string; readonly session: string | null; readonly address: string },
+  who: From & { readonly userId: string; readonly session: string | null },
   currentPassword: string,
   newPassword: string,
 ) => Promise<Changed>;
@@ -60,10 +61,10 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
   return async (who, currentPassword, newPassword) => {
     const fault = newPasswordFault(newPassword, options);
     if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
-    const { userId, address } = who;
+    const { userId } = who;
     const asker = await findUser.byId(userId);
     if (asker === undefined) return wrong;
-    const checked = await checkPassword(asker.user.email, currentPassword, address, 'change');
+    const checked = await checkPassword(asker.user.email, currentPassword, who, 'change');
     if (!checked.ok) {
       if (checked.allowance === undefined) return wrong;
       return { ok: false, problem: 'rate_limited', allowance: checked.allowance };
@@ -85,7 +86,7 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
         passwordChange(userId, standing, hash, at),
         ...(await sessions.endOfUser(userId, who.session)),
         ...(await removeCodes(store, userId, 'reset', null)),
-        audit.entry({ type: 'password.changed', actor: userId, subject: userId, address }),
+        audit.entry({ type: 'password.changed', actor: userId, subject: userId, ...originOf(who) }),
       ];
       return { changes, result: { ok: true } as const };
     };
@@ -137,7 +138,8 @@ export function passwordResource(options: PasswordResourceOptions): Resource {
             },
           };
         }
-        const who = { userId: known.principal.id, session: known.session, address: addressOf(request) };
+        const from = fromOf(request, addressOf);
+        const who = { userId: known.principal.id, session: known.session, ...from };
         const changed = await changePassword(who, currentPassword, newPassword);
         if (changed.ok) return { content: null };
         return changed.problem === 'validation_failed'

@@ -3,12 +3,17 @@
 import type { Request } from '../http/message.ts';
 import { type Ask, actorOfAsk } from '../kernel/resource.ts';
 import type { Change } from '../store/store.ts';
-import type { AuditFact } from './audit-fact.ts';
+import { type AuditFact, type From, originOf } from './audit-fact.ts';
 
 export type AddressOf = (request: Pick<Request, 'fields' | 'peer'>) => string;
 
 /** The audit entry of an expunction. @param of whose events they are: the resource's or the owner's */
 export type AuditExpunction = (ask: Ask, subject: string, of: 'object' | 'owner') => Change;
+
+export function fromOf(request: Request, addressOf: (request: Request) => string): From {
+  const { id } = request;
+  return { address: addressOf(request), ...(id === '' ? {} : { requestId: id }) };
+}
 
 export function factOfAsk(
   ask: Ask,
@@ -20,8 +25,7 @@ export function factOfAsk(
   return {
     ...{ actor: id, kind },
     ...(keyId === undefined ? {} : { keyId }),
-    ...(request.id === '' ? {} : { requestId: request.id }),
-    address: addressOf(request),
+    ...originOf(fromOf(request, addressOf)),
     ...what,
   };
 }

@@ -20,9 +20,10 @@ import {
   tokensOutput,
 } from './account-schemas.ts';
 import { passwordsTable } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import { type Attempted, commitRetried } from './commit-retried.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
+import { fromOf } from './fact-of-ask.ts';
 import type { Checked, CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
@@ -55,17 +56,17 @@ export type LoginOptions = Pick<Services, 'store' | 'clock'> & {
   readonly verifiedEmailRequired: boolean;
 };
 
-/** @param how.address as rate limits count it @throws StoreUnavailable */
+/** @throws StoreUnavailable */
 export type Login = (
   email: string,
   password: string,
-  how: { readonly cookie: boolean; readonly address: string },
+  how: From & { readonly cookie: boolean },
 ) => Promise<LoggedIn>;
 
 export function createLogin(options: LoginOptions): Login {
   const { store, checkPassword, verifiedEmailRequired } = options;
   return async (email, password, how) => {
-    const checked = await checkPassword(email, password, how.address);
+    const checked = await checkPassword(email, password, how);
     if (!checked.ok) {
       return checked.allowance === undefined
         ? { ok: false, problem: 'invalid_credentials' }
@@ -88,9 +89,9 @@ function opening(
   options: LoginOptions,
   checked: Extract<Checked, { ok: true }>,
   password: string,
-  how: { readonly cookie: boolean; readonly address: string; readonly isFresh: boolean },
+  how: From & { readonly cookie: boolean; readonly isFresh: boolean },
 ): () => Promise<Attempted<LoggedIn>> {
-  const { cookie, address } = how;
+  const { cookie } = how;
   const { store, findUser, hasher, sessions, audit, clock, challenges } = options;
   let { user } = checked.found;
   let stored = checked.password;
@@ -127,7 +128,7 @@ function opening(
       type: 'login.succeeded',
       actor: user.id,
       subject: user.id,
-      address,
+      ...originOf(how),
       detail: { session: opened.session },
     });
     const changes = [rewritten, ...opened.changes, fact];
@@ -186,12 +187,12 @@ export function loginResource(options: LoginResourceOptions): Resource {
       ],
       handler: async (ask, { email, password, code, cookie = false }) => {
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        const address = addressOf(ask.request);
-        const first = await login(email, password, { cookie, address });
+        const how = { cookie, ...fromOf(ask.request, addressOf) };
+        const first = await login(email, password, how);
         if (!first.ok && first.problem === 'second_factor_required') {
           if (code === undefined) return { refused: stepProblem(first.step) };
           const { challenge } = first.step;
-          return finishedDone(await finishLogin({ challenge, code, cookie, address }));
+          return finishedDone(await finishLogin({ challenge, code, ...how }));
         }
         return finishedDone(first);
       },

@@ -26,8 +26,9 @@ import {
   tokensOutput,
 } from './account-schemas.ts';
 import { readUser, type User, type UserFields, usersTable } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
+import { fromOf } from './fact-of-ask.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
 import { passwordChange } from './passwords/password-row.ts';
@@ -68,7 +69,7 @@ export type RegisterOptions = PasswordBounds &
 /** @throws StoreUnavailable */
 export type Register = (registration: Registration, how: How) => Promise<Registered>;
 
-type How = { readonly cookie: boolean; readonly address: string; readonly ask: Ask };
+type How = From & { readonly cookie: boolean; readonly ask: Ask };
 
 export function createRegister(options: RegisterOptions): Register {
   const { store, findUser, hasher, mail, newAccounts } = options;
@@ -111,20 +112,20 @@ function refusedBy(refused: Problem): Registered {
 async function makeAccount(
   options: RegisterOptions,
   account: { readonly id: string; readonly fields: UserFields; readonly hash: string },
-  { cookie, address }: How,
+  how: How,
 ): Promise<{ readonly changes: readonly Change[]; readonly result: Registered }> {
   const { sessions, audit, clock, verifiedEmailRequired, newAccounts } = options;
   const { id, fields, hash } = account;
   const at = clock();
   const row = userRow(newAccounts.users, id, fields, at, at);
   const user = readUser(row.doc);
-  const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie, at });
+  const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie: how.cookie, at });
   const detail = opened === null ? {} : { session: opened.session };
   const changes: readonly Change[] = [
     { table: usersTable, id, expect: { absent: true }, next: row },
     passwordChange(id, undefined, hash, at),
     ...(opened?.changes ?? []),
-    audit.entry({ type: 'account.registered', actor: id, subject: id, address, detail }),
+    audit.entry({ type: 'account.registered', actor: id, subject: id, ...originOf(how), detail }),
   ];
   return { changes, result: { ok: true, user, opened } };
 }
@@ -198,7 +199,8 @@ export function registerResource(options: RegisterResourceOptions): Resource {
         if (!registrationOpen) return { refused: { code: 'forbidden', message: 'registration is closed' } };
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
         const registration = { email, password, ...(name === undefined ? {} : { name }), fields };
-        return answer(base, await register(registration, { cookie, address: addressOf(ask.request), ask }));
+        const how = { cookie, ...fromOf(ask.request, addressOf), ask };
+        return answer(base, await register(registration, how));
       },
     },
     limits,

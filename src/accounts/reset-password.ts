@@ -24,8 +24,9 @@ import {
   type PasswordLimits,
 } from './account-schemas.ts';
 import { passwordsTable, usersTable } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
+import { fromOf } from './fact-of-ask.ts';
 import { createKeysOfOwner, type KeysOfOwner } from './keys/keys-of-owner.ts';
 import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';
@@ -53,8 +54,8 @@ export type Reset =
   /** The code stays valid. */
   | { readonly ok: false; readonly problem: 'validation_failed'; readonly fault: string };
 
-/** @param address of the client @throws StoreUnavailable */
-export type ResetPassword = (code: string, password: string, address: string) => Promise<Reset>;
+/** @throws StoreUnavailable */
+export type ResetPassword = (code: string, password: string, from: From) => Promise<Reset>;
 
 export function createResetPassword(options: ResetPasswordOptions): ResetPassword {
   const { store, findUser, hasher, clock } = options;
@@ -66,7 +67,7 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
     return owner.user.disabled || owner.user.email !== found.email ? undefined : { found, owner };
   }
 
-  return async (code, password, address) => {
+  return async (code, password, from) => {
     const fault = newPasswordFault(password, options);
     if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
     // Hashes only for a valid code.
@@ -79,12 +80,12 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
       const good = await look(code, at);
       if (good === undefined) return invalid;
       claimed = good.owner.user.emailVerified ? undefined : good.owner.user.id;
-      const changes = await buildChanges(options, { ...good, hash, at, address });
+      const changes = await buildChanges(options, { ...good, hash, at, from });
       return { changes, result: { ok: true } as const };
     };
     const row = { table: passwordsTable, id: first.owner.user.id };
     const done = await commitRetried<Reset>(store, row, attempt, () => unavailable);
-    if (claimed !== undefined && done.ok) await createKeys(options, claimed, address).clear(claimed);
+    if (claimed !== undefined && done.ok) await createKeys(options, claimed, from).clear(claimed);
     return done;
   };
 }
@@ -97,16 +98,16 @@ type Good = {
   readonly owner: FoundUser;
   readonly hash: string;
   readonly at: number;
-  readonly address: string;
+  readonly from: From;
 };
 
-function createKeys({ store, audit }: ResetPasswordOptions, user: string, address: string): KeysOfOwner {
+function createKeys({ store, audit }: ResetPasswordOptions, user: string, from: From): KeysOfOwner {
   return createKeysOfOwner(store, (key) =>
     audit.entry({
       type: 'key.revoked',
       actor: user,
       subject: key,
-      address,
+      ...originOf(from),
       detail: { reason: 'password.reset' },
     }),
   );
@@ -114,10 +115,10 @@ function createKeys({ store, audit }: ResetPasswordOptions, user: string, addres
 
 async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<readonly Change[]> {
   const { store, sessions, audit, users } = options;
-  const { found, owner, hash, at, address } = good;
+  const { found, owner, hash, at, from } = good;
   const { user, row } = owner;
   const standing = await readPassword(store, user.id);
-  const fact = { actor: user.id, subject: user.id, address };
+  const fact = { actor: user.id, subject: user.id, ...originOf(from) };
   const changes = [
     found.removal,
     ...(await removeCodes(store, user.id, 'reset', found.removal.id)),
@@ -126,7 +127,7 @@ async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<
     audit.entry({ type: 'password.reset', ...fact }),
   ];
   if (user.emailVerified) return changes;
-  const keys = await createKeys(options, user.id, address).removal(user.id);
+  const keys = await createKeys(options, user.id, from).removal(user.id);
   const updatedAt = Math.max(at, row.updatedAt);
   const next = userRow(users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
   return [
@@ -169,8 +170,8 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       handler: (ask, input) => {
         if (!mail.isConfigured) return mailMissing;
         const email = normalizeEmail(input.email);
-        const address = addressOf(ask.request);
-        if (email !== undefined) mail.request({ purpose: 'reset', for: { email }, address });
+        const from = fromOf(ask.request, addressOf);
+        if (email !== undefined) mail.request({ purpose: 'reset', for: { email }, ...from });
         return { content: null };
       },
     },
@@ -192,7 +193,7 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       },
       codes: ['code_invalid'],
       handler: async (ask, { code, password }) => {
-        const reset = await resetPassword(code, password, addressOf(ask.request));
+        const reset = await resetPassword(code, password, fromOf(ask.request, addressOf));
         if (reset.ok) return { content: null };
         return reset.problem === 'validation_failed'
           ? refusedField('/password', reset.fault)

@@ -2,6 +2,7 @@
  * POST /auth/refresh (§2.3, §5.4): a refresh token for the next one and a new access token. It is its own credential, so nothing else
  * is asked for. Whatever is wrong with it, the answer is the same 401.
  */
+
 import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../config/accounts.ts';
 import { actionResource } from '../kernel/action.ts';
@@ -19,6 +20,7 @@ import {
   tokensOutput,
 } from './account-schemas.ts';
 import { readUser, type User, usersTable } from './account-tables.ts';
+import { fromOf } from './fact-of-ask.ts';
 import type { Sessions } from './sessions/sessions.ts';
 
 export type RefreshOptions = AccountRouteOptions & { readonly sessions: Pick<Sessions, 'refresh'> };
@@ -39,7 +41,7 @@ export function refreshResource({ base, sessions, limits, addressOf }: RefreshOp
       output: tokensOutput,
       codes: ['invalid_token'],
       handler: async (ask, { refreshToken }) => {
-        const refreshed = await sessions.refresh(refreshToken, addressOf(ask.request));
+        const refreshed = await sessions.refresh(refreshToken, fromOf(ask.request, addressOf));
         return refreshed.ok ? { content: refreshed.content } : { refused: { code: 'invalid_token' } };
       },
     },

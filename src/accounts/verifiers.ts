@@ -5,6 +5,7 @@
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
+import type { From } from './audit-fact.ts';
 import type { Credential } from './credential.ts';
 import { portalSessionMark } from './portal/portal-rows.ts';
 import type { Verdict } from './verdict.ts';
@@ -13,19 +14,18 @@ export type Verifiers = {
   key(key: string): MaybePromise<Verdict>;
   /** An access token of Comity or of a trusted issuer. */
   token(token: string): MaybePromise<Verdict>;
-  /** @param address that failed attempts are counted by */
-  password(user: string, password: string, address: string): Promise<Verdict>;
+  /** @param from has the address that failed attempts are counted by */
+  password(user: string, password: string, from: From): Promise<Verdict>;
   /** The session of a consumer's portal; absent: there is no portal. */
   readonly portal?: (token: string) => MaybePromise<Verdict>;
   /** @param cookie value of the session cookie */
   session(cookie: string): MaybePromise<Verdict>;
 };
 
-/** @param address of the client */
 export function verifyCredential(
   verifiers: Verifiers,
   credential: Credential,
-  address: string,
+  from: From,
 ): MaybePromise<Verdict> {
   switch (credential.kind) {
     case 'key':
@@ -40,7 +40,7 @@ export function verifyCredential(
     case 'password':
       return credential.password === '' && looksLikeKey(credential.user)
         ? withProblem(verifiers.key(credential.user), 'invalid_credentials')
-        : verifiers.password(credential.user, credential.password, address);
+        : verifiers.password(credential.user, credential.password, from);
     case 'session':
       return verifiers.session(credential.cookie);
   }

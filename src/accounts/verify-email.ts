@@ -16,8 +16,9 @@ import {
   exampleEmail,
 } from './account-schemas.ts';
 import { usersTable } from './account-tables.ts';
-import type { Audit } from './audit-fact.ts';
+import { type Audit, type From, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
+import { fromOf } from './fact-of-ask.ts';
 import { findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';
 import { refusedBy } from './refused-by.ts';
@@ -35,11 +36,11 @@ export type Verified =
   | { readonly ok: true }
   | { readonly ok: false; readonly problem: 'code_invalid' | 'unavailable' };
 
-/** @param address of the client @throws StoreUnavailable */
-export type VerifyEmail = (code: string, address: string) => Promise<Verified>;
+/** @throws StoreUnavailable */
+export type VerifyEmail = (code: string, from: From) => Promise<Verified>;
 
 export function createVerifyEmail({ store, findUser, users, audit, clock }: VerifyEmailOptions): VerifyEmail {
-  return async (code, address) => {
+  return async (code, from) => {
     const attempt = async () => {
       const at = clock();
       const found = await findCode(store, code, 'verification', at);
@@ -52,7 +53,7 @@ export function createVerifyEmail({ store, findUser, users, audit, clock }: Veri
         found.removal,
         ...(await removeCodes(store, user.id, 'verification', found.removal.id)),
         { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
-        audit.entry({ type: 'email.verified', actor: user.id, subject: user.id, address }),
+        audit.entry({ type: 'email.verified', actor: user.id, subject: user.id, ...originOf(from) }),
       ];
       return { changes, result: { ok: true } as const };
     };
@@ -111,7 +112,7 @@ export function verificationResources(options: VerificationResourcesOptions): re
       },
       codes: ['code_invalid'],
       handler: async (ask, { code }) => {
-        const verified = await verifyEmail(code, addressOf(ask.request));
+        const verified = await verifyEmail(code, fromOf(ask.request, addressOf));
         return verified.ok ? { content: null } : refusedBy(verified);
       },
     },
@@ -123,12 +124,12 @@ export function verificationResources(options: VerificationResourcesOptions): re
 /** For the address that was named, or else for the account that asks. */
 function wish({ mail, addressOf }: VerificationResourcesOptions, ask: Ask, typed: string | undefined): Done {
   if (!mail.isConfigured) return mailMissing;
-  const address = addressOf(ask.request);
+  const from = fromOf(ask.request, addressOf);
   if (typed !== undefined) {
     const email = normalizeEmail(typed);
-    if (email !== undefined) mail.request({ purpose: 'verification', for: { email }, address });
+    if (email !== undefined) mail.request({ purpose: 'verification', for: { email }, ...from });
   } else if (ask.principal.kind === 'authenticated') {
-    mail.request({ purpose: 'verification', for: { id: ask.principal.id }, address });
+    mail.request({ purpose: 'verification', for: { id: ask.principal.id }, ...from });
   } else {
     const errors = [{ pointer: '/email', message: 'is required in a request without a credential' }];
     return { refused: { code: 'field_missing', errors } };

@@ -168,7 +168,10 @@ function withoutRoom({ reason, retryAfterSeconds }: Entry & { readonly ok: false
 }
 
 type CallerOptions = {
-  readonly authenticate: (proxyAuthorization: string | undefined, address: string) => Promise<Identified>;
+  readonly authenticate: (
+    proxyAuthorization: string | undefined,
+    from: { readonly address: string; readonly requestId?: string | undefined },
+  ) => Promise<Identified>;
   readonly challengesFor: (problem: ProblemCode) => string;
   readonly addressOf: (request: Request) => string;
 };
@@ -190,7 +193,9 @@ function createCallerOf(
     }
     // RFC 9298 §3 names a resource of an origin, so clients of connect-udp may authenticate as to an origin.
     const credential = fields.proxyAuthorization ?? (how === 'udp' ? fields.authorization : undefined);
-    const judged = await options.authenticate(credential, options.addressOf(request));
+    const requestId = request.id === '' ? undefined : request.id;
+    const from = { address: options.addressOf(request), requestId };
+    const judged = await options.authenticate(credential, from);
     if ('problem' in judged) {
       return { refusal: badCredential(options, judged.problem, judged.allowance?.retryAfterSeconds) };
     }

@@ -110,6 +110,7 @@ test('leaves out members without a value', () => {
   assert.deepEqual(JSON.parse(auditRow(id, { ...plain, detail: {} }, at).doc), {
     id,
     type: 'login.failed',
+    actor: { kind: 'system', id: null },
     createdAt: '2030-01-01T00:00:00.000Z',
     updatedAt: '2030-01-01T00:00:00.000Z',
   });

@@ -62,7 +62,7 @@ const verifiers: Verifiers = {
   key: (text) => judge(text, 'key', 'key', 'invalid_api_key'),
   token: async (text) =>
     text === 'eyJ.unavailable' ? { problem: 'unavailable' } : judge(text, 'ann', 'token', 'invalid_token'),
-  password: async (user, password, address) =>
+  password: async (user, password, { address }) =>
     password === 'too often'
       ? {
           problem: 'rate_limited',
@@ -426,7 +426,7 @@ test('Proxy-Authorization takes keys, tokens and passwords, and refuses in the s
     [`Basic ${base64('a\0:b')}`, 'invalid_credentials'],
   ] as const) {
     for (let time = 0; time < 2; time += 1) {
-      assert.equal(outcomeOf(await proxy(field, '192.0.2.9')), expected, String(field));
+      assert.equal(outcomeOf(await proxy(field, { address: '192.0.2.9' })), expected, String(field));
     }
   }
 });
@@ -451,8 +451,9 @@ test('a proxy credential that another process revoked is refused at once', async
       verifiedCredentialsBytesMax: 1_000_000,
     }),
   });
-  for (let time = 0; time < 3; time += 1) assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, '')), 'ann');
+  for (let time = 0; time < 3; time += 1)
+    assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, { address: '' })), 'ann');
   assert.equal(verify.verified, 1);
   await revokeBadge(shared, key);
-  assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, '')), 'invalid_token');
+  assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, { address: '' })), 'invalid_token');
 });

@@ -12,7 +12,7 @@ import { keptRow } from '../../store/kept-row.ts';
 import { overtaken } from '../../store/lines.ts';
 import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
 import { identitiesTable, readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
-import type { Audit } from '../audit-fact.ts';
+import { type Audit, type From, originOf } from '../audit-fact.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
 import type { ChallengeTokens } from '../second-factor/challenge-tokens.ts';
 import { readFactor } from '../second-factor/factor-row.ts';
@@ -36,13 +36,13 @@ export type EnterAccountOptions = AccountRules &
   };
 
 /** A person as the provider described them, and the purpose of the sign-in. */
-export type Arrival = Pick<SignIn, 'provider' | 'link'> & {
-  readonly identity: ProviderIdentity;
-  /** Whether a cookie carries the session. */
-  readonly cookie: boolean;
-  readonly address: string;
-  readonly ask: Ask;
-};
+export type Arrival = Pick<SignIn, 'provider' | 'link'> &
+  From & {
+    readonly identity: ProviderIdentity;
+    /** Whether a cookie carries the session. */
+    readonly cookie: boolean;
+    readonly ask: Ask;
+  };
 
 export type Entered =
   | { readonly kind: 'entered'; readonly opened: Opened }
@@ -121,7 +121,7 @@ async function enterNewAccount(
 ): Promise<Entered | Overtaken> {
   const { newAccounts, store } = options;
   const judged = await newAccounts.judge(proposed, {});
-  if ('refused' in judged) return { kind: 'refused', problem: incomplete };
+  if ('refused' in judged) return { kind: 'refused', problem: incomplete(judged.refused) };
   const committed = await newAccounts.commit(arrival.ask, store, judged, async (account) => {
     const next = userRow(newAccounts.users, account.id, account.fields, at, at);
     const user = readUser(next.doc);
@@ -146,10 +146,15 @@ async function enterNewAccount(
   return { kind: 'refused', problem: committed.refused };
 }
 
-const incomplete: Problem = {
-  code: 'forbidden',
-  message: 'an account needs fields that the provider does not send; register first, then link the provider',
-};
+/** Names what is missing, which a registration sets. @param why the new account is refused */
+function incomplete({ errors }: Problem): Problem {
+  return {
+    code: 'forbidden',
+    message:
+      'an account needs fields that the provider does not send; register first, then link the provider',
+    ...(errors === undefined ? {} : { errors }),
+  };
+}
 
 function isTakenAddress({ code, errors }: Problem): boolean {
   return code === 'unique_taken' && errors?.[0]?.pointer === '/email';
@@ -157,11 +162,11 @@ function isTakenAddress({ code, errors }: Problem): boolean {
 
 function refuse(
   { audit, observe }: EnterAccountOptions,
-  { provider, address }: Arrival,
+  arrival: Arrival,
   { subject, problem }: { readonly subject: string | null; readonly problem: Problem },
 ): Entered {
-  const detail = { provider, problem: problem.code };
-  audit.note({ type: 'login.failed', actor: null, subject, address, detail });
+  const detail = { provider: arrival.provider, problem: problem.code };
+  audit.note({ type: 'login.failed', actor: null, subject, ...originOf(arrival), detail });
   observe({ kind: 'login-judged', outcome: 'failed' });
   return { kind: 'refused', problem };
 }
@@ -262,11 +267,12 @@ function rewriteIdentity(
 
 function fact(
   { audit }: EnterAccountOptions,
-  { provider, address }: Arrival,
+  arrival: Arrival,
   type: 'account.registered' | 'identity.linked' | 'login.succeeded',
   user: string,
 ): Change {
-  return audit.entry({ type, actor: user, subject: user, address, detail: { provider } });
+  const detail = { provider: arrival.provider };
+  return audit.entry({ type, actor: user, subject: user, ...originOf(arrival), detail });
 }
 
 /** A lost race includes another account that took the address (`taken`). */

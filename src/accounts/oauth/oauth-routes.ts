@@ -12,6 +12,7 @@ import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Item, OperationDocumentation } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Representation, Resource, Standing } from '../../kernel/resource.ts';
 import { accountOutput, accountsTag, tokensOutput } from '../account-schemas.ts';
+import { fromOf } from '../fact-of-ask.ts';
 import { type NextStep, stepProblem } from '../second-factor/next-step.ts';
 import { type OAuth, readBrowserSecret, type Start } from './oauth.ts';
 
@@ -158,7 +159,7 @@ function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation
         provider: providerOf(ask),
         parameters,
         browser: readBrowserSecret(fields.cookie),
-        address: addressOf(ask.request),
+        ...fromOf(ask.request, addressOf),
         ask,
       });
       if (finished.kind === 'refused') return { problem: finished.problem };

@@ -8,6 +8,7 @@ import { isLoopbackHost, type OAuthProvider } from '../../config/oauth-providers
 import type { Problem } from '../../http/problem.ts';
 import { readCookie } from '../../http/syntax/cookie.ts';
 import type { Ask } from '../../kernel/resource.ts';
+import type { From } from '../audit-fact.ts';
 import { type EnterAccountOptions, type Entered, enterAccount } from './enter-account.ts';
 import { ProviderFailure } from './provider-failure.ts';
 import {
@@ -38,12 +39,10 @@ export type Started =
   | { readonly kind: 'started'; readonly location: string; readonly fields: readonly string[] }
   | { readonly kind: 'refused'; readonly problem: Problem };
 
-export type Finish = {
+export type Finish = From & {
   readonly provider: string;
   readonly parameters: ReadonlyMap<string, string>;
   readonly browser: string | undefined;
-  /** The client's address, recorded with failed sign-ins. */
-  readonly address: string;
   readonly ask: Ask;
 };
 
@@ -81,7 +80,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
     }
   }
 
-  async function finish({ provider: name, parameters, browser, address, ask }: Finish) {
+  async function finish({ provider: name, parameters, browser, ask, ...from }: Finish) {
     const provider = providerNamed(name);
     const state = parameters.get('state');
     if (state === undefined || !isSecret(state) || browser === undefined) return refused(invalid);
@@ -102,7 +101,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
       });
       if (identity === undefined) return refused(invalid);
       const { link, redirect } = signIn;
-      const arrival = { provider: name, link, identity, cookie: redirect !== null, address, ask };
+      const arrival = { provider: name, link, identity, cookie: redirect !== null, ask, ...from };
       const entered = await enterAccount(options, arrival);
       return entered.kind === 'refused' ? entered : { ...entered, redirect };
     } catch (error) {

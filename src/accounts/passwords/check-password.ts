@@ -10,7 +10,7 @@ import { normalizeEmail } from '../../mail/email.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Store } from '../../store/store.ts';
 import { passwordsTable, usersTable } from '../account-tables.ts';
-import type { Audit } from '../audit-fact.ts';
+import { type Audit, type From, originOf } from '../audit-fact.ts';
 import type { LoginLimit } from '../login-limit.ts';
 import { readFactor } from '../second-factor/factor-row.ts';
 import type { FactorRule } from '../second-factor/factor-rule.ts';
@@ -31,11 +31,11 @@ export type Checked =
   /** `allowance`: the login limit refused the attempt before any comparison. */
   | { readonly ok: false; readonly allowance?: Allowance };
 
-/** @param email as typed @param address as rate limits count it @throws StoreUnavailable also if the hashing queue is full */
+/** @param email as typed @throws StoreUnavailable also if the hashing queue is full */
 export type CheckPassword = (
   email: string,
   password: string,
-  address: string,
+  from: From,
   use?: PasswordUse,
 ) => Promise<Checked>;
 
@@ -62,13 +62,14 @@ export function createCheckPassword(options: CheckPasswordOptions): CheckPasswor
     return { ok: true, found, password: { ...stored, hash: usable } };
   }
 
-  return async (typed, password, address, use = 'login') => {
+  return async (typed, password, from, use = 'login') => {
     const email = normalizeEmail(typed);
-    const attempt = await limit.begin(accountKey(email ?? typed), address);
+    const attempt = await limit.begin(accountKey(email ?? typed), from.address);
     if (!attempt.ok) {
       observe({ kind: 'login-judged', outcome: 'limited' });
       if (attempt.first) {
-        audit.note({ type: 'login.limited', actor: null, subject: null, address, detail: { use } });
+        const fact = { type: 'login.limited', actor: null, subject: null } as const;
+        audit.note({ ...fact, ...originOf(from), detail: { use } });
       }
       return { ok: false, allowance: attempt.allowance };
     }
@@ -82,7 +83,8 @@ export function createCheckPassword(options: CheckPasswordOptions): CheckPasswor
     }
     observe({ kind: 'login-judged', outcome: judged.ok ? 'succeeded' : 'failed' });
     if (judged.ok) return judged;
-    audit.note({ type: 'login.failed', actor: null, subject: judged.subject, address, detail: { use } });
+    const fact = { type: 'login.failed', actor: null, subject: judged.subject } as const;
+    audit.note({ ...fact, ...originOf(from), detail: { use } });
     return { ok: false };
   };
 }
@@ -94,7 +96,7 @@ function accountKey(email: string): string {
   return hash('sha256', email, 'base64url');
 }
 
-type PasswordVerifier = (user: string, password: string, address: string) => Promise<Verdict>;
+type PasswordVerifier = (user: string, password: string, from: From) => Promise<Verdict>;
 
 /**
  * Verifies Basic credentials of an account (RFC 7617). The verdict rests on the account and on its password row, so that a change of
@@ -108,8 +110,8 @@ export function createPasswordVerifier(options: {
   readonly factorRule: FactorRule;
 }): PasswordVerifier {
   const { checkPassword, verifiedEmailRequired, store, factorRule } = options;
-  return async (typed, password, address) => {
-    const checked = await checkPassword(typed, password, address, 'basic');
+  return async (typed, password, from) => {
+    const checked = await checkPassword(typed, password, from, 'basic');
     if (!checked.ok) {
       return checked.allowance === undefined
         ? { problem: 'invalid_credentials' }

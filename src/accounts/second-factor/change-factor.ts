@@ -8,7 +8,7 @@ import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change } from '../../store/store.ts';
 import { passwordsTable, type User } from '../account-tables.ts';
-import type { Audit, AuditType } from '../audit-fact.ts';
+import { type Audit, type AuditType, type From, originOf } from '../audit-fact.ts';
 import { type Attempted, commitRetried } from '../commit-retried.ts';
 import type { LoginLimit } from '../login-limit.ts';
 import type { CheckPassword } from '../passwords/check-password.ts';
@@ -34,11 +34,9 @@ export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
 };
 
 /** The person whose factor changes, and the session that asks. */
-export type FactorOwner = {
+export type FactorOwner = From & {
   readonly userId: string;
   readonly session: string | null;
-  /** As rate limits count it. */
-  readonly address: string;
 };
 
 export type Proof = {
@@ -86,7 +84,7 @@ export async function changeFactor<T>(
   plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
 ): Promise<ChangedFactor<T>> {
   const { store, audit } = options;
-  const { userId, address } = owner;
+  const { userId } = owner;
   if (proof === null) return commitPlan(options, owner, { kind: 'earlier' }, plan);
   const stored = await readFactor(store, userId);
   if (stored === undefined) return byPassword(options, owner, proof, plan);
@@ -97,13 +95,13 @@ export async function changeFactor<T>(
     options.limit,
     owner,
     () => commitPlan(options, owner, { kind: 'code', code }, plan),
-    () => audit.note(limitedFact(userId, address)),
+    () => audit.note(limitedFact(userId, owner)),
   );
 }
 
-export function limitedFact(subject: string, address: string) {
+export function limitedFact(subject: string, from: From) {
   const detail = { use: 'second-factor' };
-  return { type: 'login.limited', actor: null, subject, address, detail } as const;
+  return { type: 'login.limited', actor: null, subject, ...originOf(from), detail } as const;
 }
 
 /** How the request was proven; `hash`: that of the compared password, null if the account has none. */
@@ -120,13 +118,13 @@ async function byPassword<T>(
   plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
 ): Promise<ChangedFactor<T>> {
   const { store, findUser, checkPassword } = options;
-  const { userId, address } = owner;
+  const { userId } = owner;
   const standing = await readPassword(store, userId);
   const hash = standing?.hash ?? null;
   if (hash === null) return commitPlan(options, owner, { kind: 'password', hash }, plan);
   const found = await findUser.byId(userId);
   if (found === undefined || proof.password === undefined) return wrongPassword;
-  const checked = await checkPassword(found.user.email, proof.password, address, 'change');
+  const checked = await checkPassword(found.user.email, proof.password, owner, 'change');
   if (checked.ok && checked.found.user.id === userId) {
     return commitPlan(options, owner, { kind: 'password', hash: checked.password.hash }, plan);
   }
@@ -168,9 +166,10 @@ function commitPlan<T>(
   return commitRetried(store, { table: passwordsTable, id: userId }, attempt, () => unavailable);
 }
 
-function noteWrongCode({ audit }: FactorOptions, { userId: subject, address }: FactorOwner): void {
+function noteWrongCode({ audit }: FactorOptions, owner: FactorOwner): void {
   audit.note({
-    ...{ type: 'login.failed', actor: null, subject, address },
+    ...{ type: 'login.failed', actor: null, subject: owner.userId },
+    ...originOf(owner),
     detail: { use: 'second-factor' },
   });
 }
@@ -225,10 +224,11 @@ async function judgePasskey(
 
 function changesOfPlan<T>(
   { audit, factorMail }: FactorOptions,
-  { userId, address }: FactorOwner,
+  owner: FactorOwner,
   { user, at }: FactorState,
   { before, password, planned }: Omit<Found, 'at'> & { readonly planned: FactorPlan<T> },
 ): readonly Change[] {
+  const { userId } = owner;
   const isSame = JSON.stringify(before?.factor ?? noFactor) === JSON.stringify(planned.next);
   const rewritten = isSame
     ? []
@@ -241,7 +241,8 @@ function changesOfPlan<T>(
     ...(planned.changes ?? []),
     ...planned.facts.map(({ type, ...detail }) =>
       audit.entry({
-        ...{ type, actor: userId, subject: userId, address },
+        ...{ type, actor: userId, subject: userId },
+        ...originOf(owner),
         ...(Object.keys(detail).length === 0 ? {} : { detail }),
       }),
     ),

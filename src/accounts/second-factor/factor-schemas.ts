@@ -1,10 +1,12 @@
 /** Schemas that several operations of the second factor share, and who may call them. */
+
 import { Type } from 'typebox';
 import type { Done } from '../../kernel/action.ts';
 import { named } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
 import type { Scheme } from '../../model/principal.ts';
 import { type AccountRouteOptions, examplePassword, passwordSchema } from '../account-schemas.ts';
+import { fromOf } from '../fact-of-ask.ts';
 import { refusedBy } from '../refused-by.ts';
 import type { ChangedFactor, FactorOwner } from './change-factor.ts';
 import { assertionSchema } from './passkeys/passkey-schemas.ts';
@@ -61,7 +63,7 @@ export function ownerOfAsk(
   addressOf: AccountRouteOptions['addressOf'],
 ): FactorOwner | undefined {
   if (known === undefined || !schemesOfPeople.has(known.scheme)) return undefined;
-  return { userId: known.principal.id, session: known.session, address: addressOf(request) };
+  return { userId: known.principal.id, session: known.session, ...fromOf(request, addressOf) };
 }
 
 export const peopleOnly: Done = {

@@ -1,9 +1,11 @@
 /** POST /auth/login/second-factor (§5.8): finishes a login whose password was right. */
+
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../../kernel/action.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import { type AccountRouteOptions, accountsTag, cookieSchema, tokensOutput } from '../account-schemas.ts';
 import type { CrossSiteCheck } from '../cross-site.ts';
+import { fromOf } from '../fact-of-ask.ts';
 import { type Refusal, refusedBy } from '../refused-by.ts';
 import type { Opened } from '../sessions/sessions.ts';
 import { exampleChallenge, exampleFactorCode } from './factor-examples.ts';
@@ -50,7 +52,7 @@ export function finishLoginResource(options: FinishLoginRouteOptions): Resource 
       codes: ['challenge_invalid', 'cross_site_request', 'rate_limited', 'second_factor_invalid'],
       handler: async (ask, { challenge, code, cookie = false }) => {
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        const done = await finishLogin({ challenge, code, cookie, address: addressOf(ask.request) });
+        const done = await finishLogin({ challenge, code, cookie, ...fromOf(ask.request, addressOf) });
         return finishedDone(done);
       },
     },

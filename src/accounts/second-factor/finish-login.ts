@@ -2,9 +2,11 @@
  * The second step of a login (§5.8): the challenge of the first one, with a code. One unit uses the challenge and the code and opens the
  * session, so that of many requests with one code, or one challenge, exactly one gets a session.
  */
+
 import type { Allowance } from '../../http/message.ts';
 import type { Change } from '../../store/store.ts';
 import { passwordsTable } from '../account-tables.ts';
+import { type From, originOf } from '../audit-fact.ts';
 import { type Attempted, commitRetried } from '../commit-retried.ts';
 import { passwordChange, readPassword, type StoredPassword } from '../passwords/password-row.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
@@ -28,12 +30,10 @@ export type FinishedLogin =
       readonly allowance?: Allowance;
     };
 
-export type LoginStep = {
+export type LoginStep = From & {
   readonly challenge: string;
   readonly code: string;
   readonly cookie: boolean;
-  /** As rate limits count it. */
-  readonly address: string;
 };
 
 /** @throws StoreUnavailable */
@@ -53,7 +53,7 @@ export function createFinishLogin(options: FinishLoginOptions): FinishLogin {
       limit,
       { userId: challenge.user, address: step.address },
       () => commitRetried<FinishedLogin>(store, row, attempt, () => unavailable),
-      () => audit.note(limitedFact(challenge.user, step.address)),
+      () => audit.note(limitedFact(challenge.user, step)),
     );
   };
 }
@@ -61,15 +61,16 @@ export function createFinishLogin(options: FinishLoginOptions): FinishLogin {
 async function tryOnce(
   options: FinishLoginOptions,
   challenge: OpenedChallenge<'login'>,
-  { code, cookie, address }: LoginStep,
+  step: LoginStep,
 ): Promise<Attempted<FinishedLogin>> {
   const { clock, audit, challenges, factorMail, totpWindowStepsMax: windowSteps } = options;
+  const { code, cookie } = step;
   const at = clock();
   const found = await readLogin(options, challenge);
   if (found === undefined) return { refused: voidChallenge };
   const { user, password, stored } = found;
   const used = useCode(user.id, stored.factor, code, { at, windowSteps });
-  const fact = { subject: user.id, address } as const;
+  const fact = { subject: user.id, ...originOf(step) } as const;
   if (used === undefined) {
     audit.note({ type: 'login.failed', actor: null, ...fact, detail: { use: 'second-factor' } });
     return { refused: wrongFactor };

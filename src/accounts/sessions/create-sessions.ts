@@ -17,7 +17,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const sightings = createSightings(options);
   return {
     open: openSession(options),
-    refresh: (refreshToken, address) => refreshSession(options, refreshToken, address),
+    refresh: (refreshToken, from) => refreshSession(options, refreshToken, from),
     end: (sessionId) => endSession(options.store, sessionId),
     endOfUser: endSessionsOfUser(options.store),
     verifyToken: (token) => verifyAccessToken(options, token),

@@ -12,6 +12,7 @@
 import { tryCommit } from '../../store/lines.ts';
 import { Overtaken, type Row } from '../../store/store.ts';
 import { readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
+import { type From, originOf } from '../audit-fact.ts';
 import { digestOf } from '../digest.ts';
 import { endSession, tokenContent } from './open-session.ts';
 import {
@@ -32,25 +33,25 @@ const refused: Refreshed = { ok: false };
 export async function refreshSession(
   options: SessionsOptions,
   text: string,
-  address: string | null,
+  from: From | null,
 ): Promise<Refreshed> {
   const parts = parseRefreshToken(text);
   if (parts === undefined) return refused;
   const row = { table: sessionsTable, id: parts.session };
-  return options.store.lines.change(row, () => tryOnce(options, parts, address));
+  return options.store.lines.change(row, () => tryOnce(options, parts, from));
 }
 
 async function tryOnce(
   options: SessionsOptions,
   parts: RefreshParts,
-  address: string | null,
+  from: From | null,
 ): Promise<Refreshed | Overtaken> {
   const { store, sessionSeconds, refreshTokenSeconds } = options;
   const row = await store.read(sessionsTable, parts.session);
   if (row === undefined) return refused;
   const session = readSession(row);
   if (!matches(parts.familySecret, session.refresh.family)) return refused;
-  if (!matches(parts.secret, session.refresh.current)) return endReused(options, session, address);
+  if (!matches(parts.secret, session.refresh.current)) return endReused(options, session, from);
   const now = options.clock();
   if (now >= endOf(row, sessionSeconds) || now >= session.refresh.issuedAt + refreshTokenSeconds * 1000) {
     return refused;
@@ -89,7 +90,7 @@ async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Ref
 async function endReused(
   options: SessionsOptions,
   session: SessionRow,
-  address: string | null,
+  from: From | null,
 ): Promise<Refreshed | Overtaken> {
   const ends = await endSession(options.store, session.id);
   if (ends.length === 0) return refused;
@@ -98,7 +99,7 @@ async function endReused(
     // The account's owner or a thief.
     actor: null,
     subject: session.id,
-    address,
+    ...(from === null ? { address: null } : originOf(from)),
     detail: { user: session.user },
   });
   const commit = await tryCommit(options.store, { changes: [...ends, entry], events: [] });

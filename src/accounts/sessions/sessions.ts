@@ -5,7 +5,7 @@
 import type { Services } from '../../store/capabilities.ts';
 import type { Change } from '../../store/store.ts';
 import type { User } from '../account-tables.ts';
-import type { Audit } from '../audit-fact.ts';
+import type { Audit, From } from '../audit-fact.ts';
 import type { FactorRule } from '../second-factor/factor-rule.ts';
 import type { AccessTokens } from '../tokens/access-token.ts';
 import type { Verdict } from '../verdict.ts';
@@ -43,10 +43,10 @@ export type Sessions = {
   open(user: User, how: { readonly cookie: boolean; readonly at: number }): Promise<Opened>;
   /**
    * Exchanges a refresh token. A reused one ends its session, which is audited.
-   * @param address of the client, for the audit trail
+   * @param from for the audit trail
    * @throws StoreUnavailable
    */
-  refresh(refreshToken: string, address: string | null): Promise<Refreshed>;
+  refresh(refreshToken: string, from: From | null): Promise<Refreshed>;
   end(sessionId: string): Promise<readonly Change[]>;
   /** Returns the changes that end all sessions of an account except one. */
   endOfUser(userId: string, except: string | null): Promise<readonly Change[]>;

@@ -29,6 +29,7 @@ import { understandBody } from './content.ts';
 import { makersOwner } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
+import { withStamps } from './stamp.ts';
 import { closedTo, type Judgement, mayCreate } from './standing.ts';
 
 export type BulkLimits = { readonly bulkItemsMax: number; readonly bulkBytesMax: number };
@@ -71,10 +72,18 @@ function understandBulk(
   const { threads, collection } = served;
   const { principal, party } = ask;
   const computed = [...(collection.computed?.keys() ?? [])];
+  const stamped = [...(collection.stamp?.keys() ?? [])];
   const writer = { principal, owner: makersOwner(served, principal) };
   if (threads !== undefined && content.bytes.length > threads.inlineBytesMax) {
     const closings = closingsFor(collection, principal);
-    const job = { kind: 'bulk', content, writer: { ...writer, closings }, itemsMax, computed } as const;
+    const job = {
+      kind: 'bulk',
+      content,
+      writer: { ...writer, closings },
+      itemsMax,
+      computed,
+      stamped,
+    } as const;
     return whenKnown(threads.carryOut(job, party), (outcome) => {
       if (!outcome.ok) return outcome;
       if (outcome.bulk === undefined) throw new Error('a content thread returned no items');
@@ -83,7 +92,7 @@ function understandBulk(
   }
   return whenKnown(understandBody(served, content.bytes, content.mediaType), (understood) => {
     if (!understood.ok) return understood;
-    const read = readBulk(served, understood.value, { writer, itemsMax, computed });
+    const read = readBulk(served, understood.value, { writer, itemsMax, computed, stamped });
     return read.ok ? { ok: true, value: read.bulk } : read;
   });
 }
@@ -127,6 +136,7 @@ type ItemWrite = ProposedWrite & {
   readonly item: Exclude<BulkItem, { readonly problem: Problem }>;
   /** The row to replace, softly deleted or not. */
   readonly row: Row | undefined;
+  readonly isImport: boolean;
 };
 
 /** What to do with an item: a write, or a result without one. */
@@ -139,8 +149,9 @@ async function planItem(
   if ('problem' in item) return item;
   const fields = new WrittenFields(item.fields);
   const { id } = item.given;
+  const planned = { fields, index, item, isImport: options !== undefined };
   if (id === undefined)
-    return { action: 'create', id: served.newId(), before: undefined, fields, index, item, row: undefined };
+    return { ...planned, action: 'create', id: served.newId(), before: undefined, row: undefined };
   const reading = served.store.read(served.collection.name, id);
   const row = reading instanceof Promise ? await reading : reading;
   const before = row?.deletedAt === null ? row : undefined;
@@ -150,7 +161,7 @@ async function planItem(
     const errors = [{ pointer: '/id', message: 'already in use' }];
     return { problem: { code: 'unique_taken', message, errors } };
   }
-  return { action: before === undefined ? 'create' : 'update', id, before, fields, index, item, row };
+  return { ...planned, action: before === undefined ? 'create' : 'update', id, before, row };
 }
 
 /** Only administrators replace resources in a bulk request. */
@@ -168,7 +179,7 @@ function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrW
   const createdAt = given.createdAt ?? before?.createdAt ?? at;
   const next = nextRow(served, {
     id,
-    fields,
+    fields: withStamps(served, ask, fields, { before: before?.doc, at, isImport: write.isImport }),
     owner: given.owner ?? (given.owner === null ? null : ownerOfWrite(served, ask, before)),
     createdAt,
     updatedAt: given.updatedAt ?? Math.max(at, createdAt),

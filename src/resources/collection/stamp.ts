@@ -14,6 +14,8 @@ export type Stamping = {
   readonly before: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
+  /** An import: what the document has for a stamped field stays. */
+  readonly isImport?: boolean;
 };
 
 /** The fields in the order of the schema, with those that this write stamps. */
@@ -21,7 +23,7 @@ export function withStamps(
   { collection, stamps, caller }: Pick<Served, 'collection' | 'stamps' | 'caller'>,
   ask: Pick<Ask, 'principal'>,
   fields: FieldsOrWritten,
-  { before, at }: Stamping,
+  { before, at, isImport = false }: Stamping,
 ): FieldsOrWritten {
   if (stamps === undefined) return fields;
   const given = fields instanceof WrittenFields ? (JSON.parse(fields.text) as Fields) : fields;
@@ -30,6 +32,7 @@ export function withStamps(
   const principal = caller === undefined ? ask.principal : caller;
   const whole: Record<string, unknown> = { ...given };
   for (const [name, stamp] of stamps) {
+    if (isImport && Object.hasOwn(given, name)) continue;
     const kept = stored === undefined || !Object.hasOwn(stored, name) ? undefined : stored[name];
     if (isFunction && Object.hasOwn(given, name) && given[name] !== kept) continue;
     const isDue = stored === undefined || stamp.on === 'update';

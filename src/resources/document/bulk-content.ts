@@ -4,7 +4,7 @@
  * this for long content, so everything here crosses to a thread and back.
  *
  * With `import`, an item is a document as Comity serves it: it may carry `id`, `createdAt`, `updatedAt` and its owner,
- * and computed fields, which are computed again. The owner is the member `owner`, or `$owner` if the collection declares
+ * stamped fields, and computed ones, which are computed again. The owner is the member `owner`, or `$owner` if the collection declares
  * a field of that name.
  */
 import type { FieldError, Problem } from '../../http/problem.ts';
@@ -63,12 +63,14 @@ export type BulkReading = {
   readonly itemsMax: number;
   /** Names of computed fields, which an imported document may carry. */
   readonly computed: readonly string[];
+  /** Names of stamped fields, which an imported document keeps. */
+  readonly stamped: readonly string[];
 };
 
 export function readBulk(
   workshop: BulkWorkshop,
   content: unknown,
-  { writer, itemsMax, computed }: BulkReading,
+  { writer, itemsMax, computed, stamped }: BulkReading,
 ): BulkRead {
   if (!isMembers(content)) return refuse('validation_failed', '', 'must be an object with items');
   const unknown = Object.keys(content).find((name) => !memberNames.has(name));
@@ -82,8 +84,9 @@ export function readBulk(
   if (typeof atomic !== 'boolean') return refuse('validation_failed', '/atomic', 'must be true or false');
   const options = readImport(content.import);
   if ('pointer' in options) return refuse('validation_failed', options.pointer, options.message);
-  const dropped = options.import === undefined ? undefined : computed;
-  const read = items.map((item: unknown) => readItem(workshop, item, writer, dropped));
+  const isImport = options.import !== undefined;
+  const reading = isImport ? importing(workshop, writer, stamped) : { workshop, writer };
+  const read = items.map((item: unknown) => readItem(reading, item, isImport ? computed : undefined));
   return { ok: true, bulk: { atomic, import: options.import, items: read } };
 }
 
@@ -108,10 +111,21 @@ function readImport(value: unknown): { readonly import: ImportOptions | undefine
   return { import: { existing, events } };
 }
 
+type Reading = { readonly workshop: BulkWorkshop; readonly writer: Writer };
+
+/** Stamped fields, which no other content may set, are open to an import. */
+function importing(workshop: BulkWorkshop, writer: Writer, stamped: readonly string[]): Reading {
+  const { closings } = writer;
+  const readOnly = closings?.readOnly.filter(({ name }) => !stamped.includes(name)) ?? [];
+  return {
+    workshop: { ...workshop, collection: { ...workshop.collection, stamp: undefined } },
+    writer: closings === undefined ? writer : { ...writer, closings: { ...closings, readOnly } },
+  };
+}
+
 function readItem(
-  { collection, validator }: BulkWorkshop,
+  { workshop: { collection, validator }, writer }: Reading,
   item: unknown,
-  writer: Writer,
   computed: readonly string[] | undefined,
 ): BulkItem {
   let given: GivenMembers = {};

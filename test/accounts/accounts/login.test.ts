@@ -155,13 +155,13 @@ test('counts failures of Basic, of logins and of changes of the password togethe
   const { user } = await join(accounts);
   const basic = createPasswordVerifier({ ...accounts, verifiedEmailRequired: false });
   const who = { userId: user.id, session: null, address };
-  await basic(ada.email, 'wrong horse', address);
-  await basic(ada.email, 'wrong horse', address);
+  await basic(ada.email, 'wrong horse', { address });
+  await basic(ada.email, 'wrong horse', { address });
   await accounts.login(ada.email, 'wrong horse', how);
   await accounts.login(ada.email, 'wrong horse', how);
   assert.deepEqual(await accounts.changePassword(who, 'wrong horse', 'battery staple'), wrong);
   for (const outcome of [
-    await basic(ada.email, ada.password, '192.0.2.2'),
+    await basic(ada.email, ada.password, { address: '192.0.2.2' }),
     await accounts.login(ada.email, ada.password, { ...how, address: '192.0.2.3' }),
     await accounts.changePassword({ ...who, address: '192.0.2.4' }, ada.password, 'battery staple'),
   ]) {
@@ -199,7 +199,7 @@ test('asks the store the same questions for an unknown address as for a known on
   const questions: string[][] = [];
   for (const email of [ada.email, 'nobody@shop.example']) {
     asked.length = 0;
-    await accounts.checkPassword(email, 'wrong horse', address);
+    await accounts.checkPassword(email, 'wrong horse', { address });
     questions.push([...asked]);
   }
   assert.ok(questions[0] !== undefined && questions[0].length > 0);
@@ -215,7 +215,7 @@ test('refuses an unverified address where it must be verified, and only with the
     problem: 'email_unverified',
   });
   await wish(accounts, 'verification', 'ada@shop.example');
-  await accounts.verifyEmail(codeOf(accounts), address);
+  await accounts.verifyEmail(codeOf(accounts), { address });
   loggedIn(await accounts.login(ada.email, ada.password, how));
 });
 
@@ -255,7 +255,7 @@ test('verifies Basic credentials, resting on the account and on its password', a
   const accounts = await startAccounts(context, store);
   const { user } = await join(accounts);
   const verify = createPasswordVerifier({ ...accounts, verifiedEmailRequired: false });
-  const verdict = await good(verify(ada.email, ada.password, address));
+  const verdict = await good(verify(ada.email, ada.password, { address }));
   assert.equal(verdict.principal.id, user.id);
   assert.equal(verdict.scheme, 'password');
   assert.equal(verdict.session, null);
@@ -269,13 +269,13 @@ test('verifies Basic credentials, resting on the account and on its password', a
       ['passwords', user.id],
     ],
   );
-  assert.deepEqual(await verify(ada.email, 'wrong horse', address), { problem: 'invalid_credentials' });
-  assert.deepEqual(await verify('', '', address), { problem: 'invalid_credentials' });
+  assert.deepEqual(await verify(ada.email, 'wrong horse', { address }), { problem: 'invalid_credentials' });
+  assert.deepEqual(await verify('', '', { address }), { problem: 'invalid_credentials' });
 });
 
 test('lets Basic past the verified address no more than a login', async (context) => {
   const accounts = await startAccounts(context, await openEmbedded(context));
   await join(accounts);
   const verify = createPasswordVerifier({ ...accounts, verifiedEmailRequired: true });
-  assert.deepEqual(await verify(ada.email, ada.password, address), { problem: 'email_unverified' });
+  assert.deepEqual(await verify(ada.email, ada.password, { address }), { problem: 'email_unverified' });
 });

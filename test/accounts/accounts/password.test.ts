@@ -88,7 +88,7 @@ test('makes codes void that would set a password', async (context) => {
   await wish(accounts, 'reset', 'ada@shop.example');
   const code = codeOf(accounts);
   assert.deepEqual(await accounts.changePassword(by(user.id), ada.password, next), { ok: true });
-  assert.deepEqual(await accounts.resetPassword(code, 'third password', address), {
+  assert.deepEqual(await accounts.resetPassword(code, 'third password', { address }), {
     ok: false,
     problem: 'code_invalid',
   });

@@ -18,7 +18,7 @@ for (const [engine, open] of engines) {
     const elsewhere = await startAccounts(context, other);
     const { user, opened } = await join(accounts);
     await wish(accounts, 'reset', email);
-    assert.deepEqual(await elsewhere.resetPassword(codeOf(accounts), next, address), { ok: true });
+    assert.deepEqual(await elsewhere.resetPassword(codeOf(accounts), next, { address }), { ok: true });
     await refused(accounts.sessions.verifyToken(opened.content.token));
     assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, true);
     assert.equal((await accounts.login(ada.email, ada.password, how)).ok, false);
@@ -35,13 +35,13 @@ for (const [engine, open] of engines) {
     const code = codeOf(accounts);
     const passwords = Array.from({ length: 6 }, (_, at) => `battery staple ${at}`);
     const outcomes = await Promise.all(
-      passwords.map((password, at) => all[at % 2]?.resetPassword(code, password, address)),
+      passwords.map((password, at) => all[at % 2]?.resetPassword(code, password, { address })),
     );
     assert.equal(outcomes.filter((outcome) => outcome?.ok).length, 1);
     for (const outcome of outcomes) if (!outcome?.ok) assert.deepEqual(outcome, invalid);
     const winner = passwords[outcomes.findIndex((outcome) => outcome?.ok)] ?? '';
     assert.equal((await accounts.login(ada.email, winner, how)).ok, true);
-    assert.deepEqual(await accounts.resetPassword(code, next, address), invalid);
+    assert.deepEqual(await accounts.resetPassword(code, next, { address }), invalid);
   });
 
   test(`${engine}: leaves no session that was opened while the password was reset`, async (context) => {
@@ -54,7 +54,7 @@ for (const [engine, open] of engines) {
       await wish(here, 'reset', email);
       const fresh = `battery staple ${round}`;
       const login = there.login(ada.email, password, how);
-      assert.deepEqual(await here.resetPassword(codeOf(here), fresh, address), { ok: true });
+      assert.deepEqual(await here.resetPassword(codeOf(here), fresh, { address }), { ok: true });
       const outcome = await login;
       if (outcome.ok) await refused(here.sessions.verifyToken(outcome.opened.content.token));
       password = fresh;
@@ -73,9 +73,9 @@ for (const [engine, open] of embeddedOnly) {
     await wish(accounts, 'reset', email);
     const second = codeOf(accounts);
     assert.notEqual(first, second);
-    assert.deepEqual(await accounts.resetPassword(second, next, address), { ok: true });
-    assert.deepEqual(await accounts.resetPassword(first, next, address), invalid);
-    assert.deepEqual(await accounts.verifyEmail(verification, address), { ok: true });
+    assert.deepEqual(await accounts.resetPassword(second, next, { address }), { ok: true });
+    assert.deepEqual(await accounts.resetPassword(first, next, { address }), invalid);
+    assert.deepEqual(await accounts.verifyEmail(verification, { address }), { ok: true });
   });
 
   test(`${engine}: lets a change of the address meanwhile make the code void`, async (context) => {
@@ -85,7 +85,7 @@ for (const [engine, open] of embeddedOnly) {
     await wish(accounts, 'reset', email);
     const code = codeOf(accounts);
     await putUser(store, { ...user, email: 'new@shop.example' });
-    assert.deepEqual(await accounts.resetPassword(code, next, address), invalid);
+    assert.deepEqual(await accounts.resetPassword(code, next, { address }), invalid);
     assert.equal((await accounts.findUser.byId(user.id))?.user.email, 'new@shop.example');
   });
 }
@@ -97,9 +97,9 @@ test('takes a code until its last millisecond and not after', async (context) =>
   await wish(accounts, 'reset', email);
   const code = codeOf(accounts);
   clock.now = start + 3_600_000;
-  assert.deepEqual(await accounts.resetPassword(code, next, address), invalid);
+  assert.deepEqual(await accounts.resetPassword(code, next, { address }), invalid);
   clock.now -= 1;
-  assert.deepEqual(await accounts.resetPassword(code, next, address), { ok: true });
+  assert.deepEqual(await accounts.resetPassword(code, next, { address }), { ok: true });
 });
 
 test('keeps a code as its digest alone', async (context) => {
@@ -133,7 +133,7 @@ for (const [what, codeFrom] of [
     await join(accounts);
     await wish(accounts, 'reset', email);
     const before = accounts.hashes();
-    const outcome = await accounts.resetPassword(codeFrom(codeOf(accounts)), next, address);
+    const outcome = await accounts.resetPassword(codeFrom(codeOf(accounts)), next, { address });
     assert.deepEqual(outcome, invalid);
     assert.equal(accounts.hashes(), before);
   });
@@ -144,8 +144,8 @@ test('takes no code of another purpose', async (context) => {
   await join(accounts);
   const verification = codeOf(accounts);
   await wish(accounts, 'reset', email);
-  assert.deepEqual(await accounts.resetPassword(verification, next, address), invalid);
-  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), address), invalid);
+  assert.deepEqual(await accounts.resetPassword(verification, next, { address }), invalid);
+  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), { address }), invalid);
 });
 
 test('leaves the code good when the new password is not', async (context) => {
@@ -153,12 +153,12 @@ test('leaves the code good when the new password is not', async (context) => {
   await join(accounts);
   await wish(accounts, 'reset', email);
   const code = codeOf(accounts);
-  assert.deepEqual(await accounts.resetPassword(code, 'short', address), {
+  assert.deepEqual(await accounts.resetPassword(code, 'short', { address }), {
     ok: false,
     problem: 'validation_failed',
     fault: 'must be at least 8 characters long',
   });
-  assert.deepEqual(await accounts.resetPassword(code, next, address), { ok: true });
+  assert.deepEqual(await accounts.resetPassword(code, next, { address }), { ok: true });
 });
 
 test('sets the first password of an account that had none', async (context) => {
@@ -166,7 +166,7 @@ test('sets the first password of an account that had none', async (context) => {
   const accounts = await startAccounts(context, store);
   await putUser(store, { id: 'usr_none', email: 'none@shop.example' });
   await wish(accounts, 'reset', 'none@shop.example');
-  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, address), { ok: true });
+  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, { address }), { ok: true });
   assert.equal((await accounts.login('none@shop.example', next, how)).ok, true);
 });
 
@@ -181,7 +181,7 @@ test('sends no mail to an unknown address and to a disabled account, nor takes i
   await wish(accounts, 'reset', email);
   await wish(accounts, 'reset', 'nobody@shop.example');
   assert.equal(accounts.mails.length, sent);
-  assert.deepEqual(await accounts.resetPassword(code, next, address), invalid);
+  assert.deepEqual(await accounts.resetPassword(code, next, { address }), invalid);
 });
 
 test('sends an account five mails an hour for a purpose, together with other processes', async (context) => {
@@ -240,7 +240,7 @@ test('sends no mail whose code could not be kept, and goes on with the next wish
   await wish(accounts, 'reset', email);
   assert.equal(accounts.mails.length, sent);
   await wish(accounts, 'reset', email);
-  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, address), { ok: true });
+  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, { address }), { ok: true });
 });
 
 test('takes a wish down at once and bounds how many wait', async (context) => {
@@ -272,8 +272,8 @@ test('lets a verification mail be asked for again until the address is verified'
   await accounts.mail.settled();
   const second = codeOf(accounts);
   assert.notEqual(second, first);
-  assert.deepEqual(await accounts.verifyEmail(second, address), { ok: true });
-  assert.deepEqual(await accounts.verifyEmail(first, address), invalid);
+  assert.deepEqual(await accounts.verifyEmail(second, { address }), { ok: true });
+  assert.deepEqual(await accounts.verifyEmail(first, { address }), invalid);
   const sent = accounts.mails.length;
   await wish(accounts, 'verification', email);
   assert.equal(accounts.mails.length, sent);
@@ -284,7 +284,7 @@ test('verifies no address that the account no longer has', async (context) => {
   const accounts = await startAccounts(context, store);
   const { user } = await join(accounts);
   await putUser(store, { ...user, email: 'new@shop.example' });
-  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), address), invalid);
+  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), { address }), invalid);
   assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, false);
 });
 
@@ -295,7 +295,7 @@ test('keeps everything else of an account that it verifies', async (context) => 
   const given = { name: 'Ada', roles: ['clerk'], tenant: 'north', scopes: ['read'] as const };
   await putUser(store, { ...user, ...given });
   accounts.clock.now += 1000;
-  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), address), { ok: true });
+  assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), { address }), { ok: true });
   const after = (await accounts.findUser.byId(user.id))?.user;
   assert.deepEqual(after, {
     ...user,
@@ -310,7 +310,7 @@ test('audits what is asked for, and what is done with a code, in the units of it
   const { user } = await join(accounts);
   await wish(accounts, 'reset', email);
   const code = codeOf(accounts);
-  await accounts.resetPassword(code, next, address);
+  await accounts.resetPassword(code, next, { address });
   const fact = { actor: user.id, subject: user.id, address };
   assert.deepEqual(accounts.entries.slice(-3), [
     { ...fact, type: 'password.reset_requested', actor: null },
@@ -333,7 +333,7 @@ test('tells the audit trail of every key that it revokes', async (context) => {
   }));
   await store.commit({ changes, events: [] });
   await wish(accounts, 'reset', email);
-  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, address), { ok: true });
+  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, { address }), { ok: true });
   const revoked = accounts.entries.filter(({ type }) => type === 'key.revoked');
   assert.deepEqual(revoked.map(({ subject }) => subject).sort(), ids);
   for (const { actor, detail } of revoked) {

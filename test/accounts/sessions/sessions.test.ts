@@ -95,7 +95,9 @@ for (const [engine, open] of engines) {
     assert.notEqual(second.content.refreshToken, content.refreshToken);
     await good(here.sessions.verifyToken(second.content.token));
     await good(here.sessions.verifyToken(content.token));
-    assert.deepEqual(await here.sessions.refresh(content.refreshToken, '192.0.2.1'), { ok: false });
+    assert.deepEqual(await here.sessions.refresh(content.refreshToken, { address: '192.0.2.1' }), {
+      ok: false,
+    });
     for (const process of [here, there]) {
       assert.deepEqual(await process.sessions.refresh(second.content.refreshToken, null), { ok: false });
       await refused(process.sessions.verifyToken(second.content.token));

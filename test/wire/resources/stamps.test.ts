@@ -156,3 +156,54 @@ test('the OpenAPI document shows stamped fields as read-only', async () => {
     assert.match(String(description), /Id of the principal of the creation, set by the server/);
   }
 });
+
+type Outcome = { readonly id: string; readonly status: number };
+
+test('stamps each item of a bulk request, one unit or one by one, short or long, and names who asked in the events', async () => {
+  const filler = 'x'.repeat(400_000);
+  for (const [atomic, more] of [
+    [true, ''],
+    [false, ''],
+    [true, filler],
+  ] as const) {
+    const items = [{ text: `bulk ${more}` }, { text: 'bulk two' }];
+    const answer = await client.ask('POST', `${path}/bulk`, { headers: asBob, json: { items, atomic } });
+    assert.equal(answer.status, 200, answer.body);
+    for (const { id } of answer.json().items as readonly Outcome[]) {
+      const made = await done('GET', `${path}/${id}`, { headers: asAdministrator });
+      assert.deepEqual([...stampsOf(made), made.editedAt], [bob.userId, bob.userId, made.updatedAt]);
+      const events = await client.ask('GET', `${base}/events?data.object.id=${id}`, {
+        headers: asAdministrator,
+      });
+      const [event] = events.json().items as readonly { actor?: object; requestId?: string }[];
+      assert.deepEqual(event?.actor, { kind: 'user', id: bob.userId });
+      assert.ok(event?.requestId);
+    }
+    const forged = [{ text: 'forged', authorId: ada.userId }];
+    const refused = await client.ask('POST', `${path}/bulk`, { headers: asBob, json: { items: forged } });
+    assert.deepEqual([refused.status, refused.json().code], [400, 'field_unpatchable']);
+  }
+});
+
+test('an import keeps the stamps of its documents, stamps what has none, and an import of an export changes nothing', async () => {
+  const made = await done('POST', path, { headers: asAda, json: { text: 'to move' } });
+  const exported = await client.ask('GET', `${path}/bulk?id=${made.id}`, { headers: asAdministrator });
+  const [whole] = exported.json().items as readonly Remark[];
+  assert.ok(whole);
+  const bring = async (items: readonly object[], padding = '') => {
+    const rest = padding === '' ? [] : [{ text: padding }];
+    const json = { items: [...items, ...rest], import: { existing: 'update' } };
+    const answer = await client.ask('POST', `${path}/bulk`, { headers: asAdministrator, json });
+    assert.equal(answer.status, 200, answer.body);
+    return answer.json().items as readonly (Outcome & { unchanged?: true })[];
+  };
+  assert.equal((await bring([whole]))[0]?.unchanged, true);
+  assert.equal((await bring([whole], 'x'.repeat(400_000)))[0]?.unchanged, true, 'on a content thread alike');
+  const given = { ...whole, id: 'moved', authorId: bob.userId, editedAt: '2020-01-01T00:00:00.000Z' };
+  await bring([given]);
+  const moved = await done('GET', `${path}/moved`, { headers: asAdministrator });
+  assert.deepEqual([...stampsOf(moved), moved.editedAt], [bob.userId, ada.userId, given.editedAt]);
+  await bring([{ id: 'bare', text: 'bare' }]);
+  const bare = await done('GET', `${path}/bare`, { headers: asAdministrator });
+  assert.deepEqual(stampsOf(bare), ['administrator', 'administrator']);
+});

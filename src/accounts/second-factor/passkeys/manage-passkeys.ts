@@ -99,7 +99,9 @@ export function renamePasskey(
     if (passkey === undefined) return missing;
     const renamed = { ...passkey, name: typed.name };
     const passkeys = factor.passkeys.map((each) => (each.id === typed.id ? renamed : each));
-    return { next: { ...factor, passkeys }, facts: [], result: shownPasskey(renamed) };
+    const fact = { type: 'second_factor.changed', method: 'passkey', passkey: typed.id } as const;
+    const facts = passkey.name === typed.name ? [] : [fact];
+    return { next: { ...factor, passkeys }, facts, result: shownPasskey(renamed) };
   });
 }
 

@@ -1,9 +1,11 @@
 /** POST /auth/login/passkey/options and /auth/login/passkey (§5.8): logins by passkey, alone or after a password. */
+
 import { Type } from 'typebox';
 import { actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { type AccountRouteOptions, accountsTag, cookieSchema, tokensOutput } from '../../account-schemas.ts';
 import type { CrossSiteCheck } from '../../cross-site.ts';
+import { fromOf } from '../../fact-of-ask.ts';
 import { exampleChallenge } from '../factor-examples.ts';
 import type { FinishLoginOptions } from '../finish-login.ts';
 import { finishedDone } from '../finish-login-route.ts';
@@ -62,8 +64,8 @@ export function passkeyLoginResources(options: PasskeyLoginRoutesOptions): reado
       ],
       handler: async (ask, { challenge, response, cookie = false }) => {
         if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        const address = addressOf(ask.request);
-        return finishedDone(await finishPasskeyLogin(options, { challenge, response, cookie, address }));
+        const from = fromOf(ask.request, addressOf);
+        return finishedDone(await finishPasskeyLogin(options, { challenge, response, cookie, ...from }));
       },
     },
     limits,

@@ -2,8 +2,10 @@
  * Logins by passkey (§5.8): as the second step of a login by password, and alone with a discoverable passkey that verifies its user. The
  * options carry a challenge for the authenticator in a sealed token, so that asking for them stores nothing.
  */
+
 import type { Change } from '../../../store/store.ts';
 import { passwordsTable, type User } from '../../account-tables.ts';
+import { type From, originOf } from '../../audit-fact.ts';
 import { type Attempted, commitRetried } from '../../commit-retried.ts';
 import { passwordChange, readPassword } from '../../passwords/password-row.ts';
 import type { Opened } from '../../sessions/sessions.ts';
@@ -66,11 +68,10 @@ export async function beginPasskeyLogin(
 /** @throws StoreUnavailable */
 export async function finishPasskeyLogin(
   options: FinishLoginOptions,
-  step: {
+  step: From & {
     readonly challenge: string;
     readonly response: Assertion;
     readonly cookie: boolean;
-    readonly address: string;
   },
 ): Promise<PasskeyLogin> {
   const { store, challenges } = options;
@@ -86,7 +87,7 @@ async function tryOnce(
   options: FinishLoginOptions,
   challenge: OpenedChallenge<'passkeyLogin'>,
   userId: string,
-  step: { readonly response: Assertion; readonly cookie: boolean; readonly address: string },
+  step: From & { readonly response: Assertion; readonly cookie: boolean },
 ): Promise<Attempted<PasskeyLogin>> {
   const { store, findUser, clock, challenges, audit, relyingParty } = options;
   const at = clock();
@@ -106,7 +107,7 @@ async function tryOnce(
         });
   if (found === undefined || found.user.disabled || stored === undefined || used === undefined) {
     const fact = { type: 'login.failed', actor: null, subject: found?.user.id ?? null } as const;
-    audit.note({ ...fact, address: step.address, detail: { use: 'passkey' } });
+    audit.note({ ...fact, ...originOf(step), detail: { use: 'passkey' } });
     return { refused: wrongPasskey };
   }
   if (options.verifiedEmailRequired && !found.user.emailVerified) {
@@ -118,7 +119,7 @@ async function tryOnce(
     ...steps.map((each) => challenges.use(each)),
     ...(password === undefined ? [] : [passwordChange(userId, password, password.hash, at)]),
     ...opened.changes,
-    entryOf(options, { user: found.user, used, opened, address: step.address }),
+    entryOf(options, { user: found.user, used, opened, from: step }),
   ];
   return { changes, result: { ok: true, opened } };
 }
@@ -129,12 +130,13 @@ function entryOf(
     readonly user: User;
     readonly used: UsedPasskey;
     readonly opened: Opened;
-    readonly address: string;
+    readonly from: From;
   },
 ): Change {
-  const { user, used, opened, address } = login;
+  const { user, used, opened, from } = login;
   return audit.entry({
-    ...{ type: 'login.succeeded', actor: user.id, subject: user.id, address },
+    ...{ type: 'login.succeeded', actor: user.id, subject: user.id },
+    ...originOf(from),
     detail: { session: opened.session, method: 'passkey', passkey: used.passkey.id },
   });
 }

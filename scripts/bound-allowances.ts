@@ -28,6 +28,7 @@ const groups: readonly Group[] = [
     at: [
       ['src/config/mail-templates.ts', 'values'],
       ['src/accounts/credential-ends.ts', 'tables'],
+      ['src/accounts/users/function-writes.ts', 'open'],
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],
       ['src/accounts/oauth/provider-server.ts', 'kept'],
       ['src/config/actions.ts', 'collections'],

@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createAccounts } from './accounts/accounts.ts';
+import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
 import { challengesFor } from './accounts/challenges.ts';
@@ -28,8 +28,7 @@ import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
 import { createRateLimiter, type RateLimiter } from './kernel/rate-limit/rate-limiter.ts';
 import { type ApplicationLogic, createLogic } from './logic/logic.ts';
 import { type CallsAs, createCallsAs } from './logic/principal-calls.ts';
-import type { KeepMail } from './logic/transaction/transaction.ts';
-import { createMailKeeper } from './mail/keep-mail.ts';
+import { createMailKeeper, type MailKeeper } from './mail/keep-mail.ts';
 import { createMails } from './mail/mails.ts';
 import type { Transport } from './mail/smtp.ts';
 import { createMemory } from './memory/program-memory.ts';
@@ -56,9 +55,8 @@ import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
 import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
-import type { EventTypes } from './webhooks/sending/event-types/event-types.ts';
 import { createEmitEvent } from './webhooks/sending/events/emit-event.ts';
-import { createSending, type WorkerIdentity } from './webhooks/sending/sending.ts';
+import { createSending, type Webhooks, type WorkerIdentity } from './webhooks/sending/sending.ts';
 import { runtimeTimers, type Timers } from './work/timers.ts';
 
 export type ComposeOptions = {
@@ -225,7 +223,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     await documents.beforeServing(webhooks.store);
-    const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
+    const logic = logicOf(options, { ...common, accounts, webhooks, mailKeeper });
     const mails = createMails({ ...common, lanes: webhooks.sendingLanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
@@ -318,16 +316,24 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
   });
 }
 
+type LogicParts = Pick<Services, 'clock'> & {
+  readonly accounts: Pick<Accounts, 'functionWrites'>;
+  readonly webhooks: Pick<Webhooks<Store>, 'eventTypes' | 'generation'>;
+  readonly mailKeeper: Pick<MailKeeper, 'keepOutgoing'>;
+};
+
 /** What the application's functions run over. */
 function logicOf(
   { configuration: { collections, accounts }, settings, observe }: ComposeOptions,
-  clock: () => number,
-  eventTypes: EventTypes,
-  keepMail: KeepMail,
+  { clock, accounts: { functionWrites }, webhooks: { eventTypes, generation }, mailKeeper }: LogicParts,
 ): ApplicationLogic {
+  const keepMail = mailKeeper.keepOutgoing;
+  const accountWrites = functionWrites(generation);
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
   const readable = new Map([[accounts.users.name, accounts.users]]);
-  return createLogic({ settings, observe, collections, readable, emitOf, keepMail, clock });
+  return createLogic({
+    ...{ settings, observe, collections, readable, accountWrites, emitOf, keepMail, clock },
+  });
 }
 
 /** Where long content is parsed, checked and written. */

@@ -37,6 +37,13 @@ export function fieldsOfUser(user: User): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(user).filter(([name]) => !Object.hasOwn(ownAccountMembers, name)));
 }
 
+/** The names of fields of the application that differ. */
+export function changedFields(before: User, after: User): readonly string[] {
+  const [from, to] = [fieldsOfUser(before), fieldsOfUser(after)];
+  const names = new Set([...Object.keys(from), ...Object.keys(to)]);
+  return [...names].filter((name) => JSON.stringify(from[name]) !== JSON.stringify(to[name]));
+}
+
 /**
  * An account as it is stored: the members of Comity, and beside them the fields of the application.
  * @param doc of a row of `usersTable`

@@ -15,7 +15,7 @@ import type { Collection } from '../model/collection.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
-import type { Change, Store } from '../store/store.ts';
+import type { Change } from '../store/store.ts';
 import { keysCollection } from './account-collections.ts';
 import { createAccountMail } from './account-mail.ts';
 import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
@@ -72,6 +72,7 @@ import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
 import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
 import { createFindUser, type FindUser } from './users/find-user.ts';
+import { createFunctionWrites, type FunctionWrites } from './users/function-writes.ts';
 import { createNewAccounts, type NewAccounts } from './users/new-accounts.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import type { Verifiers } from './verifiers.ts';
@@ -93,11 +94,9 @@ export type AccountsOptions = Services & {
   readonly origin: () => string;
 };
 
-/** How a unit counts for the endpoints that are sent to (webhooks/sending/fan-out/generation.ts). */
+/** How a unit counts for the endpoints that are sent to (webhooks/sending/fan-out/generation.ts); the store that serves keeps it in step. */
 export type EndpointGeneration = {
   readonly generationChanges: () => readonly Change[];
-  /** The same store, whose commits keep the generation in step. */
-  readonly inStep: (store: Store) => Store;
 };
 
 export type Accounts = {
@@ -122,6 +121,8 @@ export type Accounts = {
   readonly builtIn: (
     endpoints: EndpointGeneration,
   ) => (serving: Serving) => readonly (Resource | ServedCollection)[];
+  /** How an application's functions change accounts. */
+  readonly functionWrites: (endpoints: EndpointGeneration) => FunctionWrites;
   /** Set when the administrator key was made at this start. */
   readonly adminKey: string | undefined;
   readonly retention: readonly RetentionRule[];
@@ -202,6 +203,8 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     auditExpunction: auditExpunctionOf(parts),
     endpointMail: endpointMailOf(parts, mail.port),
     builtIn: (endpoints) => builtInOf(parts, endpoints),
+    functionWrites: ({ generationChanges }) =>
+      createFunctionWrites({ ...settings, ...configuration, audit, generationChanges }),
     adminKey: adminKey.made,
     retention: retentionOf(settings),
     gauges: [
@@ -332,13 +335,13 @@ function resourcesOf(
 
 function builtInOf(
   parts: Parts,
-  { generationChanges, inStep }: EndpointGeneration,
+  { generationChanges }: EndpointGeneration,
 ): (serving: Serving) => readonly (Resource | ServedCollection)[] {
   const { configuration, settings, hasher, newAccounts, users } = parts;
   const options = { ...settings, ...parts, ...configuration, hashPassword: hasher.hash, generationChanges };
   const collections = builtInCollections(options);
   return (serving) => {
-    const served = collections({ ...serving, store: inStep(serving.store) });
+    const served = collections(serving);
     for (const each of served) if (each.served.collection === users) newAccounts.serveBy(each.served);
     const own = { ...options, limits: settings };
     return settings.portal === 'on'

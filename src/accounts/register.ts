@@ -150,13 +150,41 @@ type RegisterResourceOptions = AccountRouteOptions &
 
 const nameCharactersMax = 200;
 
+/** Values for the fields of the application, as far as their schemas tell; those without are left out unless they are required. */
+function exampleFields(schema: TObject | undefined): Readonly<Record<string, unknown>> {
+  const required = new Set(schema?.required ?? []);
+  const values = Object.entries(schema?.properties ?? {}).map(([name, property]) => {
+    const { examples, default: preset, const: only, enum: values, type } = property as Sampled;
+    const [value] = [examples?.[0], preset, only, values?.[0]].filter((each) => each !== undefined);
+    return [name, value ?? (required.has(name) ? samples.get(type) : undefined)] as const;
+  });
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+type Sampled = {
+  readonly examples?: readonly unknown[];
+  readonly default?: unknown;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly type?: unknown;
+};
+
+const samples: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
+  ['string', 'text'],
+  ['integer', 1],
+  ['number', 1],
+  ['boolean', true],
+]);
+
 /** The content of a registration: with the fields of the application that some registration may set. */
 function withFields<S extends TObject>(own: S, { registrable }: Pick<NewAccounts, 'registrable'>): S {
   if (registrable === undefined) return own;
+  // A default fills in what is left out.
+  const isAsked = (name: string): boolean => !Object.hasOwn(registrable.properties[name] ?? {}, 'default');
   // The members that are not those of Comity are judged by NewAccounts.
   return Object.assign(Object.defineProperties({}, Object.getOwnPropertyDescriptors(registrable)), {
     properties: { ...own.properties, ...registrable.properties },
-    required: [...(own.required ?? []), ...(registrable.required ?? [])],
+    required: [...(own.required ?? []), ...(registrable.required ?? []).filter(isAsked)],
   }) as unknown as S;
 }
 
@@ -184,7 +212,10 @@ export function registerResource(options: RegisterResourceOptions): Resource {
       input: {
         name: 'Registration',
         schema,
-        example: { email: exampleEmail, password: examplePassword, name: 'Ada' },
+        example: {
+          ...{ email: exampleEmail, password: examplePassword, name: 'Ada' },
+          ...exampleFields(newAccounts.registrable),
+        },
       },
       ...registered(options),
       answers: 'created',

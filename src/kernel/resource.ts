@@ -11,7 +11,7 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { parsePrefer } from '../http/syntax/prefer.ts';
 import type { Permission } from '../model/access.ts';
-import { type Actor, actorOf, causeText, type Used, withCause } from '../model/actor.ts';
+import { type Actor, actorOf, type Cause, causeText, type Used, withCause } from '../model/actor.ts';
 import type { Anonymous, Known, Principal } from '../model/principal.ts';
 import type { Change, EventEntry, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
@@ -43,6 +43,12 @@ export type Ask = {
 /** Who asks (§2.9). */
 export function actorOfAsk({ principal, used }: Pick<Ask, 'principal' | 'used'>): Actor {
   return actorOf(principal, used);
+}
+
+/** Who asks, in which request. */
+export function causeOfAsk(ask: Ask): Cause {
+  const { id } = ask.request;
+  return { actor: actorOfAsk(ask), ...(id === '' ? {} : { requestId: id }) };
 }
 
 /** Names the caller and the request in the events of a unit. A function's call has no request of its own, and leaves that to its unit. */

@@ -9,6 +9,7 @@ import type { Serving } from '../resources/collection/serving.ts';
 import { createRunHooks, type HookOptions } from './hooks/before-write.ts';
 import type { OpenTransaction } from './transaction/resource-call.ts';
 import {
+  type AccountWrites,
   createOpenTransaction,
   type EmitEvent,
   type KeepMail,
@@ -21,6 +22,7 @@ export type LogicOptions = {
   readonly collections: ReadonlyMap<string, Collection>;
   /** Built-in collections that functions may read. */
   readonly readable?: ReadonlyMap<string, Collection>;
+  readonly accountWrites?: AccountWrites | undefined;
   readonly emitOf: (serving: Serving) => EmitEvent;
   readonly keepMail?: KeepMail;
   readonly observe: Observe;
@@ -37,9 +39,9 @@ export type ApplicationLogic = {
 export function createLogic({ settings, emitOf, observe, ...options }: LogicOptions): ApplicationLogic {
   const runHooks = createRunHooks({ ...settings, ...options });
   let opened: OpenTransaction | undefined;
-  const open: OpenTransaction = (caller) => {
+  const open: OpenTransaction = (caller, cause) => {
     if (opened === undefined) throw new Error('functions require the collections to be served');
-    return opened(caller);
+    return opened(caller, cause);
   };
   return {
     open,

@@ -16,7 +16,7 @@ import { type ServedCollection, type Serving, serveCollection } from '../../reso
 import { memberStanding } from '../../resources/collection/standing.ts';
 import type { Change } from '../../store/store.ts';
 import { examplePassword, newPasswordSchema } from '../account-schemas.ts';
-import { fieldsOfUser, passwordsTable, readUser, type User } from '../account-tables.ts';
+import { changedFields, passwordsTable, readUser, type User } from '../account-tables.ts';
 import { administratorsOnly } from '../administrators-only.ts';
 import type { AuditFact } from '../audit-fact.ts';
 import { commitRetried } from '../commit-retried.ts';
@@ -194,13 +194,6 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
 function mayBeToldOtherwise(before: User, after: User): boolean {
   const isSame = before.tenant === after.tenant && before.disabled === after.disabled;
   return !isSame || !sameGrants(before, after) || changedFields(before, after).length > 0;
-}
-
-/** Names of fields of the application. */
-function changedFields(before: User, after: User): readonly string[] {
-  const [from, to] = [fieldsOfUser(before), fieldsOfUser(after)];
-  const names = new Set([...Object.keys(from), ...Object.keys(to)]);
-  return [...names].filter((name) => JSON.stringify(from[name]) !== JSON.stringify(to[name]));
 }
 
 function grants({ roles, scopes }: User): Told['detail'] & object {

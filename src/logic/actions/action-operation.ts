@@ -6,14 +6,15 @@
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { ActionLimits } from '../../kernel/action.ts';
-import type {
-  Ask,
-  Made,
-  Operation,
-  Proposal,
-  Representation,
-  Result,
-  Standing,
+import {
+  type Ask,
+  causeOfAsk,
+  type Made,
+  type Operation,
+  type Proposal,
+  type Representation,
+  type Result,
+  type Standing,
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
@@ -205,7 +206,7 @@ type Ran =
 /** @param row of the member, by which the caller was judged @throws FunctionFailed, StoreUnavailable */
 async function run(served: Served, ask: Ask, row: Row | undefined, fields: InputFields): Promise<Ran> {
   const { action, named, safe, limits } = served;
-  const transaction = served.open(ask.principal);
+  const transaction = served.open(ask.principal, causeOfAsk(ask));
   if (row !== undefined && !safe) {
     const table = action.collection?.name ?? '';
     const found = await transaction.read(table, row.id);

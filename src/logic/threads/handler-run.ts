@@ -5,6 +5,7 @@
  */
 import { ResourceRefused } from '../../config/handler.ts';
 import { problems } from '../../http/problem-registry.ts';
+import type { Cause } from '../../model/actor.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import type { ResourceCall, Transaction } from '../transaction/resource-call.ts';
@@ -15,11 +16,17 @@ import type { Task } from './task.ts';
 type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
 
 export type RunOptions = {
-  readonly openTransaction: () => RunTransaction;
+  readonly openTransaction: (caller: undefined, cause: Cause) => RunTransaction;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly monotonic: () => number;
 };
+
+function causeOfTask({ source, given }: Task): Cause {
+  return {
+    actor: given.kind === 'message' ? { kind: 'handler', id: source } : { kind: given.kind, id: given.of },
+  };
+}
 
 export class Run {
   readonly number: number;
@@ -46,7 +53,7 @@ export class Run {
     this.task = task;
     this.#clock = clock;
     this.#openTransaction = openTransaction;
-    this.#transaction = openTransaction();
+    this.#transaction = openTransaction(undefined, causeOfTask(task));
     this.#settle = Promise.withResolvers();
     this.result = this.#settle.promise;
     this.#monotonic = monotonic;
@@ -81,7 +88,7 @@ export class Run {
     // A thread that cannot be terminated may still read its messages.
     Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
     this.#state = waits();
-    this.#transaction = this.#openTransaction();
+    this.#transaction = this.#openTransaction(undefined, causeOfTask(this.task));
     this.moves += 1;
   }
 

@@ -1,4 +1,5 @@
 /** What a function of an application may ask while it runs, as data: threads send it as a message. */
+import type { Cause } from '../../model/actor.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Row, RowName, Store, Unit } from '../../store/store.ts';
 
@@ -82,5 +83,8 @@ export type Transaction = {
   torn(): RowName | undefined;
 };
 
-/** @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does */
-export type OpenTransaction = (caller?: Principal) => Transaction;
+/**
+ * @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does
+ * @param cause for the audit trail; absent: Comity itself
+ */
+export type OpenTransaction = (caller?: Principal, cause?: Cause) => Transaction;

@@ -5,6 +5,7 @@
  * as a unique value that is taken, appear then.
  */
 import { ResourceRefused } from '../../config/handler.ts';
+import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
 import { type Authenticated, authenticated, operatorId, type Principal } from '../../model/principal.ts';
 import { ownerOf } from '../../resources/collection/proposing.ts';
@@ -48,8 +49,10 @@ export type OpenTransactionOptions = {
   readonly serving: Serving;
   /** The declared ones. */
   readonly collections: ReadonlyMap<string, Collection>;
-  /** Built-in collections that functions read and never write: accounts. Default: none. */
+  /** Built-in collections that functions read, and of which they change some members: accounts. Default: none. */
   readonly readable?: ReadonlyMap<string, Collection>;
+  /** How functions change accounts. */
+  readonly accountWrites?: AccountWrites | undefined;
   readonly emit: EmitEvent;
   /** Absent: mail is refused. */
   readonly keepMail?: KeepMail;
@@ -58,6 +61,17 @@ export type OpenTransactionOptions = {
   /** Hears of a hook that failed in a write of another function, which may go on. */
   readonly onHookFailed: (error: FunctionFailed) => void;
   readonly limits: TransactionLimits;
+};
+
+/** The rules of a function's change of an account (src/accounts/users/function-writes.ts). */
+export type AccountWrites = {
+  /** Refuses changes of other members than the application's own. */
+  readonly judge: NonNullable<Served['accompany']>;
+  /** What is committed with the changes of one unit. */
+  readonly consequences: (
+    writes: readonly Pick<NetWrite, 'id' | 'before' | 'next'>[],
+    cause: Cause,
+  ) => readonly Change[];
 };
 
 /** What all transactions share because it takes long to create. */
@@ -82,8 +96,10 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
         throw new FunctionFailed(`no collection is named ${JSON.stringify(name)}`);
       // Functions get documents as they are stored, from every call alike.
       const whole = wholeView(collection);
+      const accompany = options.accountWrites?.judge;
+      const variant = collections.has(name) || accompany === undefined ? {} : { announced: false, accompany };
       const served = known.get(name) ?? {
-        ...servedOf(serving, collection),
+        ...servedOf(serving, collection, variant),
         // Functions may give what no client may.
         collection: collection.stamp === undefined ? collection : { ...collection, stamp: undefined },
         view: () => whole,
@@ -92,20 +108,22 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
       return served;
     },
   };
-  return (caller) => new LogicTransaction(shared, caller);
+  return (caller, cause) => new LogicTransaction(shared, caller, cause);
 }
 
 class LogicTransaction implements Transaction {
   readonly caller: Principal;
   readonly #shared: Shared;
   readonly #owner: string | null;
+  readonly #cause: Cause;
   readonly #stampedBy: Principal | null;
   readonly #overlay: Overlay;
   readonly call: Scope['call'];
   #reads = 0;
 
-  constructor(shared: Shared, caller: Principal | undefined) {
+  constructor(shared: Shared, caller: Principal | undefined, cause: Cause | undefined) {
     this.#shared = shared;
+    this.#cause = cause ?? { actor: systemActor };
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : ownerOf(caller);
     this.#stampedBy = caller ?? null;
@@ -203,7 +221,7 @@ class LogicTransaction implements Transaction {
   }
 
   unit(): Unit {
-    const { collections, readable = noCollections, served, serving } = this.#shared;
+    const { collections, readable = noCollections, served, serving, accountWrites } = this.#shared;
     const entries = this.#overlay.writes();
     const writes: NetWrite[] = [];
     const kept: Change[] = [];
@@ -224,7 +242,9 @@ class LogicTransaction implements Transaction {
       expect,
       next,
     }));
-    return { changes: [...changes, ...this.#overlay.expectations(), ...kept], events };
+    const ofAccounts = writes.filter(({ table }) => readable.has(table));
+    const further = accountWrites?.consequences(ofAccounts, this.#cause) ?? [];
+    return { changes: [...changes, ...this.#overlay.expectations(), ...kept, ...further], events };
   }
 
   torn(): RowName | undefined {
@@ -251,8 +271,8 @@ class LogicTransaction implements Transaction {
   /** @param cascades false: what depends on the document is deleted already */
   async #write(call: WriteCall, scope: Scope, cascades = true): Promise<string | undefined> {
     const { runHooks, readable } = this.#shared;
-    if (readable?.has(call.collection) === true)
-      throw new FunctionFailed(`functions read ${call.collection} and do not write them`);
+    if (readable?.has(call.collection) === true && call.do !== 'update')
+      throw new FunctionFailed(`functions read and update ${call.collection}, and do nothing else to them`);
     if (call.id !== undefined && scope.isWriting({ table: call.collection, id: call.id })) {
       const what = `the document ${JSON.stringify(call.id)} of ${call.collection}`;
       throw new FunctionFailed(

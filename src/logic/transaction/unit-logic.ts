@@ -4,7 +4,7 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { problems } from '../../http/problem-registry.ts';
-import { type Ask, caused, type Result } from '../../kernel/resource.ts';
+import { type Ask, caused, causeOfAsk, type Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
@@ -92,7 +92,7 @@ export class RequestLogic implements WriteLogic {
   write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
     let opened: Transaction | undefined;
     const transaction = (): Transaction => {
-      opened ??= this.#open(ask.principal);
+      opened ??= this.#open(ask.principal, causeOfAsk(ask));
       return opened;
     };
     const unit = { transaction, scope: undefined, cascades: true };
@@ -149,7 +149,7 @@ export class RequestLogic implements WriteLogic {
     const [first] = named;
     if (first === undefined) throw new Error('a cascade requires a deleted document');
     for (let isWhole = false; !isWhole; ) {
-      const part = this.#open(ask.principal);
+      const part = this.#open(ask.principal, causeOfAsk(ask));
       try {
         isWhole = await part.cascade(named, undefined, true);
       } catch (error) {

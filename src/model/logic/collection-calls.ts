@@ -199,14 +199,22 @@ export type Account = {
   readonly disabled: boolean;
 };
 
+/** What a function changes of an account: its name and the fields of the application. */
+type AccountPatch<F> = unknown extends F
+  ? Readonly<Record<string, unknown>>
+  : MergePatch<F & { readonly name?: string }>;
+
 /**
- * Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only; the calls that are never there let
- * `resources` of known collections stand where those of any collection are expected.
+ * Accounts are read like documents, and functions change the application's fields of them. The rest is written by the requests of
+ * docs/guides/accounts.md only; the calls that are never there let `resources` of known collections stand where those of any collection
+ * are expected.
  * @template F the fields of the application
  */
 export type Accounts<F = unknown> = {
   readonly users: Pick<CollectionCalls<Account & F>, 'get' | 'list' | 'all'> & {
-    readonly [Name in 'create' | 'update' | 'replace' | 'delete']: never;
+    update(id: string, patch: AccountPatch<F>): Promise<Document<Account & F>>;
+  } & {
+    readonly [Name in 'create' | 'replace' | 'delete']: never;
   };
 };
 

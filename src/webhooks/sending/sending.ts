@@ -68,16 +68,13 @@ export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random'
 };
 
 export type Webhooks<S extends Store> = {
-  /** The store for all writes: its `commit` adds the deliveries of each event. */
+  /** The store for all writes: its `commit` adds the deliveries of each event, and keeps the generation of endpoints in step. */
   readonly store: S;
   readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
   readonly postedEvents: (serving: Serving, audited?: AuditExpunction) => PostedEvents;
   /** For changes of owners' rights: see `EndpointGeneration` of accounts. */
-  readonly generation: {
-    readonly generationChanges: () => readonly Change[];
-    readonly inStep: (store: Store) => Store;
-  };
+  readonly generation: { readonly generationChanges: () => readonly Change[] };
   readonly eventTypes: EventTypes;
   /** For other outgoing requests, with the same address guard and connection pools. */
   readonly exchange: Exchange;
@@ -121,11 +118,8 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
   const parts = { ...options, directory, wakes, policy, events, fannedOut };
   const sender = await composeSender(parts);
   return {
-    store: fannedOut,
-    generation: {
-      generationChanges: () => directory.generationChanges(),
-      inStep: (inner) => withGeneration(inner, directory),
-    },
+    store: { ...fannedOut, ...withGeneration(fannedOut, directory) },
+    generation: { generationChanges: () => directory.generationChanges() },
     keys: sender.keys,
     exchange: sender.exchange,
     dial: sender.dial,

@@ -88,7 +88,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
 
       for (const [mode, told] of [
         ['unknown collection', /no collection is named \\"nope\\"/],
-        ['write of accounts', /functions read users and do not write them/],
+        ['write of accounts', /functions read and update users, and do nothing else to them/],
         ['too many changes', /makes more than 20 changes \(COMITY_HANDLER_CHANGES_MAX\)/],
         ['too many reads', /reads more than 50 times \(COMITY_HANDLER_READS_MAX\)/],
         ['not JSON', /BigInt/],

@@ -12,11 +12,14 @@ import { endpointGenerationTable, generationLine } from '../sending-tables.ts';
 
 /** Returns the same store with another `commit`. */
 export function withGeneration(
-  store: Store,
+  store: Store & { readonly [inStep]?: true },
   directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
 ): Store {
-  return {
+  // Two of them would wait for each other.
+  if (store[inStep] === true) return store;
+  const marked: Store & { readonly [inStep]: true } = {
     ...store,
+    [inStep]: true,
     commit(unit) {
       if (!unit.changes.some(isGeneration)) return store.commit(unit);
       return store.lines.hold(generationLine, false, (checkTime) =>
@@ -24,7 +27,10 @@ export function withGeneration(
       );
     },
   };
+  return marked;
 }
+
+const inStep: unique symbol = Symbol('commits keep the generation in step');
 
 async function commitNext(
   store: Store,

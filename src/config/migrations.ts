@@ -14,7 +14,10 @@ export type OldDocument = {
   readonly [member: string]: unknown;
 };
 
-/** @template N the name of its collection */
+/** Accounts migrate like a collection of this name. */
+const accountsName = 'users';
+
+/** @template N the name of its collection, or `users` for accounts */
 export type DocumentMigration<N extends string = string> = {
   /** Unique among all migrations, also those of the past: `2-split-name`. */
   readonly id: string;
@@ -39,7 +42,7 @@ export type CollectionRemoval = {
 
 /** @template C the declarations of the collections */
 export type MigrationDeclaration<C = unknown> =
-  | DocumentMigration<string extends keyof C ? string : keyof C & string>
+  | DocumentMigration<string extends keyof C ? string : (keyof C & string) | typeof accountsName>
   | CollectionRemoval;
 
 export type DeclaredMigration = {
@@ -133,7 +136,7 @@ function inspectNames(
   mistakes: string[],
 ): void {
   for (const [index, { collection, up }] of migrations.entries()) {
-    const isDeclared = collections.has(collection);
+    const isDeclared = collection === accountsName || collections.has(collection);
     if (up === undefined) {
       const returns = migrations.slice(index + 1).some((later) => later.collection === collection);
       if (isDeclared && !returns) {

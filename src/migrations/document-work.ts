@@ -3,7 +3,6 @@
  * declaration that no module exports. Both give the same results.
  */
 import { Worker } from 'node:worker_threads';
-import type { Configuration } from '../config/configuration.ts';
 import { placeFailure } from '../config/import-failure.ts';
 import { compileValidator, type Validator } from '../kernel/content/validator.ts';
 import { ownEmitter } from '../observe/own-emitter.ts';
@@ -16,6 +15,7 @@ import {
   migrateDocument,
   type Passage,
 } from './migrate-document.ts';
+import { type MigratedConfiguration, migratedCollection } from './migrated-collections.ts';
 
 export type WorkLimits = {
   readonly validationErrorsMax: number;
@@ -47,7 +47,7 @@ export class MigrationStopped extends Error {
 }
 
 export type WorkOptions = WorkLimits & {
-  readonly configuration: Pick<Configuration, 'collections' | 'migrations'>;
+  readonly configuration: MigratedConfiguration;
   /** URL of the module whose default export is the configuration; undefined: the batches run in this thread. */
   readonly module: string | undefined;
   /** Time that one document may take on the thread. */
@@ -114,7 +114,7 @@ export class InlineWork implements DocumentWork {
 
   #passageOf({ collection: name, migrations, isLast }: Batch, words: Passage['describe']): Passage {
     const { configuration, validationErrorsMax, documentCharactersMax } = this.#options;
-    const collection = configuration.collections.get(name);
+    const collection = migratedCollection(configuration, name);
     if (collection === undefined) throw new Error(`no collection is named ${name}`);
     const validator = this.#validators.get(name) ?? compileValidator(collection, validationErrorsMax);
     this.#validators.set(name, validator);

@@ -6,7 +6,6 @@
  *   unsure      documents of the store's shape may not fit, and of those looked at some do not, or there are too many to look at all
  *   impossible  made migrations are missing or in another order, or a collection with documents is no longer declared
  */
-import type { Configuration } from '../config/configuration.ts';
 import type { Collection } from '../model/collection.ts';
 import { byId } from '../model/filter.ts';
 import type { Change, Store } from '../store/store.ts';
@@ -22,6 +21,7 @@ import {
   rowRemoval,
   type ShapeRow,
 } from './migration-rows.ts';
+import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';
 import { type MigrationState, migrationState } from './migration-state.ts';
 
 export type Finding =
@@ -55,7 +55,7 @@ export type Judgement = {
 
 export type JudgeOptions = WorkLimits & {
   readonly store: Store;
-  readonly configuration: Pick<Configuration, 'collections' | 'migrations'>;
+  readonly configuration: MigratedConfiguration;
   readonly program: string;
   readonly clock: () => number;
   /** Documents of a collection that are looked at before the start. */
@@ -79,7 +79,7 @@ export async function judgeDocuments(options: JudgeOptions): Promise<Judgement> 
     const ids = migrations.map(({ id }) => id);
     pending.set(collection, [...(pending.get(collection) ?? []), ...ids]);
   }
-  for (const collection of configuration.collections.values()) {
+  for (const collection of migratedCollections(configuration, rows.shapes).values()) {
     const ids = pending.get(collection.name);
     if (ids === undefined) await judging.shape(collection);
     else await judging.pending(collection, ids);
@@ -104,10 +104,11 @@ class Judging {
 
   async removed({ removals }: MigrationState): Promise<void> {
     const { store, configuration } = this.#options;
+    const declared = migratedCollections(configuration, this.#rows.shapes);
     const meant = new Set(removals.map(({ collection }) => collection));
     for (const { id, collection } of removals) this.#made(id, collection);
     for (const [name, known] of this.#rows.shapes) {
-      if (configuration.collections.has(name)) continue;
+      if (declared.has(name)) continue;
       if (meant.has(name) || !(await store.holdsDocuments(name))) {
         this.changes.push(rowRemoval(known));
         continue;

@@ -17,6 +17,7 @@ import {
   shapeChange,
 } from './judge-documents.ts';
 import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
+import { migratedCollection, migratedCollections } from './migrated-collections.ts';
 import { type MadeRow, type RunRow, readMigrationRows, rowChange, rowRemoval } from './migration-rows.ts';
 import { migrationState, type PendingRun } from './migration-state.ts';
 
@@ -115,7 +116,7 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     if (contradictions.length > 0) throw new DocumentsUnfit(contradictions);
     const [next] = runs;
     if (next === undefined) return done;
-    const collection = configuration.collections.get(next.collection);
+    const collection = migratedCollection(configuration, next.collection);
     if (collection === undefined) throw new Error(`no collection is named ${next.collection}`);
     const startedAt = performance.now();
     const { onProgress = ignore, onWaiting = ignore } = options;
@@ -165,7 +166,7 @@ async function endings(
       };
       return rowChange(row, undefined, clock());
     });
-  const collection = configuration.collections.get(name);
+  const collection = migratedCollection(configuration, name);
   if (!isLast || collection === undefined) return changes;
   return [...changes, shapeChange({ clock, program }, collection, shapes.get(name), { migrations: ids })];
 }
@@ -187,7 +188,7 @@ export async function findStrays(
   const { shapes, runs } = await readMigrationRows(store);
   const strays: Stray[] = [];
   for (const [name, { row }] of shapes) {
-    const collection = configuration.collections.get(name);
+    const collection = migratedCollection(configuration, name);
     const { migrations = [] } = row;
     const isPresent = collection !== undefined && row.fingerprint === fingerprintOfShape(shapeOf(collection));
     if (!isPresent || migrations.length === 0 || runs.has(name)) continue;
@@ -218,7 +219,7 @@ async function lookAtChanged(options: MigrateDocumentsOptions, work: DocumentWor
   const lines: string[] = [];
   for (const finding of judgement.findings) {
     const collection =
-      finding.kind === 'unsure' ? configuration.collections.get(finding.collection) : undefined;
+      finding.kind === 'unsure' ? migratedCollection(configuration, finding.collection) : undefined;
     if (finding.kind !== 'unsure' || collection === undefined) {
       lines.push(...sentencesOf([finding]));
       continue;
@@ -251,7 +252,7 @@ export async function previewDocuments(
   const work = createDocumentWork(options);
   try {
     const reports: (LookReport & { readonly migrations: readonly string[] })[] = [];
-    for (const collection of configuration.collections.values()) {
+    for (const collection of migratedCollections(configuration, rows.shapes).values()) {
       const { name } = collection;
       const migrations = runs
         .filter((run) => run.collection === name)

@@ -1,8 +1,8 @@
 /**
  * What the declared migrations are to a store: which are pending, in which order they run, and which contradict what was made before. Pure.
  */
-import type { Configuration } from '../config/configuration.ts';
 import type { DeclaredMigration } from '../config/migrations.ts';
+import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';
 import type { MadeRow, MigrationRows } from './migration-rows.ts';
 
 export type PendingRun = {
@@ -23,9 +23,11 @@ export type MigrationState = {
 };
 
 export function migrationState(
-  { migrations, collections }: Pick<Configuration, 'migrations' | 'collections'>,
+  configuration: MigratedConfiguration,
   { made, runs }: MigrationRows,
 ): MigrationState {
+  const { migrations } = configuration;
+  const collections = migratedCollections(configuration);
   const done = new Set(made.map(({ migration }) => migration));
   const contradictions = contradictionsIn(migrations, made);
   const declared = new Map(migrations.map((each) => [each.id, each]));

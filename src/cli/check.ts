@@ -1,10 +1,14 @@
-/** `comity check`: finds every mistake in settings and configuration without starting anything. */
+/**
+ * `comity check`: finds every mistake in settings and configuration without starting anything, and tells what the documents of the store, if
+ * there is one, need before they are served.
+ */
 import { ConfigurationError } from '../config/inspection.ts';
 import { type JobTiming, jobTimes } from '../config/jobs.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import { exitCodes } from './failure.ts';
+import { lookAtStore } from './migrate-documents.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -12,14 +16,42 @@ import type { Terminal } from './terminal.ts';
 export async function check(terminal: Terminal, options: WrittenSettings, json: boolean): Promise<number> {
   try {
     const reading = await readConfiguration(terminal.environment, options);
-    if (json) terminal.out(JSON.stringify(reportOf(reading), undefined, 2));
-    else tell(terminal, reading);
+    const documents = await lookAtDocuments(reading);
+    if (json) terminal.out(JSON.stringify({ ...reportOf(reading), documents }, undefined, 2));
+    else {
+      tell(terminal, reading);
+      tellDocuments(terminal, documents);
+    }
     return exitCodes.done;
   } catch (error) {
     if (!json || !(error instanceof ConfigurationError)) throw error;
     terminal.out(JSON.stringify({ sound: false, mistakes: error.mistakes }, undefined, 2));
     return exitCodes.usage;
   }
+}
+
+type DocumentsLook =
+  /** A sentence for each collection whose documents may not fit, or have a pending migration. */
+  | { readonly pending: readonly string[] }
+  | { readonly notLookedAt: string };
+
+/** A configuration may be checked where its store cannot be reached. */
+async function lookAtDocuments(reading: Reading): Promise<DocumentsLook> {
+  try {
+    return { pending: (await lookAtStore(reading)).lines };
+  } catch (error) {
+    return { notLookedAt: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function tellDocuments(terminal: Terminal, documents: DocumentsLook): void {
+  if ('notLookedAt' in documents) {
+    terminal.err(`comity: the documents in the store were not looked at: ${documents.notLookedAt}`);
+    return;
+  }
+  if (documents.pending.length === 0) return;
+  terminal.out('\n  documents in the store');
+  for (const sentence of documents.pending) terminal.out(`    ${sentence}`);
 }
 
 function reportOf(reading: Reading): Record<string, unknown> {

@@ -38,6 +38,13 @@ function pending(engine: string, openProject: () => Project): void {
         'comity: tickets: the migration 2-split-name is pending, for 3 documents; run "comity migrate", or start with --migrate\n',
       );
     }
+    const checked = await project.run(after, 'check');
+    assert.equal(checked.code, 0, checked.stderr);
+    assert.match(
+      checked.stdout,
+      /\n {2}documents in the store\n {4}tickets: the migration 2-split-name is pending, for 3 documents; run "comity migrate"/,
+    );
+    assert.equal(checked.stderr, '');
     const dry = await project.run(after, 'migrate', '--dry-run');
     assert.equal(dry.code, 3);
     const [first] = seeded;
@@ -70,6 +77,7 @@ function pending(engine: string, openProject: () => Project): void {
     }
     const again = await project.run(after, 'migrate');
     assert.match(again.stdout, /^Nothing to do: /);
+    assert.doesNotMatch((await project.run(after, 'check')).stdout, /documents in the store/);
   });
 }
 

@@ -3,4 +3,4 @@ import { openProjects } from './migrated-project.ts';
 import { migrationSuite } from './migration-suite.ts';
 
 for (const [engine, openProject] of await openProjects())
-  migrationSuite(engine, openProject, { length: engine === 'SQLite' ? 'some' : 'one' });
+  migrationSuite(engine, openProject, { part: engine === 'SQLite' ? 'some' : 'one' });

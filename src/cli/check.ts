@@ -32,8 +32,7 @@ export async function check(terminal: Terminal, options: WrittenSettings, json: 
 
 type DocumentsLook =
   /** A sentence for each collection whose documents may not fit, or have a pending migration. */
-  | { readonly pending: readonly string[] }
-  | { readonly notLookedAt: string };
+  { readonly pending: readonly string[] } | { readonly notLookedAt: string };
 
 /** A configuration may be checked where its store cannot be reached. */
 async function lookAtDocuments(reading: Reading): Promise<DocumentsLook> {

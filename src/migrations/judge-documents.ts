@@ -12,6 +12,7 @@ import type { Change, Store } from '../store/store.ts';
 import { fingerprintOfShape, misfits, shapeOf } from './declared-shape.ts';
 import { InlineWork, type WorkLimits } from './document-work.ts';
 import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
+import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';
 import {
   type Known,
   type MadeRow,
@@ -21,7 +22,6 @@ import {
   rowRemoval,
   type ShapeRow,
 } from './migration-rows.ts';
-import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';
 import { type MigrationState, migrationState } from './migration-state.ts';
 
 export type Finding =

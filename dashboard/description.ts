@@ -205,6 +205,15 @@ export function pathOf(collection: string): string {
   return `${base.value}/${collection}`;
 }
 
+/** The values that the first parameter of a path may have. */
+export function pathEnum(path: string): readonly string[] {
+  const item = document?.paths[path];
+  const shared = item === undefined ? [] : [item as { readonly parameters?: readonly Parameter[] }, item.get];
+  const [parameter] = shared.flatMap((each) => each?.parameters ?? []);
+  const values = resolve(parameter?.schema).enum ?? [];
+  return values.filter((each) => typeof each === 'string');
+}
+
 /** Answers what paths exist, such as `/api/v1/users/{id}/sessions`. */
 export function hasPath(path: string): boolean {
   return document?.paths[path] !== undefined;

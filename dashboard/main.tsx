@@ -1,8 +1,12 @@
 /** The dashboard: reads what the API offers, asks for a credential, and shows the view that the address names. */
 import { type JSX, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { DifferencesBanner } from './components/about-server.tsx';
 import { description, type Listed, readDescription } from './description.ts';
+import { AccessPage } from './pages/access-page.tsx';
+import { AccountPage } from './pages/account-page.tsx';
 import { ExplainPage } from './pages/explain-page.tsx';
+import { FirstRunPage } from './pages/first-run-page.tsx';
 import { ListPage } from './pages/list-page.tsx';
 import { LivePage } from './pages/live-page.tsx';
 import { LoginPage } from './pages/login-page.tsx';
@@ -11,7 +15,7 @@ import { isCollection, OverviewPage } from './pages/overview-page.tsx';
 import { QueryPage } from './pages/query-page.tsx';
 import { SystemPage } from './pages/system-page.tsx';
 import { linkTo, route } from './route.ts';
-import { caller, findCaller, logOut } from './session.ts';
+import { caller, findCaller, isAdministrator, isFirstRun, logOut, mustEnrol, readable } from './session.ts';
 import { linkOfList, listOfView, viewOf, webhooksView } from './webhooks/dashboard-views.tsx';
 
 const sections: readonly (readonly [title: string, tags: readonly string[]])[] = [
@@ -20,6 +24,12 @@ const sections: readonly (readonly [title: string, tags: readonly string[]])[] =
   ['Functions', ['subscribers', 'jobs', 'mails']],
   ['Access', ['users', 'keys', 'portal-links', 'audit']],
 ];
+
+const callerNames: Readonly<Record<string, string>> = {
+  administrator: 'Administrator key',
+  key: 'API key',
+  external: 'External account',
+};
 
 function Dashboard(): JSX.Element {
   const [failure, setFailure] = useState('');
@@ -36,13 +46,15 @@ function Dashboard(): JSX.Element {
       </p>
     );
   if (caller.value === null) return <LoginPage />;
+  if (isFirstRun.value) return <FirstRunPage />;
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to the content
       </button>
-      <Navigation lists={description.value.lists} />
+      <Navigation lists={description.value.lists.filter(({ path }) => readable.value.has(path))} />
       <main id="main" tabIndex={-1}>
+        {isAdministrator() ? <DifferencesBanner /> : null}
         <View />
       </main>
     </>
@@ -55,6 +67,8 @@ function View(): JSX.Element {
   useEffect(() => {
     document.title = `${path === '' ? view || 'Overview' : path} – ${description.value?.title ?? 'Comity'}`;
   }, [view, path]);
+  if (view === 'account' || mustEnrol.value) return <AccountPage />;
+  if (view === 'access') return <AccessPage />;
   if (view === 'list') return <ListPage path={path} />;
   if (view === 'member') return <MemberPage path={path} id={query.get('id') ?? ''} />;
   if (view === 'query') return <QueryPage query={query} />;
@@ -87,7 +101,7 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
         <ul>
           {item(linkTo(''), 'Overview', view === '')}
           {item(linkTo('live'), 'Live', view === 'live')}
-          {item(linkTo('system'), 'System', view === 'system')}
+          {isAdministrator() ? item(linkTo('system'), 'System', view === 'system') : null}
           {item(linkTo('query'), 'Query', view === 'query')}
           {item(linkTo('explain'), 'Requests explained', view === 'explain')}
         </ul>
@@ -99,12 +113,17 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
           return (
             <div key={title}>
               <h2>{title}</h2>
-              <ul>{shown.map(itemOf)}</ul>
+              <ul>
+                {shown.map(itemOf)}
+                {title === 'Access' ? item(linkTo('access'), 'sign-in and limits', view === 'access') : null}
+              </ul>
             </div>
           );
         })}
         <p class="who">
-          {caller.value?.email ?? caller.value?.kind}{' '}
+          <a href={linkTo('account')} aria-current={view === 'account' ? 'page' : undefined}>
+            {caller.value?.email ?? callerNames[caller.value?.kind ?? ''] ?? caller.value?.kind}
+          </a>{' '}
           <button type="button" class="small" onClick={logOut}>
             Log out
           </button>

@@ -27,7 +27,8 @@ export function titleOfReference(path: string, id: string): string | undefined {
 
 /** Keeps the titles of documents that a view has read anyway. */
 export function keepTitles(path: string, documents: readonly Record<string, unknown>[]): void {
-  const next = titles.value.size > titlesKept ? new Map<string, string>() : new Map(titles.value);
+  if (titles.value.size > titlesKept) forgetTitles();
+  const next = new Map(titles.value);
   for (const each of documents) next.set(`${path}/${each.id}`, titleOf(each));
   titles.value = next;
 }

@@ -1,25 +1,78 @@
-/** Who uses the dashboard: login by session cookie or key, and the caller as `GET {base}/auth/me` describes it. */
+/** Who uses the dashboard: login by session cookie, passkey or key, and the caller as `GET {base}/auth/me` describes it. */
 import { signal } from '@preact/signals';
-import { base } from './description.ts';
-import { isObject, keepKey, key, type Problem, problemOf, send } from './send.ts';
-
-export type Caller = {
-  readonly id: string;
-  readonly kind: string;
-  readonly email?: string;
-  readonly roles: readonly string[];
-  readonly scopes: readonly string[];
-  readonly tenant: string | null;
-  readonly authenticatedBy: string;
-};
+import type { Me } from './api-types.ts';
+import { base, description, pathOf } from './description.ts';
+import { usePasskey } from './passkeys.ts';
+import { forgetTitles } from './reference-titles.ts';
+import { isObject, keepKey, key, type Problem, problemOf, type Reply, send } from './send.ts';
 
 /** Undefined: not known yet; null: no caller is logged in. */
-export const caller = signal<Caller | null | undefined>(undefined);
+export const caller = signal<Me | null | undefined>(undefined);
+
+/** The caller has the administrator key, and no account is an administrator. */
+export const isFirstRun = signal(false);
+
+/** The account has to add a second factor before it can do anything else (§5.8.7). */
+export const mustEnrol = signal(false);
+
+/** Paths of the lists that the caller may read. */
+export const readable = signal<ReadonlySet<string>>(new Set());
+
+export function isAdministrator(): boolean {
+  const { kind, roles = [], scopes = [] } = caller.value ?? {};
+  return kind === 'administrator' || roles.includes('administrator') || scopes.includes('admin');
+}
 
 export async function findCaller(): Promise<void> {
-  const reply = await send('GET', `${base.value}/auth/me`);
-  caller.value = reply.status === 200 && isObject(reply.json) ? (reply.json as unknown as Caller) : null;
+  await enter(await send('GET', `${base.value}/auth/me`));
   if (caller.value === null && key.value !== null) keepKey(null);
+}
+
+/** What the views need to know of a caller comes first, so that none of them shows what it may not. */
+async function enter(reply: Reply): Promise<void> {
+  forgetTitles();
+  const found = reply.status === 200 && isObject(reply.json) ? (reply.json as unknown as Me) : null;
+  if (found !== null) {
+    const [, , enrols] = await Promise.all([findReadable(), findFirstRun(found), findEnrolment(found)]);
+    mustEnrol.value = enrols;
+  }
+  caller.value = found;
+}
+
+async function findReadable(): Promise<void> {
+  const lists = description.value?.lists ?? [];
+  const replies = await Promise.all(
+    lists.map(async ({ path }) => ({ path, reply: await send('HEAD', `${path}?limit=1`) })),
+  );
+  readable.value = new Set(
+    replies.flatMap(({ path, reply }) => (reply.status === 401 || reply.status === 403 ? [] : [path])),
+  );
+}
+
+const laterName = 'comity-later';
+
+/** This tab asks no more for the first administrator. */
+export function postponeFirstRun(): void {
+  sessionStorage.setItem(laterName, 'yes');
+  isFirstRun.value = false;
+}
+
+const usersLooked = 100;
+
+/** A store with more accounts than that is not at its first run. */
+async function findFirstRun({ kind }: Me): Promise<void> {
+  isFirstRun.value = false;
+  if (kind !== 'administrator' || sessionStorage.getItem(laterName) !== null) return;
+  const { json } = await send('GET', `${pathOf('users')}?limit=${usersLooked}&fields=id,roles`);
+  if (!isObject(json) || !Array.isArray(json.items) || json.nextCursor !== null) return;
+  const roles = json.items.flatMap((each) => (isObject(each) && Array.isArray(each.roles) ? each.roles : []));
+  isFirstRun.value = !roles.includes('administrator');
+}
+
+async function findEnrolment({ kind, authenticatedBy }: Me): Promise<boolean> {
+  if (kind !== 'user' || authenticatedBy === 'key') return false;
+  const { json } = await send('GET', `${base.value}/auth/second-factor`);
+  return isObject(json) && json.required === true && json.enrolled === false;
 }
 
 export type LoginStep = {
@@ -36,7 +89,13 @@ export function confirmLogin(challenge: string, code: string): Promise<LoginStep
   return step('login/second-factor', { challenge, code });
 }
 
-async function step(path: string, content: Readonly<Record<string, string>>): Promise<LoginStep> {
+/** @param challenge of a login by password; absent: the passkey is the whole login */
+export async function logInByPasskey(challenge?: string): Promise<LoginStep> {
+  const used = await usePasskey('login/passkey/options', challenge === undefined ? {} : { challenge });
+  return 'problem' in used ? used : step('login/passkey', used);
+}
+
+async function step(path: string, content: Readonly<Record<string, unknown>>): Promise<LoginStep> {
   const reply = await send('POST', `${base.value}/auth/${path}`, { json: { ...content, cookie: true } });
   const problem = problemOf(reply);
   if (problem === undefined) await findCaller();
@@ -50,12 +109,13 @@ export async function useKey(value: string): Promise<Problem | undefined> {
   const problem = problemOf(reply);
   if (problem !== undefined) return problem;
   keepKey(value);
-  caller.value = reply.json as Caller;
+  await enter(reply);
   return undefined;
 }
 
 export async function logOut(): Promise<void> {
   if (key.value === null) await send('POST', `${base.value}/auth/logout`);
   keepKey(null);
+  forgetTitles();
   caller.value = null;
 }

@@ -27,6 +27,7 @@ const groups: readonly Group[] = [
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/config/mail-templates.ts', 'values'],
+      ['src/observe/differences.ts', 'noticed'],
       ['src/accounts/credential-ends.ts', 'tables'],
       ['src/accounts/users/function-writes.ts', 'open'],
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],

@@ -52,7 +52,7 @@ export const programRows: readonly FolderRow[] = [
       'src/package-version.ts',
       'src/accounts',
     ],
-    node: ['node:crypto', 'node:path'],
+    node: ['node:crypto', 'node:fs', 'node:path'],
     packages: [],
   },
   {
@@ -62,6 +62,7 @@ export const programRows: readonly FolderRow[] = [
       ...rooms,
       'src/dashboard-assets.ts',
       'src/portal-assets.ts',
+      'src/package-version.ts',
       'src/realtime',
       'src/hold',
       'src/logic',

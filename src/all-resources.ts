@@ -2,7 +2,9 @@
 import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import type { Configuration } from './config/configuration.ts';
+import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
+import { shownSettings } from './config/shown-settings.ts';
 import { dashboardAssets } from './dashboard-assets.ts';
 import { holdResources } from './hold/hold-routes.ts';
 import { jobResources } from './jobs/job-routes.ts';
@@ -16,12 +18,14 @@ import type { ProgramMemory } from './memory/program-memory.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
+import { packageVersion } from './package-version.ts';
 import { portalAssets } from './portal-assets.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLogViews } from './resources/events/seen-event.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
+import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
@@ -49,6 +53,10 @@ export type ResourcesOptions = {
     readonly addressOf: CallerAddress;
     readonly mac: (text: string) => string;
     readonly isDraining: () => boolean;
+    readonly sources?: LoadedSettings['sources'];
+    readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
+      readonly storeBytes: () => number | undefined;
+    };
     readonly logic: ApplicationLogic;
   };
 
@@ -103,6 +111,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         crossSite: accounts.isCrossSite,
       },
     }),
+    ...metaResources(metaOptionsOf(options)),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
       assets: [...docsAssets(configuration.title), ...dashboard, ...portal],
@@ -115,6 +124,19 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     }),
   ];
   return resources;
+}
+
+function metaOptionsOf({ configuration, settings, sources, store, program }: ResourcesOptions): MetaOptions {
+  return {
+    ...program,
+    ...{ base: configuration.base, limits: settings, version: packageVersion(), node: process.versions.node },
+    store: {
+      engine: settings.databaseUrl === undefined ? 'sqlite' : 'postgresql',
+      bytes: program.storeBytes,
+      process: store.processId,
+    },
+    settings: shownSettings(settings, sources),
+  };
 }
 
 function queryLimitsOf(settings: Settings): QueryTextLimits {

@@ -10,7 +10,7 @@ import { unguessableCredential } from './accounts/authenticate.ts';
 import { challengesFor } from './accounts/challenges.ts';
 import { createOwnerPrincipal } from './accounts/owner-principal.ts';
 import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
-import { type Features, resourcesOf } from './all-resources.ts';
+import { type Features, type ResourcesOptions, resourcesOf } from './all-resources.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
@@ -35,10 +35,11 @@ import { createMemory } from './memory/program-memory.ts';
 import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/documents-at-start.ts';
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
+import { createDifferences } from './observe/differences.ts';
 import { watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
-import type { Observe } from './observe/observation.ts';
-import { openStore, type StoreMembership, type StoreSharing } from './open-store.ts';
+import { fanOut, type Observe } from './observe/observation.ts';
+import { openStore, type StoreMembership, type StoreSharing, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
 import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
@@ -63,6 +64,8 @@ export type ComposeOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
+  /** Where the settings come from; absent: what differs from its default was set by code. */
+  readonly sources?: LoadedSettings['sources'];
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
   /** URL of the configuration as a module, for the threads of handlers. */
   readonly module: string | undefined;
@@ -132,7 +135,7 @@ export type Running = {
 export async function compose(options: ComposeOptions): Promise<Running> {
   const { settings, observe } = options;
   const tls = await openTls(options);
-  const program = await assemble(options);
+  const program = await assemble(withProgram(options));
   const stop = async (reason: string): Promise<void> => {
     tls?.certificate.close();
     await program.stop(reason);
@@ -162,7 +165,7 @@ async function openTls({ settings, shared, observe }: ComposeOptions): Promise<L
 
 /** The program without a port of its own: `handle` answers the requests of the server that it is mounted in. */
 export async function composeMounted(options: ComposeOptions): Promise<Mounted> {
-  const program = await assemble(options);
+  const program = await assemble(withProgram(options));
   program.operations.resume();
   await program.start();
   return shownOf(program);
@@ -196,7 +199,23 @@ type Assembled = {
   readonly stop: (reason: string) => Promise<void>;
 };
 
-async function assemble(options: ComposeOptions): Promise<Assembled> {
+type WithProgram = ComposeOptions & Pick<ResourcesOptions, 'program'>;
+
+/** What the program tells about itself, and where it notices that other processes differ. */
+function withProgram(options: ComposeOptions): WithProgram {
+  const { settings, clock = Date.now } = options;
+  const differences = createDifferences(clock);
+  return {
+    ...options,
+    observe: fanOut(options.observe, differences.observe),
+    program: {
+      ...{ startedAt: clock(), differences: differences.list },
+      storeBytes: () => storeBytes(settings),
+    },
+  };
+}
+
+async function assemble(options: WithProgram): Promise<Assembled> {
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
   const opened = await openStore(configuration, settings, observe, sharingOf(options));
   const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });

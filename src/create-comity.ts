@@ -103,14 +103,14 @@ export async function embed<R>(
   const { module } = options;
   const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
   const { configuration, loaded, senderSecrets } = readDeclaration(declaration, environment, from);
-  const { settings, providers } = loaded;
+  const { settings, providers, sources } = loaded;
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
   const observe = fanOut(log, metrics.observe);
   const toPrincipal = (declared: PrincipalDeclaration): Principal =>
     principalOf(declared, configuration.accounts.fieldNames);
   const { callsAs, madeSecrets, stop, fetch, ...shown } = await composeMounted({
-    ...{ ...options, configuration, settings, providers, senderSecrets, observe, metrics },
+    ...{ ...options, configuration, settings, providers, sources, senderSecrets, observe, metrics },
   });
   return {
     ...shown,

@@ -3,6 +3,7 @@
  * together cost an idle process 20 MB and the start 100 ms.
  */
 import { hash, randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
@@ -137,4 +138,16 @@ export async function openLookingStore(
   }
   const { openLookingStore: openFile } = await import('./store/sqlite/looking-store.ts');
   return openFile({ ...homeOptions(configuration, settings, observe), ...settings });
+}
+
+/** The size of the files of the embedded store; undefined for one that this program does not have on its disk. */
+export function storeBytes({
+  databaseUrl,
+  data,
+}: Pick<Settings, 'databaseUrl' | 'data'>): number | undefined {
+  if (databaseUrl !== undefined) return undefined;
+  const sizes = ['comity.db', 'comity.db-wal'].map(
+    (name) => statSync(join(data, name), { throwIfNoEntry: false })?.size ?? 0,
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

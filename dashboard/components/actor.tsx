@@ -1,9 +1,10 @@
 /** Who made a change, as events, versions and the audit trail name it. */
 import type { JSX } from 'preact';
+import type { Version } from '../api-types.ts';
 import { listOf, pathOf } from '../description.ts';
 import { ReferenceLink } from './reference-link.tsx';
 
-export type ActorValue = { readonly kind: string; readonly id: string | null; readonly keyId?: string };
+export type ActorValue = NonNullable<Version['actor']>;
 
 const names: Readonly<Record<string, string>> = {
   'administrator-key': 'the administrator key',

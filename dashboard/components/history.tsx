@@ -1,23 +1,13 @@
 /** The versions of a document (§4.15), newest first: who made each, when, and the changed members with their values before and after. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Version } from '../api-types.ts';
 import type { Listed } from '../description.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { Actor } from './actor.tsx';
 import { ProblemNote } from './problem.tsx';
 import { ReferenceLink } from './reference-link.tsx';
 import { Time, Value } from './value.tsx';
-
-type Change = { readonly before?: unknown; readonly after?: unknown };
-
-type Version = {
-  readonly id: string;
-  readonly change: string;
-  readonly at: string;
-  readonly actor?: { readonly kind: string; readonly id: string | null; readonly keyId?: string };
-  readonly requestId?: string;
-  readonly changes: Readonly<Record<string, Change>>;
-};
 
 type HistoryProps = { readonly list: Listed; readonly target: string; readonly tag: string | null };
 

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Listed } from '../description.ts';
 import { isObject } from '../send.ts';
-import { ReferenceLink } from './reference-link.tsx';
+import { listOfId, ReferenceLink } from './reference-link.tsx';
 import { Value } from './value.tsx';
 
 type MembersProps = { readonly list: Listed; readonly document: Readonly<Record<string, unknown>> };
@@ -14,7 +14,7 @@ export function Members({ list, document }: MembersProps): JSX.Element {
         <div key={name}>
           <dt>{name}</dt>
           <dd>
-            <MemberValue value={value} target={list.references.get(name)} />
+            <MemberValue value={value} target={list.references.get(name)} isOwn={name === 'id'} />
           </dd>
         </div>
       ))}
@@ -29,10 +29,15 @@ type MemberValueProps = {
   readonly value: unknown;
   readonly target?: string | undefined;
   readonly depth?: number;
+  /** The id of the document itself. */
+  readonly isOwn?: boolean;
 };
 
-function MemberValue({ value, target, depth = 0 }: MemberValueProps): JSX.Element {
-  if (target !== undefined && typeof value === 'string') return <ReferenceLink path={target} id={value} />;
+function MemberValue({ value, target, depth = 0, isOwn = false }: MemberValueProps): JSX.Element {
+  if (typeof value === 'string') {
+    const path = target ?? (isOwn ? undefined : listOfId(value));
+    if (path !== undefined) return <ReferenceLink path={path} id={value} />;
+  }
   if (Array.isArray(value)) {
     if (value.length === 0) return <span class="absent">none</span>;
     if (value.every((each) => typeof each !== 'object' || each === null))

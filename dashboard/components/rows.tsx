@@ -3,9 +3,11 @@ import type { JSX } from 'preact';
 import { useCallback } from 'preact/hooks';
 import { type Listed, resolve } from '../description.ts';
 import { linkTo } from '../route.ts';
+import { isObject } from '../send.ts';
+import { Actor, type ActorValue } from './actor.tsx';
 import type { Changes } from './filters.tsx';
 import { choicesOf } from './form-values.ts';
-import { ReferenceLink } from './reference-link.tsx';
+import { listOfId, ReferenceLink } from './reference-link.tsx';
 import { useWindow } from './use-window.ts';
 import { Badge, Value } from './value.tsx';
 
@@ -172,12 +174,11 @@ function Cell({ list, name, id, value, isFirst }: CellProps): JSX.Element {
         <Value value={value ?? id} />
       </a>
     );
-  const target = list.references.get(name);
-  return target !== undefined && typeof value === 'string' ? (
-    <ReferenceLink path={target} id={value} />
-  ) : typeof value === 'string' && choicesOf(resolve(list.schema.properties?.[name])).length > 0 ? (
-    <Badge text={value} />
-  ) : (
-    <Value value={value} />
-  );
+  if (typeof value === 'string') {
+    const target = list.references.get(name) ?? listOfId(value);
+    if (target !== undefined) return <ReferenceLink path={target} id={value} />;
+    if (choicesOf(resolve(list.schema.properties?.[name])).length > 0) return <Badge text={value} />;
+  }
+  if (name === 'actor' && isObject(value)) return <Actor actor={value as unknown as ActorValue} />;
+  return <Value value={value} />;
 }

@@ -5,13 +5,20 @@ import { isObject } from '../send.ts';
 const shownCharactersMax = 120;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  // A list of plain values reads better without the signs of JSON.
+  const isPlain = Array.isArray(value) && value.every((each) => typeof each !== 'object' || each === null);
+  return isPlain ? value.join(', ') : JSON.stringify(value);
+}
+
 /** One value in a cell of a table. */
 export function Value({ value }: { readonly value: unknown }): JSX.Element {
   if (value === undefined || value === null) return <span class="absent">–</span>;
   if (typeof value === 'boolean') return <span>{value ? 'yes' : 'no'}</span>;
   if (typeof value === 'number') return <span class="number">{value}</span>;
   if (typeof value === 'string' && isoTime.test(value)) return <Time value={value} />;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = textOf(value);
   if (text.length <= shownCharactersMax) return <span>{text}</span>;
   return <span title={text.slice(0, 2000)}>{`${text.slice(0, shownCharactersMax)}…`}</span>;
 }

@@ -204,7 +204,7 @@ function columnsDefault({ schema: { properties = {} } }: Listed): readonly strin
   const made = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
   const short = members.filter((name) => {
     const kind = kindOf(resolve(properties[name]));
-    return !made.includes(name) && kind !== 'json' && kind !== 'long';
+    return name === 'actor' || (!made.includes(name) && kind !== 'json' && kind !== 'long');
   });
   const title = titleMembers.find((name) => short.includes(name));
   const ordered = title === undefined ? short : [title, ...short.filter((name) => name !== title)];

@@ -6,6 +6,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Gauges } from '../components/gauges.tsx';
 import { Json, Value } from '../components/value.tsx';
+import { WorkTables } from '../components/work-tables.tsx';
 import { followEvents, type LiveEvent, type StreamState } from '../event-stream.ts';
 import { isObject } from '../send.ts';
 
@@ -68,6 +69,7 @@ export function LivePage(): JSX.Element {
         </table>
       </section>
       {events.length === 0 ? <p class="empty">Events appear here when something is written.</p> : null}
+      <WorkTables />
     </section>
   );
 }

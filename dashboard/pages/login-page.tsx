@@ -3,8 +3,9 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';
 import { description } from '../description.ts';
+import { hasPasskeys } from '../passkeys.ts';
 import type { Problem } from '../send.ts';
-import { confirmLogin, type LoginStep, logIn, useKey } from '../session.ts';
+import { confirmLogin, type LoginStep, logIn, logInByPasskey, useKey } from '../session.ts';
 
 /** The text of a field of the form that is submitted. */
 type Field = (name: string) => string;
@@ -12,10 +13,13 @@ type Field = (name: string) => string;
 export function LoginPage(): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [challenge, setChallenge] = useState('');
-  const submit = (use: (field: Field) => Promise<LoginStep>) => async (event: Event) => {
+  const submit = (use: (field: Field) => Promise<LoginStep>) => (event: Event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const next = await use((name) => String(form.get(name) ?? ''));
+    return take(use((name) => String(form.get(name) ?? '')));
+  };
+  const take = async (step: Promise<LoginStep>) => {
+    const next = await step;
     setProblem(next.problem);
     // A challenge that is used, void or too old leads back to the password; a wrong code leaves it valid.
     if (next.problem?.code === 'challenge_invalid') setChallenge('');
@@ -28,10 +32,14 @@ export function LoginPage(): JSX.Element {
       {challenge === '' ? (
         <>
           <PasswordForm onSubmit={submit((field) => logIn(field('email'), field('password')))} />
+          {hasPasskeys ? <PasskeyButton onClick={() => take(logInByPasskey())} /> : null}
           <KeyForm onSubmit={submit(async (field) => ({ problem: await useKey(field('key')) }))} />
         </>
       ) : (
-        <CodeForm onSubmit={submit((field) => confirmLogin(challenge, field('code').trim()))} />
+        <>
+          <CodeForm onSubmit={submit((field) => confirmLogin(challenge, field('code').trim()))} />
+          {hasPasskeys ? <PasskeyButton onClick={() => take(logInByPasskey(challenge))} /> : null}
+        </>
       )}
     </main>
   );
@@ -55,6 +63,16 @@ function PasswordForm({ onSubmit }: FormProps): JSX.Element {
         Log in
       </button>
     </form>
+  );
+}
+
+function PasskeyButton({ onClick }: { readonly onClick: () => void }): JSX.Element {
+  return (
+    <p>
+      <button type="button" onClick={onClick}>
+        Use a passkey
+      </button>
+    </p>
   );
 }
 
@@ -82,8 +100,8 @@ function KeyForm({ onSubmit }: FormProps): JSX.Element {
         <input name="key" type="password" autocomplete="off" required placeholder="sk_…" />
       </label>
       <p class="hint">
-        The administrator key is in the terminal of the first start. This tab keeps the key until it is
-        closed.
+        The administrator key is in the terminal of the first start; with it you make the first account. This
+        tab keeps the key until it is closed.
       </p>
       <button type="submit">Use the key</button>
     </form>

@@ -12,9 +12,10 @@ import { Members } from '../components/members.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { Related } from '../components/related.tsx';
 import { SchemaForm } from '../components/schema-form.tsx';
+import { Sessions } from '../components/sessions.tsx';
 import { StepForm } from '../components/step-form.tsx';
 import { CopyButton, Json, titleOf } from '../components/value.tsx';
-import { type Listed, listOf, memberPath } from '../description.ts';
+import { hasPath, type Listed, listOf, memberPath } from '../description.ts';
 import { forgetTitles } from '../reference-titles.ts';
 import { go, linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf, type Reply, send } from '../send.ts';
@@ -51,6 +52,9 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
         </p>
         <h1 id="member-title">{version === undefined ? id : titleOf(version.document)}</h1>
         <div class="buttons">
+          {version === undefined || isEditing ? null : (
+            <DisableButton document={version.document} onChange={(changed) => save(changed, version.tag)} />
+          )}
           {member.patch === undefined || version === undefined || isEditing ? null : (
             <button type="button" class="primary" onClick={() => setEditing(true)}>
               Edit
@@ -120,6 +124,7 @@ function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
         <summary>JSON{version.tag === null ? '' : `, entity tag ${version.tag}`}</summary>
         <Json value={version.document} label="The representation as JSON" />
       </details>
+      {hasPath(`${member.path}/sessions`) ? <Sessions account={target} /> : null}
       {member.hasHistory ? <History list={list} target={target} tag={version.tag} /> : null}
     </>
   );
@@ -168,6 +173,22 @@ function versionOf(reply: Reply): Version | undefined {
     : undefined;
 }
 
+type DisableButtonProps = {
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly onChange: (changed: Record<string, unknown>) => Promise<void>;
+};
+
+/** An account that is disabled keeps its data and loses its sessions. */
+function DisableButton({ document, onChange }: DisableButtonProps): JSX.Element | null {
+  const { disabled } = document;
+  if (typeof disabled !== 'boolean') return null;
+  return (
+    <button type="button" onClick={() => onChange({ disabled: !disabled })}>
+      {disabled ? 'Enable' : 'Disable'}
+    </button>
+  );
+}
+
 type DeletionProps = { readonly list: Listed; readonly target: string; readonly tag: string | null };
 
 function Deletion({ list, target, tag }: DeletionProps): JSX.Element {
@@ -176,5 +197,6 @@ function Deletion({ list, target, tag }: DeletionProps): JSX.Element {
     if (reply.status < 400) go(linkTo('list', { path: list.path }));
     return problemOf(reply);
   };
-  return <ConfirmButton action="Delete" question="Delete it?" onConfirm={remove} />;
+  const action = list.tag === 'keys' ? 'Revoke' : 'Delete';
+  return <ConfirmButton action={action} question={`${action} it?`} onConfirm={remove} />;
 }

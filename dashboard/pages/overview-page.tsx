@@ -1,8 +1,9 @@
 /** The first view: health, what the store holds, and the latest events as they come. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { ReferenceLink } from '../components/reference-link.tsx';
 import { Value } from '../components/value.tsx';
-import { base, description, type Listed } from '../description.ts';
+import { base, description, type Listed, listOf, pathOf } from '../description.ts';
 import { linkTo } from '../route.ts';
 import { isObject, prefix, type Reply, send } from '../send.ts';
 
@@ -122,7 +123,7 @@ function LatestEvents(): JSX.Element | null {
                 </td>
                 <td>{String(event.type)}</td>
                 <td>
-                  <Value value={objectId(event)} />
+                  <EventResource event={event} />
                 </td>
               </tr>
             ))}
@@ -130,6 +131,16 @@ function LatestEvents(): JSX.Element | null {
         </table>
       </div>
     </>
+  );
+}
+
+function EventResource({ event }: { readonly event: Record<string, unknown> }): JSX.Element {
+  const id = objectId(event);
+  const path = pathOf(String(event.type).split('.', 1)[0] ?? '');
+  return typeof id === 'string' && listOf(path)?.member !== undefined ? (
+    <ReferenceLink path={path} id={id} />
+  ) : (
+    <Value value={id} />
   );
 }
 

@@ -69,6 +69,7 @@ import { resetFactorResource } from './second-factor/reset-factor.ts';
 import { meResource, refreshResource } from './session-routes.ts';
 import { createSessions } from './sessions/create-sessions.ts';
 import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
+import { userSessionResources } from './sessions/user-session-routes.ts';
 import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
 import { createFindUser, type FindUser } from './users/find-user.ts';
@@ -317,6 +318,7 @@ function resourcesOf(
     ...passkeyResources(own),
     ...passkeyLoginResources(own),
     resetFactorResource(own),
+    ...userSessionResources(own),
     passwordResource({ ...own, changePassword: createChangePassword(own) }),
     ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
     ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),

@@ -22,6 +22,7 @@ export type Reading = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
+  readonly sources?: LoadedSettings['sources'];
   /** Secrets of senders whose variables are set, by variable. */
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
   /** URL of the configuration file, which threads of handlers import. */
@@ -60,9 +61,9 @@ export async function readConfiguration(
   const module = pathToFileURL(resolve(path)).href;
   const ofMail = warningsOfMail(loaded.configuration, reading.settings);
   const all = [...reading.warnings, ...loaded.warnings, ...ofSenders, ...ofMail];
-  const { settings: found, providers } = reading;
+  const { settings: found, providers, sources } = reading;
   return {
-    ...{ configuration: loaded.configuration, settings: found, providers },
+    ...{ configuration: loaded.configuration, settings: found, providers, sources },
     ...{ senderSecrets, module, warnings: all },
   };
 }

@@ -25,11 +25,20 @@ export type LoadedSettings = {
   readonly settings: Settings;
   /** OpenID providers by name; the operator chooses the names of their variables. */
   readonly providers: ReadonlyMap<string, OAuthProvider>;
+  /** Where each value comes from that was set. */
+  readonly sources: ReadonlyMap<string, SettingSource>;
   /** Sentences about ignored or unwise values, which do not prevent a start. */
   readonly warnings: readonly string[];
 };
 
-type Source = { readonly label: string; readonly value: unknown; readonly written: boolean };
+export type SettingSource = 'default' | 'configuration' | 'environment' | 'command line';
+
+type Source = {
+  readonly from: SettingSource;
+  readonly label: string;
+  readonly value: unknown;
+  readonly written: boolean;
+};
 
 const echoCharactersMax = 64;
 const keyCharactersAdvised = 24;
@@ -66,8 +75,10 @@ export function loadSettings(
   const environment = withSecretFiles(given, isSecretVariable, mistakes);
   inspectNames(environment, configured, mistakes, warnings);
   const values: Record<string, unknown> = {};
+  const sources = new Map<string, SettingSource>();
   for (const [name, setting] of Object.entries<Setting>(settings)) {
     const source = sourceOf(name as SettingName, environment, configured, commandLine);
+    if (source !== undefined) sources.set(name, source.from);
     const complaint = source === undefined ? undefined : refusal(setting, source);
     if (source !== undefined && complaint !== undefined) mistakes.push(`${source.label} ${complaint}`);
     values[name] =
@@ -89,7 +100,7 @@ export function loadSettings(
     );
   }
   warnings.push(...sendingWarnings(loaded));
-  return { settings: loaded, providers, warnings };
+  return { settings: loaded, providers, sources, warnings };
 }
 
 function inspectNames(
@@ -119,10 +130,12 @@ function sourceOf(
 ): Source | undefined {
   const variable = variableOf(name);
   const written = environment[variable];
-  if (commandLine[name] !== undefined) return { label: `--${name}`, value: commandLine[name], written: true };
-  if (written !== undefined && written !== '') return { label: variable, value: written, written: true };
+  if (commandLine[name] !== undefined)
+    return { from: 'command line', label: `--${name}`, value: commandLine[name], written: true };
+  if (written !== undefined && written !== '')
+    return { from: 'environment', label: variable, value: written, written: true };
   if (configured[name] !== undefined) {
-    return { label: `settings.${name}`, value: configured[name], written: false };
+    return { from: 'configuration', label: `settings.${name}`, value: configured[name], written: false };
   }
   return undefined;
 }

@@ -24,6 +24,7 @@ import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
 import { createWithholds } from './events/withheld-text.ts';
+import { operationListResource } from './program/operation-list.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
@@ -74,6 +75,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       .filter(({ served: of }) => of.collection.softDelete)
       .map(({ served: of }) => restoreResource(of)),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
+    operationListResource(serving),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({
       store,

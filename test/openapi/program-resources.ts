@@ -18,6 +18,7 @@ import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys
 import { passkeyResources } from '../../src/accounts/second-factor/passkeys/passkey-routes.ts';
 import { resetFactorResource } from '../../src/accounts/second-factor/reset-factor.ts';
 import { meResource, refreshResource } from '../../src/accounts/session-routes.ts';
+import { userSessionResources } from '../../src/accounts/sessions/user-session-routes.ts';
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
@@ -30,6 +31,7 @@ import { mailResources } from '../../src/mail/mail-routes.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
+import { metaResources } from '../../src/resources/program/meta-routes.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
 import { replayEventsResource } from '../../src/subscribers/replay-events.ts';
@@ -121,7 +123,8 @@ export function resourcesOf({
   });
   const realtime = realtimeResources(optionsWith({ collections: [...collections.values()] }));
   const program = programResources(optionsWith({ assets: [], metrics: { contentType: 'text/plain' } }));
-  return [...routes, ...realtime, ...program];
+  const meta = metaResources(optionsWith({}));
+  return [...routes, ...realtime, ...meta, ...program];
 }
 
 function accountResources(
@@ -147,6 +150,7 @@ function accountResources(
     ...passkeyResources(own),
     ...passkeyLoginResources(own),
     resetFactorResource(own),
+    ...userSessionResources(own),
     passwordResource(own),
     ...verificationResources(own),
     ...passwordResetResources(own),

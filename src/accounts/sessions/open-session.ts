@@ -85,7 +85,7 @@ export function endSessionsOfUser(store: Store): Sessions['endOfUser'] {
 }
 
 /** Lists the sessions of one account in the order of their logins, by an index. @param limit rows on a page */
-function sessionsOfUser(store: Store, user: string, direction: 'asc' | 'desc', limit: number): Plan {
+export function sessionsOfUser(store: Store, user: string, direction: 'asc' | 'desc', limit: number): Plan {
   return store.plan({
     table: sessionsTable,
     filter: { op: 'eq', field: ownerField, value: user },

@@ -230,6 +230,6 @@ test('shows the rates and times of the server', async () => {
   await enter('#/system');
   await page.getByText('Requests by route').waitFor();
   await page.getByRole('cell', { name: 'GET /metrics' }).waitFor();
-  await page.getByRole('figure', { name: /Request, p99/ }).waitFor();
+  await page.getByRole('figure', { name: /Time of requests/ }).waitFor();
   assert.deepEqual(complaints, []);
 });

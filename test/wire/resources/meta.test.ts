@@ -1,0 +1,55 @@
+/** `/meta` and `/meta/settings` (§4.21) over the running program. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Client, openClient, register } from '../../harness/account-client.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+
+let program: RunningServer;
+let client: Client;
+
+before(async () => {
+  program = await startServer({ env: { COMITY_LIST_LIMIT_MAX: '500' } });
+  client = openClient(program.port);
+});
+
+after(async () => {
+  client?.close();
+  await program?.stop();
+});
+
+type Setting = { name: string; value: unknown; default: unknown; source: string; secret: boolean };
+
+test('says what the program is: version, start, store and processes that differ', async () => {
+  const { status, body } = await program.send('GET', '/api/v1/meta');
+  assert.equal(status, 200);
+  const { version, startedAt, store, differences } = JSON.parse(body);
+  assert.match(version, /^\d+\.\d+\.\d+/);
+  assert.ok(Date.parse(startedAt) <= Date.now());
+  if (process.env.COMITY_TEST_STORE === 'postgres')
+    assert.deepEqual(store, { engine: 'postgresql', bytes: null });
+  else assert.ok(store.engine === 'sqlite' && store.bytes > 0);
+  assert.deepEqual(differences, []);
+});
+
+test('lists settings with defaults and sources, and no secret', async () => {
+  const { body } = await program.send('GET', '/api/v1/meta/settings');
+  const { items } = JSON.parse(body) as { items: Setting[] };
+  const of = (name: string) => items.find((each) => each.name === name);
+  assert.ok(!body.includes(adminKey));
+  const { value, default: fallback, source } = of('listLimitMax') ?? {};
+  assert.deepEqual([value, fallback, source], [500, 1000, 'environment']);
+  assert.equal(of('listLimitDefault')?.source, 'default');
+  const secret = of('adminKey');
+  assert.deepEqual([secret?.value, secret?.secret, secret?.source], [null, true, 'environment']);
+  for (const { secret, value } of items) assert.ok(!secret || value === null);
+});
+
+test('shows the program to administrators alone', async () => {
+  const { token } = await register(client, 'ada@meta.example', 'correct horse battery staple');
+  for (const path of ['/api/v1/meta', '/api/v1/meta/settings']) {
+    assert.equal((await client.ask('GET', path)).status, 401);
+    const headers = { Authorization: `Bearer ${token}` };
+    assert.equal((await client.ask('GET', path, { headers })).status, 403);
+  }
+});

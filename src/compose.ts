@@ -10,7 +10,7 @@ import { unguessableCredential } from './accounts/authenticate.ts';
 import { challengesFor } from './accounts/challenges.ts';
 import { createOwnerPrincipal } from './accounts/owner-principal.ts';
 import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
-import { type Features, type ResourcesOptions, resourcesOf } from './all-resources.ts';
+import { type Features, resourcesOf } from './all-resources.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
@@ -199,23 +199,15 @@ type Assembled = {
   readonly stop: (reason: string) => Promise<void>;
 };
 
-type WithProgram = ComposeOptions & Pick<ResourcesOptions, 'program'>;
-
-/** What the program tells about itself, and where it notices that other processes differ. */
-function withProgram(options: ComposeOptions): WithProgram {
+/** With what the program tells about itself, and where it notices that other processes differ. */
+function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
-  const differences = createDifferences(clock);
-  return {
-    ...options,
-    observe: fanOut(options.observe, differences.observe),
-    program: {
-      ...{ startedAt: clock(), differences: differences.list },
-      storeBytes: () => storeBytes(settings),
-    },
-  };
+  const { observe, list: differences } = createDifferences(clock);
+  const program = { startedAt: clock(), differences, storeBytes: () => storeBytes(settings) };
+  return { ...options, observe: fanOut(options.observe, observe), program };
 }
 
-async function assemble(options: WithProgram): Promise<Assembled> {
+async function assemble(options: ReturnType<typeof withProgram>): Promise<Assembled> {
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
   const opened = await openStore(configuration, settings, observe, sharingOf(options));
   const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });

@@ -4,11 +4,18 @@ import { listOf, pathOf } from '../description.ts';
 import { titleOfReference } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
 
-/** @param path of the referred list */
-export function ReferenceLink({ path, id }: { readonly path: string; readonly id: string }): JSX.Element {
+type ReferenceLinkProps = {
+  /** The path of the referred list. */
+  readonly path: string;
+  readonly id: string;
+  /** Shows the id in place of the title. */
+  readonly isId?: boolean;
+};
+
+export function ReferenceLink({ path, id, isId = false }: ReferenceLinkProps): JSX.Element {
   return (
     <a href={linkTo('member', { path, id })} title={id}>
-      {titleOfReference(path, id) ?? id}
+      {isId ? id : (titleOfReference(path, id) ?? id)}
     </a>
   );
 }

@@ -76,7 +76,7 @@ export function CopyButton({
 }
 
 /** Members that name a document to people, the best first. */
-export const titleMembers: readonly string[] = ['name', 'title', 'email', 'subject', 'type', 'url'];
+export const titleMembers: readonly string[] = ['name', 'title', 'email', 'type', 'subject', 'url'];
 
 /** A one-line name of a document: the first short text that is not its id. */
 export function titleOf(document: unknown): string {

@@ -31,7 +31,7 @@ function Providers(): JSX.Element {
         </p>
       ) : (
         <PlainTable
-          label="Providers"
+          label="Table of providers"
           rows={providers.map((name) => ({
             name,
             callback: `${location.origin}${prefix}${path.replace('{provider}', name)}/callback`,
@@ -58,7 +58,7 @@ function OwnLimits(): JSX.Element {
         <p class="quiet">No limit applies to your credential here.</p>
       ) : (
         <>
-          <PlainTable label="Your limits" rows={policies} />
+          <PlainTable label="Table of your limits" rows={policies} />
           <p class="quiet">{`${left ?? '–'} requests are left in this window.`}</p>
         </>
       )}
@@ -77,7 +77,7 @@ function LimitSettings(): JSX.Element | null {
   return (
     <section aria-labelledby="settings-of-limits">
       <h2 id="settings-of-limits">Limits of the server</h2>
-      <PlainTable label="Limits of the server" rows={rows} />
+      <PlainTable label="Table of the limits of the server" rows={rows} />
     </section>
   );
 }

@@ -1,14 +1,32 @@
-/** The query console: QUERY of a list as JSON or SQL (§4.9), its result as a table, the resource that repeats it, and the same as curl. */
+/**
+ * The query console: QUERY of a list as JSON or SQL (§4.9) with completion, its result as a table, the resource that repeats it, and the
+ * same as curl or code. The address holds the query, so that it can be kept and sent as a link.
+ */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { PlainTable } from '../components/plain-table.tsx';
 import { ProblemNote } from '../components/problem.tsx';
-import { CopyButton, Json, Value } from '../components/value.tsx';
+import { codeOf, curlOf } from '../components/query-copies.ts';
+import { QueryEditor } from '../components/query-editor.tsx';
+import { ReferenceLink } from '../components/reference-link.tsx';
+import { CopyButton, Json } from '../components/value.tsx';
 import { description, type Listed, listOf } from '../description.ts';
 import { go, linkTo } from '../route.ts';
 import { isObject, prefix, problemOf, type Reply, send } from '../send.ts';
 
 const mediaTypes = { json: 'application/json', sql: 'application/sql' } as const;
 type Language = keyof typeof mediaTypes;
+
+const languageWords: Readonly<Record<Language, readonly string[]>> = {
+  json: [
+    ...['filter', 'sort', 'limit', 'cursor', 'fields', 'q', 'expand', 'aggregate', 'groups', 'having'],
+    ...['and', 'or', 'not', 'eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'count', 'sum', 'avg', 'min', 'max'],
+  ],
+  sql: [
+    ...['SELECT', 'FROM', 'WHERE', 'ORDER BY', 'GROUP BY', 'HAVING', 'LIMIT', 'OFFSET', 'AND', 'OR', 'NOT'],
+    ...['IN', 'BETWEEN', 'LIKE', 'IS NULL', 'ASC', 'DESC', 'COUNT', 'SUM', 'AVG', 'MIN', 'MAX'],
+  ],
+};
 
 export function QueryPage({ query }: { readonly query: URLSearchParams }): JSX.Element {
   const lists = (description.value?.lists ?? []).filter(({ searchable }) => searchable);
@@ -30,25 +48,36 @@ export function QueryPage({ query }: { readonly query: URLSearchParams }): JSX.E
           ))}
         </select>
       </label>
-      <Console key={list.path} list={list} />
+      <Console key={list.path} list={list} query={query} />
     </section>
   );
 }
 
-function Console({ list }: { readonly list: Listed }): JSX.Element {
-  const [language, setLanguage] = useState<Language>('json');
+type ConsoleProps = { readonly list: Listed; readonly query: URLSearchParams };
+
+function Console({ list, query }: ConsoleProps): JSX.Element {
+  const [language, setLanguage] = useState<Language>(query.get('language') === 'sql' ? 'sql' : 'json');
+  const linked = query.get('text');
   const [texts, setTexts] = useState({
     json: '{\n  "sort": ["-createdAt"],\n  "limit": 20\n}',
     sql: `SELECT * FROM ${list.name} ORDER BY createdAt DESC LIMIT 20`,
+    ...(linked === null ? {} : { [language]: linked }),
   });
   const [reply, setReply] = useState<Reply | undefined>(undefined);
   const text = texts[language];
-  const run = async (event: Event) => {
-    event.preventDefault();
-    setReply(await send('QUERY', list.path, { text, headers: { 'Content-Type': mediaTypes[language] } }));
+  const type = mediaTypes[language];
+  const members = Object.keys(list.schema.properties ?? {});
+  const run = async (event?: Event) => {
+    event?.preventDefault();
+    // The address changes without a step in the history for each run.
+    const link = linkTo('query', { path: list.path, language, text });
+    history.replaceState(null, '', link);
+    setReply(await send('QUERY', list.path, { text, headers: { 'Content-Type': type } }));
   };
-  const insert = (name: string) =>
-    setTexts({ ...texts, [language]: `${text}${language === 'sql' ? ` ${name}` : `"${name}"`}` });
+  useEffect(() => {
+    if (linked !== null) void run();
+  }, []);
+  const write = (next: string) => setTexts({ ...texts, [language]: next });
   return (
     <form onSubmit={run}>
       <fieldset class="choice">
@@ -65,24 +94,16 @@ function Console({ list }: { readonly list: Listed }): JSX.Element {
           </label>
         ))}
       </fieldset>
-      <label class="block">
-        Query
-        <textarea
-          class="code"
-          rows={8}
-          spellcheck={false}
-          value={text}
-          onInput={(event) => setTexts({ ...texts, [language]: event.currentTarget.value })}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter' && (event.ctrlKey || event.metaKey))
-              event.currentTarget.form?.requestSubmit();
-          }}
-        />
-      </label>
+      <QueryEditor text={text} words={[...members, ...languageWords[language]]} onText={write} />
       <p class="members-line">
         Members:{' '}
-        {Object.keys(list.schema.properties ?? {}).map((name) => (
-          <button type="button" class="small" key={name} onClick={() => insert(name)}>
+        {members.map((name) => (
+          <button
+            type="button"
+            class="small"
+            key={name}
+            onClick={() => write(`${text}${language === 'sql' ? ` ${name}` : `"${name}"`}`)}
+          >
             {name}
           </button>
         ))}
@@ -91,7 +112,12 @@ function Console({ list }: { readonly list: Listed }): JSX.Element {
         <button type="submit" class="primary">
           Run <kbd>Ctrl Enter</kbd>
         </button>
-        <CopyButton text={curlOf(list.path, mediaTypes[language], text)} label="Copy as curl" />
+        <CopyButton
+          text={location.href.replace(/#.*$/, '') + linkTo('query', { path: list.path, language, text })}
+          label="Copy link"
+        />
+        <CopyButton text={curlOf({ path: list.path, type, text })} label="Copy as curl" />
+        <CopyButton text={codeOf({ path: list.path, type, text })} label="Copy as code" />
       </div>
       {reply === undefined ? null : <Result list={list} reply={reply} />}
     </form>
@@ -102,8 +128,14 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
   const rows =
     isObject(reply.json) && Array.isArray(reply.json.items) ? reply.json.items.filter(isObject) : undefined;
   if (rows === undefined) return <ProblemNote problem={problemOf(reply)} />;
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const repeats = reply.headers.get('Location');
+  const cell = (name: string, row: Readonly<Record<string, unknown>>) => {
+    const target = name === 'id' ? list.path : list.references.get(name);
+    const value = row[name];
+    return target === undefined || typeof value !== 'string' || list.member === undefined ? undefined : (
+      <ReferenceLink path={target} id={value} isId={name === 'id'} />
+    );
+  };
   return (
     <div class="result">
       <p role="status">
@@ -117,44 +149,11 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
           </>
         )}
       </p>
-      <section class="scroll" tabIndex={0} aria-label="Result">
-        <table>
-          <thead>
-            <tr>
-              {columns.map((name) => (
-                <th key={name}>{name}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row, index) => (
-              <tr key={String(row.id ?? index)}>
-                {columns.map((name) => (
-                  <td key={name}>
-                    {name === 'id' && list.member !== undefined ? (
-                      <a class="id" href={linkTo('member', { path: list.path, id: String(row.id) })}>
-                        {String(row.id)}
-                      </a>
-                    ) : (
-                      <Value value={row[name]} />
-                    )}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <PlainTable rows={rows} label="Result" cell={cell} />
       <details>
         <summary>JSON</summary>
         <Json value={reply.json} label="The result as JSON" />
       </details>
     </div>
   );
-}
-
-/** In quotes of a POSIX shell. */
-function curlOf(path: string, type: string, text: string): string {
-  const quote = (each: string) => `'${each.replaceAll("'", `'\\''`)}'`;
-  return `curl -X QUERY -H "X-API-Key: $COMITY_ADMIN_KEY" -H ${quote(`Content-Type: ${type}`)} -d ${quote(text)} ${location.origin}${prefix}${path}`;
 }

@@ -29,6 +29,11 @@ const views = [
   ['an explanation', '#/explain'],
   ['live events', '#/live'],
   ['the system', '#/system'],
+  ['deleted documents', `${listOf('articles')}&deleted=yes`],
+  ['accounts', listOf('users')],
+  ['the audit trail', listOf('audit')],
+  ['the own account', '#/account'],
+  ['sign-in and limits', '#/access'],
 ] as const;
 
 for (const [name, view] of views) {

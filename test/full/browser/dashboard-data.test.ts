@@ -204,3 +204,26 @@ test('exports the shown list as NDJSON and as CSV of its columns', async () => {
   assert.equal(await save('Export CSV'), 'title,pages\r\n"Lilith, ""first""",1\r\n');
   assert.deepEqual(complaints, []);
 });
+
+test('completes a query from the schema, and keeps it in the address', async () => {
+  await create('books', { title: 'Wild Seed', state: 'there', pages: 248 });
+  await enter(`#/query?path=${books}`);
+  await page.getByLabel('SQL').check();
+  const editor = page.getByRole('textbox', { name: 'Query' });
+  await editor.fill('');
+  await editor.pressSequentially('SEL');
+  await page.getByRole('option', { name: 'SELECT' }).waitFor();
+  await page.keyboard.press('Tab');
+  await editor.pressSequentially(' tit');
+  await page.keyboard.press('Enter');
+  await editor.pressSequentially(", pages FROM books WHERE title = 'Wild Seed'");
+  await page.keyboard.press('Escape');
+  assert.equal(await editor.inputValue(), "SELECT title, pages FROM books WHERE title = 'Wild Seed'");
+  assert.deepEqual(await violationsOn(page), []);
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('cell', { name: '248' }).waitFor();
+  await page.reload();
+  await page.getByRole('cell', { name: '248' }).waitFor();
+  assert.equal(await editor.inputValue(), "SELECT title, pages FROM books WHERE title = 'Wild Seed'");
+  assert.deepEqual(complaints, []);
+});

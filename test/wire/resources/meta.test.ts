@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Client, openClient, register } from '../../harness/account-client.ts';
 import { adminKey } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
+import { eventually } from '../../harness/until.ts';
 
 let program: RunningServer;
 let client: Client;
@@ -52,4 +54,19 @@ test('shows the program to administrators alone', async () => {
     const headers = { Authorization: `Bearer ${token}` };
     assert.equal((await client.ask('GET', path, { headers })).status, 403);
   }
+});
+
+test('tells of another process of the store that was started with other settings', async (t) => {
+  const database = await databaseOfProgram(shopConfig);
+  const shared = { COMITY_DATABASE_URL: database.url, COMITY_SECRET_KEY: 'ab'.repeat(32) };
+  const start = (reads: string) => startServer({ env: { ...shared, COMITY_RATE_LIMIT_READS: reads } });
+  const first = await start('6000');
+  const second = await start('100');
+  if ('after' in t) t.after(() => Promise.all([first.stop(), second.stop()]));
+  const [difference] = await eventually(async () => {
+    const { differences } = JSON.parse((await second.send('GET', '/api/v1/meta')).body);
+    return differences.length > 0 ? (differences as { what: string; noticedAt: string }[]) : undefined;
+  }, 'the other settings are noticed');
+  assert.equal(difference?.what, 'other settings that must agree');
+  assert.ok(Date.parse(difference?.noticedAt ?? '') <= Date.now());
 });

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { SecondFactor as FactorStatus } from '../api-types.ts';
 import { base } from '../description.ts';
 import { type Problem, problemOf, send } from '../send.ts';
+import { findCaller, mustEnrol } from '../session.ts';
 import { EnrolTotp } from './enrol-totp.tsx';
 import { PasskeyList } from './passkey-list.tsx';
 import { ProblemNote } from './problem.tsx';
@@ -22,6 +23,11 @@ export function SecondFactor(): JSX.Element {
     setCodes(shown);
     await read();
   };
+  const stored = () => {
+    setCodes([]);
+    // The other views open once the codes are stored: before, they would take this page away.
+    if (mustEnrol.value) void findCaller();
+  };
   if (status === undefined) return <ProblemNote problem={problem} />;
   const proving = { isEnrolled: status.enrolled, hasPasskey: status.passkeys > 0 };
   return (
@@ -31,7 +37,7 @@ export function SecondFactor(): JSX.Element {
           Your account needs a second factor before it can do anything else. Add one here.
         </p>
       ) : null}
-      {codes.length === 0 ? null : <RecoveryCodes codes={codes} onDone={() => setCodes([])} />}
+      {codes.length === 0 ? null : <RecoveryCodes codes={codes} onDone={stored} />}
       <Summary status={status} onTask={setTask} />
       {task === 'enrol' ? <EnrolTotp {...proving} onDone={done} onCancel={() => setTask(undefined)} /> : null}
       {task === 'remove' || task === 'renew' ? (

@@ -73,7 +73,7 @@ function LimitSettings(): JSX.Element | null {
   if (items === undefined) return null;
   const rows = items
     .filter(({ name }) => limitNames.test(String(name)))
-    .map(({ name, value, unit, meaning, source }) => ({ name, value, unit, source, meaning }));
+    .map(({ name, value, unit, source }) => ({ name, value, unit, source }));
   return (
     <section aria-labelledby="settings-of-limits">
       <h2 id="settings-of-limits">Limits of the server</h2>

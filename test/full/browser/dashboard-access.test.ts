@@ -98,6 +98,30 @@ test('adds an authenticator application by a QR code, shows recovery codes once,
   assert.deepEqual(complaints, []);
 });
 
+test('leads an administrator who needs a second factor to it, and then to the rest', async (t) => {
+  const strict = await startServer({ env: { COMITY_SECOND_FACTOR: 'administrators' } });
+  if ('after' in t) t.after(() => strict.stop());
+  const json = { email: 'root@shop.example', roles: ['administrator'] };
+  const { id } = (await strict.send('POST', '/api/v1/users', { json })).json();
+  await strict.send('POST', `/api/v1/users/${id}/password`, { json: { password } });
+  const { page: own, complaints: told } = await openWindow(context, strict.url);
+  await own.goto(`${strict.url}/dashboard`);
+  await own.getByLabel('Email').fill('root@shop.example');
+  await own.getByLabel('Password').fill(password);
+  await own.getByRole('button', { name: 'Log in' }).click();
+  await own.getByText('Your account needs a second factor').waitFor();
+  await own.getByRole('button', { name: 'Add', exact: true }).click();
+  await own.getByLabel('Your password').fill(password);
+  await own.getByRole('button', { name: 'Continue' }).click();
+  const secret = (await own.locator('.secret code').textContent()) ?? '';
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  await own.getByLabel('The code that the application shows').fill(code);
+  await own.getByRole('button', { name: 'Confirm' }).click();
+  await own.getByRole('button', { name: 'I have stored them' }).click();
+  await own.getByRole('link', { name: 'audit' }).waitFor();
+  assert.deepEqual(told, []);
+});
+
 test('the QR code is that of the secret', async () => {
   await register(client, 'qr@shop.example', password);
   await logIn('qr@shop.example');

@@ -82,7 +82,7 @@ export function writeDocs(
   table:
     | StoreName
     | ConnectionRowName
-    | `${'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations'}-${StoreName}`,
+    | `${'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations' | 'relations'}-${StoreName}`,
 ): void {
   const docsBegin = `<!-- bench:${table}:begin -->`;
   const docsEnd = `<!-- bench:${table}:end -->`;

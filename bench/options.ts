@@ -24,6 +24,7 @@ export const rowNames = [
   'bulk',
   'search',
   'migrations',
+  'relations',
   'http2',
   'fan-out',
   'tunnel',
@@ -38,6 +39,7 @@ export type PairName = Exclude<
   | 'bulk'
   | 'search'
   | 'migrations'
+  | 'relations'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -60,6 +62,7 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'bulk',
     'search',
     'migrations',
+    'relations',
     'authenticated',
     'logins',
     'scan',

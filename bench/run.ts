@@ -27,6 +27,7 @@ import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
 import { postgresEngine } from './postgres-engine.ts';
 import { measureReceived } from './received/measure.ts';
+import { measureRelations } from './relations/measure.ts';
 import { measureSearch } from './search/measure.ts';
 import { measureSingleFigures } from './single-figures.ts';
 import { sqliteEngine } from './sqlite-engine.ts';
@@ -78,12 +79,15 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     const migrations = options.only.includes('migrations')
       ? await measureApart(run, 'migrations', measureMigrations)
       : undefined;
+    const relations = options.only.includes('relations')
+      ? await measureApart(run, 'relations', measureRelations)
+      : undefined;
     const connections: Record<string, unknown> = {};
     for (const name of options.only.filter(isConnectionRow)) {
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, functions, bulk, search, migrations, connections };
+    return { requests, webhooks, received, functions, bulk, search, migrations, relations, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -103,7 +107,15 @@ async function compareWith(run: Run, ref: string): Promise<unknown> {
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations' | ConnectionRowName,
+  name:
+    | 'webhooks'
+    | 'received'
+    | 'functions'
+    | 'bulk'
+    | 'search'
+    | 'migrations'
+    | 'relations'
+    | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
@@ -113,7 +125,14 @@ async function measureApart(
 }
 
 /** Rows with a report of their own. */
-const apart: ReadonlySet<RowName> = new Set(['received', 'functions', 'bulk', 'search', 'migrations']);
+const apart: ReadonlySet<RowName> = new Set([
+  'received',
+  'functions',
+  'bulk',
+  'search',
+  'migrations',
+  'relations',
+]);
 
 /** Everything but webhooks out and in and connections, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {

@@ -52,6 +52,10 @@ export const aggregateLeast = 0.15;
 export const searchGrowthMost = 1.5;
 /** Most that the p99 of reads may be beside a migration, of that alone. */
 export const migrationReadsMost = 2;
+/** Least ratio of a list with the documents that it refers to, to the list alone. */
+export const expandLeast = 0.6;
+/** Least ratio of a list under a rule over a parent to that under a rule over an own field. */
+export const relatedRuleLeast = 0.6;
 /** Least ratio of what functions do to the same without them. */
 export const functionLeast = 0.9;
 /** Most that the p99 of changes of one row by a crowd may be of the median. */
@@ -118,6 +122,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   bulk: 'bulk requests and aggregates',
   search: 'searches by an index of words',
   migrations: 'a migration of all documents',
+  relations: 'relations',
   http2: 'HTTP/2',
   'fan-out': 'events to WebSockets',
   tunnel: 'tunnels',

@@ -9,12 +9,14 @@ import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import type { Fields } from '../model/field.ts';
 import type { ActionMethod, Output } from '../model/logic/actions.ts';
 import type { RefusalStatus } from '../model/logic/logic.ts';
+import type { Through } from '../model/reference-path.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { collectionPaths, reservedCollections } from './reserved-names.ts';
+import { throughAmong } from './rule-paths.ts';
 import { brokenReferences } from './schema-references.ts';
 
 /** A declared action, complete. */
@@ -103,11 +105,12 @@ export function resolveActions(
     const pattern = patternOf(subject, new Set(Object.keys(declared)));
     inspectParts(subject);
     const collection = collections.get(subject.of ?? '');
-    inspectAccess(subject, declared[subject.of ?? ''], collection);
+    const through = collection === undefined ? undefined : throughAmong(collections, collection);
+    inspectAccess(subject, declared[subject.of ?? ''], collection, through);
     if (pattern !== undefined) inspectTwin(subject, pattern, taken);
     const isUsable = mistakes.length === before && pattern !== undefined;
     return isUsable && (subject.of === undefined || collection !== undefined)
-      ? [resolve(subject, pattern, collection)]
+      ? [resolve(subject, pattern, collection, through)]
       : [];
   });
 }
@@ -322,6 +325,7 @@ function inspectAccess(
   { declared, on, of, refuse }: Subject,
   declaration: unknown,
   collection: Collection | undefined,
+  through: Through | undefined,
 ): void {
   if (declared.access === undefined) return;
   const rule = ruleOf(declared.access);
@@ -335,6 +339,7 @@ function inspectAccess(
       ...{ name: of ?? '', collections: new Set(), refuse, warn: refuse },
       declaration: (declaration ?? {}) as CollectionDeclaration,
       fields: on === 'member' ? (collection?.fields ?? noFields) : noFields,
+      ...(on === 'member' ? { through } : {}),
     },
     { name: 'access', creates: false },
     rule,
@@ -356,12 +361,13 @@ function resolve(
   { name, declared, on }: Subject,
   pattern: string,
   collection: Collection | undefined,
+  through: Through | undefined,
 ): DeclaredAction {
   const { access, codes, example = {} } = declared;
   const captures = capturesOf(pattern.split('/'));
   const setting =
     on === 'member' && collection !== undefined
-      ? { table: collection.name, fields: collection.fields, tenantField: collection.tenantField }
+      ? { table: collection.name, fields: collection.fields, tenantField: collection.tenantField, through }
       : { table: '', fields: noFields, tenantField: undefined };
   const standard: Rule = on === 'member' ? (collection?.access.update ?? 'principal') : 'principal';
   return {

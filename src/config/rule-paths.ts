@@ -5,7 +5,7 @@
 import type { Rule } from '../model/access.ts';
 import { equals } from '../model/access-condition.ts';
 import type { ConditionRule } from '../model/access-function.ts';
-import type { CollectionDeclaration } from '../model/collection.ts';
+import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields, Scalar } from '../model/field.ts';
 import { allOf } from '../model/filter.ts';
 import { distantField, isDistant, type Reach, type Through } from '../model/reference-path.ts';
@@ -41,6 +41,19 @@ function throughOf(
   return (name) => {
     const target = Object.hasOwn(known, name) ? known[name]?.collection : undefined;
     return typeof target === 'string' && fields.get(name)?.type === 'string' ? reachOf(target) : undefined;
+  };
+}
+
+/** Where the references of a resolved collection lead. */
+export function throughAmong(
+  collections: ReadonlyMap<string, Collection>,
+  { references, fields }: Collection,
+): Through {
+  return (name) => {
+    const target = references.find(({ field }) => field === name)?.collection ?? '';
+    const collection = fields.get(name)?.type === 'string' ? collections.get(target) : undefined;
+    if (collection === undefined) return undefined;
+    return { table: target, fields: collection.fields, through: throughAmong(collections, collection) };
   };
 }
 

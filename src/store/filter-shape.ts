@@ -22,7 +22,16 @@ export type Shape =
   | { readonly op: 'like'; readonly field: Field; readonly at: number }
   /** The index of each term's first value. `words`: an index of words finds them by the query at `at`, in texts that begin with the mark. */
   | { readonly op: 'search'; readonly terms: readonly number[]; readonly words?: WordsShape }
-  | { readonly op: 'related'; readonly field: Field; readonly table: string; readonly part: Shape };
+  | RelatedShape;
+
+export type RelatedShape = {
+  readonly op: 'related';
+  readonly field: Field;
+  readonly table: string;
+  readonly part: Shape;
+  /** Set if the field is known to have this value in every row (related-drive.ts). */
+  readonly named?: ValueSlot;
+};
 
 export type WordsShape = { readonly mark: string; readonly at: number };
 

@@ -78,7 +78,7 @@ function singleRow(layout: Indexed, part: Shape): string | undefined {
 }
 
 /** True if the cost of one row grows with its content: then even one row is a scan. */
-function looksInside(shape: Shape): boolean {
+export function looksInside(shape: Shape): boolean {
   if (shape.op === 'like' || shape.op === 'search' || shape.op === 'has') return true;
   if (shape.op === 'not' || shape.op === 'related') return looksInside(shape.part);
   return 'parts' in shape && shape.parts.some(looksInside);

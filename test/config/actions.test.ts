@@ -25,6 +25,13 @@ const free = (actions: unknown): readonly string[] =>
 const own = (actions: unknown): readonly string[] =>
   mistakesOf({ collections: { tickets: { schema, actions } } });
 
+function beyond(where: object): readonly string[] {
+  const actions = { x: { on: 'member', method: 'POST', access: { where }, handler } };
+  const references = { parentId: { collection: 'tickets' } };
+  const nested = Type.Object({ ...schema.properties, parentId: Type.Optional(Type.String()) });
+  return mistakesOf({ collections: { tickets: { schema: nested, references, actions } } });
+}
+
 for (const [title, mistakes, told] of [
   ['no object', free([]), /^actions must be an object, not a list$/],
   ['no action', free({ ping: 17 }), /^actions\.ping: must be what action\(\.\.\.\) returns, not a number$/],
@@ -193,6 +200,21 @@ for (const [title, mistakes, told] of [
     'a rule of an unknown field',
     own({ x: { on: 'member', method: 'POST', access: { where: { x: 1 } }, handler } }),
     /"x", which is not a field/,
+  ],
+  [
+    'a rule whose path ends at no field',
+    beyond({ 'parentId.grup': 'x' }),
+    /^collection tickets: actions\.x: access: where names "parentId\.grup", which is not a field of tickets; did you mean group\?$/,
+  ],
+  [
+    'a rule that compares the end of a path with another type',
+    beyond({ 'parentId.group': 1 }),
+    /access: where compares "parentId\.group", a string, with a number$/,
+  ],
+  [
+    'a path through a field that is no reference',
+    beyond({ 'group.title': 'x' }),
+    /access: where names "group\.title", but "group" is not a reference; declare it in references$/,
   ],
 ] as const) {
   test(`refuses ${title}`, () => {

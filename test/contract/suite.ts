@@ -15,6 +15,7 @@ import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { randomRelatedTests, relatedTests } from './related.ts';
+import { relatedWaysTests } from './related-ways.ts';
 import { searchTests } from './search.ts';
 import { rankTests } from './search-rank.ts';
 import { upkeepTests } from './upkeep.ts';
@@ -26,6 +27,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
     topic('related', engine, relatedTests);
+    topic('ways to related rows', engine, relatedWaysTests);
     topic('pages', engine, pageTests);
     topic('many rows', engine, manyRowsTests);
     topic('search', engine, searchTests);

@@ -22,7 +22,7 @@ import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
 import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
-import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
+import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { FunctionRun, problemOrFailure } from '../function-run.ts';
 import { refuseWith } from '../refusal.ts';
@@ -40,7 +40,11 @@ export type ActionServices = {
   readonly limits: ActionLimits & { readonly actionTimeoutMs: number; readonly actionBytesMax: number };
 };
 
-type RowStanding = Standing & { readonly row: Row | undefined };
+type RowStanding = Standing & {
+  readonly row: Row | undefined;
+  /** The rows beyond references by which the caller was judged. */
+  readonly restsOn: readonly Change[];
+};
 
 type Ready = Proposal & {
   readonly fields: InputFields;
@@ -89,7 +93,7 @@ export function actionOperation(
     standing: (ask) =>
       member === undefined
         ? {
-            ...{ exists: true, visible: true, row: undefined },
+            ...{ exists: true, visible: true, row: undefined, restsOn: [] },
             permitted: permits(rule, kind, ask.principal, noSubject),
           }
         : actionStanding({ store: services.store, collection: member }, ask, rule, kind),
@@ -138,10 +142,10 @@ function readingStages(
 ): Pick<Operation<RowStanding, unknown, Ready>, 'propose' | 'represent'> {
   const isRedirect = outputKind(served.action) === 'redirect';
   return {
-    propose: async (ask, { row }, content) => {
+    propose: async (ask, standing, content) => {
       const read = served.input.read(ask, content);
       if ('problem' in read) return { ...read, fields: {} };
-      const ran = await run(served, ask, row, read.fields);
+      const ran = await run(served, ask, standing, read.fields);
       if (ran instanceof Overtaken) throw new Error(`${served.named} only reads, and was overtaken`);
       if ('refused' in ran) return { problem: ran.refused, fields: {} };
       const { given } = ran;
@@ -173,8 +177,8 @@ function changingStages(
       const read = served.input.read(ask, content);
       return 'problem' in read ? { ...read, fields: {} } : { ...read, problem: null };
     },
-    act: async (ask, { row }, proposal): Promise<Result> => {
-      const ran = await run(served, ask, row, proposal?.fields ?? {});
+    act: async (ask, standing, proposal): Promise<Result> => {
+      const ran = await run(served, ask, standing, proposal?.fields ?? {});
       if (ran instanceof Overtaken || 'refused' in ran) return ran;
       return commitTransaction(served, ask, ran.transaction, { made: madeOf(served, ran.given), rev: 0 });
     },
@@ -203,14 +207,23 @@ type Ran =
   | { readonly refused: Problem }
   | Overtaken;
 
-/** @param row of the member, by which the caller was judged @throws FunctionFailed, StoreUnavailable */
-async function run(served: Served, ask: Ask, row: Row | undefined, fields: InputFields): Promise<Ran> {
+/** @param row of the member, by which the caller was judged, with `restsOn` @throws FunctionFailed, StoreUnavailable */
+async function run(
+  served: Served,
+  ask: Ask,
+  { row, restsOn }: RowStanding,
+  fields: InputFields,
+): Promise<Ran> {
   const { action, named, safe, limits } = served;
   const transaction = served.open(ask.principal, causeOfAsk(ask));
   if (row !== undefined && !safe) {
     const table = action.collection?.name ?? '';
     const found = await transaction.read(table, row.id);
     if (found?.rev !== row.rev) return new Overtaken({ table, id: row.id });
+    for (const { table: other, id, expect } of restsOn) {
+      const now = await transaction.read(other, id);
+      if (now?.rev !== ('rev' in expect ? expect.rev : undefined)) return new Overtaken({ table: other, id });
+    }
   }
   const scope = transaction.scope();
   const running = new FunctionRun(named);

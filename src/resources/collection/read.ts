@@ -93,7 +93,7 @@ function validatorsOf(standing: MemberStanding, proposal: Selection | undefined)
   if (related === undefined) return { tag, modifiedAt };
   const isDated = modifiedAt !== null && related.modifiedAt !== null;
   return {
-    tag: `${tag}-${related.mark}`,
+    tag: `${tag}-${related.mark()}`,
     modifiedAt: isDated ? Math.max(modifiedAt, related.modifiedAt) : null,
   };
 }

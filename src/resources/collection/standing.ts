@@ -66,17 +66,18 @@ export function actionStanding(
   ask: Ask,
   rule: Rule,
   action: Action,
-): MaybePromise<Standing & { readonly row: Row | undefined }> {
+): MaybePromise<Standing & Pick<MemberStanding, 'row' | 'restsOn'>> {
   return whenKnown(store.read(collection.name, ask.captures[0] ?? ''), (row) => {
     if (row === undefined || row.deletedAt !== null)
-      return { exists: false, visible: true, permitted: true, row: undefined };
+      return { exists: false, visible: true, permitted: true, row: undefined, restsOn: nothing };
     const rows = new RelatedRows(store);
     const subject = subjectOf(row, rows);
-    return judged(rows, () => {
+    const decide = () => {
       const visible = permits(collection.access.read, 'read', ask.principal, subject);
       const permitted = visible && permits(rule, action, ask.principal, subject);
       return { exists: true, visible: visible || !collection.conceal, permitted, row };
-    });
+    };
+    return whenKnown(judged(rows, decide), (standing) => ({ ...standing, restsOn: rows.expectations() }));
   });
 }
 

@@ -55,7 +55,7 @@ export async function readRelatedPage(
     const versions = await before;
     const isSteady = versions === (await versionsOf(store, tables));
     if (isSteady) return { page, docs, text, version: `${page.version}-${versions}` };
-    if (reads === readsMax) return { page, docs, text, version: `${page.version}-${mark}` };
+    if (reads === readsMax) return { page, docs, text, version: `${page.version}-${mark()}` };
   }
 }
 

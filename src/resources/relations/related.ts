@@ -32,8 +32,8 @@ export type RelatedLimits = {
 export type Related = {
   /** Members of the enclosing object, each with a comma before it. */
   readonly text: string;
-  /** Differs if the text does. */
-  readonly mark: string;
+  /** Returns a mark that differs if the text does. A list rarely needs it, and it costs a hash. */
+  readonly mark: () => string;
   /** The newest change of the included documents, in milliseconds since the epoch; null if that does not date the text. */
   readonly modifiedAt: number | null;
 };
@@ -187,7 +187,7 @@ class Reading {
 
   /** @param counts as JSON; undefined if none were asked for */
   related({ steps }: Expansion, counts: string | undefined): Related {
-    const marks: string[] = [];
+    const marks: unknown[] = [];
     const collections: string[] = [];
     let modifiedAt: number | null = counts === undefined ? 0 : null;
     for (const [name, found] of this.#found) {
@@ -198,15 +198,16 @@ class Reading {
         else {
           const { seen, row } = included;
           members.push(`${JSON.stringify(id)}:${seen.doc}`);
-          marks.push(`${name} ${id} ${row.rev} ${seen.mark}`);
+          marks.push(name, id, row.rev, seen.mark);
           if (modifiedAt !== null) modifiedAt = Math.max(modifiedAt, row.updatedAt);
         }
       }
       if (members.length > 0) collections.push(`${JSON.stringify(name)}:{${members.join(',')}}`);
     }
     const counted = counts === undefined ? '' : `,"counts":${counts}`;
-    const mark = hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
     const included = steps.length === 0 ? '' : `,"included":{${collections.join(',')}}`;
+    const mark = () =>
+      hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
     return { text: `${included}${counted}`, mark, modifiedAt };
   }
 }

@@ -272,7 +272,8 @@ function storeOver(running: Running): PostgresStore {
       const tableNumber = numbers.get(query.table) ?? 0;
       const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
       const tables = { layout, tableNumber, relatedNumbers };
-      return makePlan({ read, scan, versions, ...tables, schema, shapes }, query);
+      const named = (table: string): Layout => layoutOf(layouts, table);
+      return makePlan({ read, scan, versions, ...tables, layoutOf: named, schema, shapes }, query);
     },
     count: async (table, filter, party) =>
       countRows(scan, { layout: layoutOf(layouts, table), schema }, filter, party),

@@ -6,18 +6,8 @@
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { idField } from '../../model/field.ts';
-import type { Filter } from '../../model/filter.ts';
-import { type AggregateSql, aggregateOf, aggregateStatement } from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
-import {
-  always,
-  conjuncts,
-  isRanked,
-  keyOfSort,
-  type Shape,
-  type ShapedFilter,
-  shapeFilter,
-} from '../filter-shape.ts';
+import { conjuncts, isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -27,33 +17,17 @@ import {
   shapeOf,
   unbounded,
 } from '../page-of-rows.ts';
+import { settle } from '../related-drive.ts';
 import { serve } from '../serve.ts';
-import type {
-  Aggregate,
-  AggregateQuery,
-  Keyset,
-  ListQuery,
-  MaybePromise,
-  Page,
-  Plan,
-  Position,
-  Row,
-} from '../store.ts';
+import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
-import { conditionOf, encoding } from './compile/filter.ts';
+import { compileFewPage, compileFirstRows } from './compile/few-page.ts';
+import { compileFilter, encoding } from './compile/filter.ts';
 import { compileRanked } from './compile/ranked.ts';
-import {
-  bind,
-  compilePage,
-  isFound,
-  type PageStatement,
-  type Selection,
-  source,
-  tickSql,
-} from './compile/select.ts';
-import { valueSql } from './compile/value.ts';
+import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
+import { areSomeThousands, findFew, type RelatedSearch, relatedSearchOf } from './related-search.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
 import { foundMax, probe, type WordSearch, wordSearchOf } from './word-search.ts';
@@ -68,6 +42,7 @@ export type PlanSources = {
   readonly snapshot: Snapshot;
   readonly readers: ReaderPool;
   readonly layout: Layout;
+  readonly layoutOf: (table: string) => Layout;
   readonly tableNumber: number;
   /** Those of the other tables that the filter looks at. */
   readonly relatedNumbers: readonly number[];
@@ -87,6 +62,10 @@ type CompiledShape = {
   readonly search:
     | { readonly words: WordSearch; readonly few: Selection; readonly many: Selection }
     | undefined;
+  /** Set if indexes lead from the rows that references name to those of the list. */
+  readonly related?: RelatedSearch | undefined;
+  /** A condition for all rows of a walk: one value, 1 if it holds. */
+  readonly gate?: { readonly sql: string; readonly parameters: readonly ValueSlot[] } | undefined;
   /** No row can match. */
   readonly empty: boolean;
   readonly statements: Map<string, readonly PageStatement[]>;
@@ -114,14 +93,15 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   }
   const run: Run = { sources, query, shape, values: filter.values };
   if (shape.empty) return { bounded: true, page: () => emptyPage(run), rows: () => [] };
-  const { scan, walk, search } = shape;
+  const { scan, walk, search, related } = shape;
   if (walk === undefined) {
     return {
       bounded: false,
-      page: (position, party) =>
-        search === undefined
-          ? readOnReader(run, scan, position, party)
-          : readFound(run, search, position, party),
+      page(position, party) {
+        if (search !== undefined) return readFound(run, search, position, party);
+        if (related !== undefined) return readReferring(run, related, position, party);
+        return readOnReader(run, scan, position, party);
+      },
       rows() {
         throw unbounded();
       },
@@ -148,7 +128,8 @@ function compile(
 ): CompiledShape {
   const { layout } = sources;
   const statements = new Map<string, readonly PageStatement[]>();
-  const service = serve(layout, filter, sort);
+  const { rest, gate } = settle(filter);
+  const service = serve(layout, rest, sort);
   const common = { layout, filter, sort, owners, whole: false, capped: false };
   const unserved: Selection = { ...common, service: undefined, timed: true };
   const unsearched = { walk: undefined, search: undefined, statements };
@@ -164,14 +145,30 @@ function compile(
   }
   if (isRanked(sort)) throw new RangeError('a sort by rank needs a search by an index of words');
   if (service !== undefined) {
-    const walk: Selection = { ...unserved, service, timed: false };
+    const walk: Selection = { ...unserved, filter: rest, service, timed: false };
     const start = compilePage(walk, { from: 'start' });
     if (service.oneRow || !start.some((page) => sorts(sources, page, sort, values))) {
       statements.set('start', start);
-      return { key, scan: { ...walk, timed: true }, empty: false, ...unsearched, walk };
+      const scan = { ...walk, filter, timed: true };
+      return { key, scan, empty: false, ...unsearched, walk, gate: gateOf(gate, layout) };
     }
   }
-  return { key, scan: unserved, empty: false, ...unsearched };
+  const related = relatedSearchOf(layout, sources.layoutOf, filter, sort);
+  return { key, scan: unserved, empty: false, ...unsearched, related };
+}
+
+function gateOf(gate: Shape, { name }: Layout): CompiledShape['gate'] {
+  if (gate.op === 'always') return undefined;
+  const parameters: ValueSlot[] = [];
+  return { sql: `SELECT ${compileFilter(gate, parameters, name)}`, parameters };
+}
+
+/** Only within `run`. */
+function isOpen({ sources: { snapshot }, shape: { gate }, values }: Run): boolean {
+  if (gate === undefined) return true;
+  const bound = gate.parameters.map(({ value }) => values[value] ?? null);
+  const [holds] = snapshot.prepare(gate.sql).get(...bound) as unknown as Cells;
+  return holds === 1;
 }
 
 /** Of many found rows, those of the filter's own index are read if it has one; they may be much fewer. */
@@ -200,6 +197,62 @@ async function readFound(
   return readOnReader(run, count <= foundMax ? few : many, position, party);
 }
 
+/** Reads a page by the rows that references name: on this thread, if they and the rows that refer to them are few. */
+function readReferring(
+  run: Run,
+  related: RelatedSearch,
+  position: Position,
+  party: string | undefined,
+): MaybePromise<Page> {
+  const { sources, query, values } = run;
+  const { snapshot, tableNumber, relatedNumbers } = sources;
+  const page = snapshot.run(() => {
+    const named = findFew(related, values, snapshot);
+    if (named === undefined) return undefined;
+    const version = snapshot.latestVersion(tableNumber, relatedNumbers);
+    const rows = readFew(run, related, position, named);
+    if (rows.some((cells) => cells[0] === omittedDocument)) return undefined;
+    return pageOf(rows, query, { backwards: position.from === 'before', version, isCut: false });
+  });
+  return page ?? readManyReferring(run, related, position, party);
+}
+
+async function readManyReferring(
+  run: Run,
+  related: RelatedSearch,
+  position: Position,
+  party: string | undefined,
+): Promise<Page> {
+  const { sources, shape, values } = run;
+  const { walked, drive } = related;
+  if (walked !== undefined) {
+    const first = statementsOf(run, shape.scan, position, 'first ', () => {
+      const compiled = compileFirstRows(shape.scan, walked, position);
+      return compiled === undefined ? [] : [compiled];
+    });
+    if (first.length > 0) {
+      const page = await readOnReader(run, shape.scan, position, party, first);
+      // Otherwise further rows may match.
+      if (page.more) return page;
+    }
+  }
+  const areSome = await areSomeThousands(related, values, sources, party);
+  return readOnReader(run, areSome ? { ...shape.scan, drive } : shape.scan, position, party);
+}
+
+function readFew(run: Run, { drive }: RelatedSearch, position: Position, named: string): readonly Cells[] {
+  const { sources, query, shape, values } = run;
+  const selection: Selection = { ...shape.scan, capped: query.bytesMax !== undefined };
+  const [page] = statementsOf(run, selection, position, selection.capped ? 'few capped ' : 'few ', () => {
+    const compiled = compileFewPage(selection, drive, position);
+    return compiled === undefined ? [] : [compiled];
+  });
+  if (page === undefined) return [];
+  const asked = { values, position, named, limit: query.limit + 1, docBytesMax: docBytesMax(query) };
+  const bound = bind(page, query.sort, asked);
+  return sources.snapshot.prepare(page.sql).all(...bound) as unknown as readonly Cells[];
+}
+
 /** True if SQLite would sort rows instead of walking the index, which does not depend on the values. */
 function sorts(
   { snapshot }: PlanSources,
@@ -217,21 +270,27 @@ function statementsOf(
   { sources: { shapes }, shape }: Run,
   selection: Selection,
   position: Position,
+  way = wayOf(selection),
+  compile = () =>
+    selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position),
 ): readonly PageStatement[] {
-  let kind = shapeOf(selection.sort, position);
-  if (selection.whole) kind = `whole ${kind}`;
-  else if (selection.found !== undefined) kind = `found ${kind}`;
-  else if (selection.timed) kind = `timed ${kind}`;
-  else if (selection.capped) kind = `capped ${kind}`;
+  const kind = `${way}${shapeOf(selection.sort, position)}`;
   const kept = shape.statements.get(kind);
   if (kept !== undefined) return kept;
   if (shape.statements.size >= positionsMax) shape.statements.clear();
-  const compiled =
-    selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position);
+  const compiled = compile();
   shape.statements.set(kind, compiled);
   // Set again, because its size has grown.
   shapes.set(shape.key, shape);
   return compiled;
+}
+
+function wayOf({ whole, found, drive, timed, capped }: Selection): string {
+  if (whole) return 'whole ';
+  if (found !== undefined) return 'found ';
+  if (drive !== undefined) return 'driven ';
+  if (timed) return 'timed ';
+  return capped ? 'capped ' : '';
 }
 
 const statementOctets = 256;
@@ -262,7 +321,7 @@ function readOnCaller(
   const page = snapshot.run(() => {
     const version = snapshot.latestVersion(tableNumber, relatedNumbers);
     // One row beyond the page shows whether rows remain.
-    const rows = walkIndex(run, first, position, run.query.limit + 1);
+    const rows = isOpen(run) ? walkIndex(run, first, position, run.query.limit + 1) : [];
     if (first.capped && rows.some((cells) => cells[0] === omittedDocument)) return undefined;
     return pageOf(rows, run.query, { backwards: position.from === 'before', version, isCut: false });
   });
@@ -271,7 +330,7 @@ function readOnCaller(
 
 function readRows(run: Run, selection: Selection, position: Keyset, limit: number): readonly Row[] {
   return run.sources.snapshot.run(() =>
-    rowsInOrder(walkIndex(run, selection, position, limit), position.from === 'before'),
+    rowsInOrder(isOpen(run) ? walkIndex(run, selection, position, limit) : [], position.from === 'before'),
   );
 }
 
@@ -295,11 +354,12 @@ async function readOnReader(
   selection: Selection,
   position: Position,
   party: string | undefined,
+  statements = statementsOf(run, selection, position),
 ): Promise<Page> {
   const { sources, query, values } = run;
   const { sort, limit, bytesMax = Number.POSITIVE_INFINITY } = query;
   const rowsMax = limit + 1;
-  const [read, ...rest] = statementsOf(run, selection, position).map((page) => ({
+  const [read, ...rest] = statements.map((page) => ({
     sql: page.sql,
     parameters: bind(page, sort, { values, position, limit: rowsMax }),
   }));
@@ -318,59 +378,4 @@ async function readOnReader(
     version: versionText(version),
     isCut,
   });
-}
-
-/** Counts the undeleted rows that match a filter, on a reader thread, because every count is a walk. */
-export async function countRows(sources: Rows, filter: Filter, party: string | undefined): Promise<number> {
-  const shaped = shapeFilter(filter, encoding);
-  if (shaped.shape.op === 'never') return 0;
-  const { from, parameters } = await matching(sources, shaped, party);
-  const { readers, tableNumber } = sources;
-  const { rows } = await readers.read(`SELECT count(*) ${from}`, parameters, tableNumber, { party });
-  return Number(rows[0]?.[0]);
-}
-
-const aggregateSql: AggregateSql = {
-  value: (field) => valueSql(field),
-  sum: (field) => `comity_sum(${valueSql(field)})`,
-};
-
-/** Computes aggregates on a reader thread, because each is a walk of all rows that match. */
-export async function aggregateRows(
-  sources: Rows & Pick<PlanSources, 'relatedNumbers'>,
-  query: AggregateQuery,
-  party: string | undefined,
-): Promise<Aggregate> {
-  const { from, parameters } = await matching(sources, shapeFilter(query.filter, encoding), party);
-  const { readers, tableNumber, relatedNumbers } = sources;
-  const sql = aggregateStatement(query, aggregateSql, { from });
-  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party, relatedNumbers });
-  return aggregateOf(rows, query, aggregateSql, versionText(version));
-}
-
-type Rows = Pick<PlanSources, 'readers' | 'layout' | 'tableNumber'>;
-
-/** All undeleted rows that match, from FROM on; an index of words finds those of a search. */
-async function matching(
-  sources: Rows,
-  { shape, values, key }: ShapedFilter<SqlValue>,
-  party: string | undefined,
-): Promise<{ readonly from: string; readonly parameters: readonly SqlValue[] }> {
-  const { layout } = sources;
-  const parameters: SqlValue[] = [];
-  const words = wordSearchOf(layout, shape);
-  if (words !== undefined) {
-    await probe(words, values, sources, party);
-    parameters.push(values[words.found.at] ?? null);
-  }
-  const rest = words === undefined ? shape : withoutFound(shape, words.found);
-  const condition =
-    rest.op === 'always' ? '' : ` AND ${conditionOf({ shape: rest, values, key }, parameters, layout.name)}`;
-  const from = `FROM ${source(layout, words?.found)} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
-  return { from, parameters };
-}
-
-function withoutFound(filter: Shape, found: WordSearch['found']): Shape {
-  const parts = conjuncts(filter).filter((part) => !isFound(part, found));
-  return parts.length === 0 ? always : { op: 'and', parts };
 }

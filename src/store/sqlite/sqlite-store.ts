@@ -16,7 +16,7 @@ import type { ProvisionalRevisions } from '../provisional-revisions.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
 import type { Cells } from './cells.ts';
-import { tickSql } from './compile/select.ts';
+import { tickSql } from './compile/filter.ts';
 import { connect } from './connection.ts';
 import { type HomeOptions, openHome } from './home.ts';
 import type { HomeData } from './home-state.ts';
@@ -26,9 +26,10 @@ import { installDeadline } from './reader/deadline.ts';
 import { ReaderPool } from './reader/pool.ts';
 import { type TableDirectory, tableDirectory } from './reconcile.ts';
 import { Snapshot } from './snapshot.ts';
+import { aggregateRows, countRows } from './sqlite-aggregate.ts';
 import { startBackup } from './sqlite-backup.ts';
 import { messageOf, unavailable } from './sqlite-failure.ts';
-import { aggregateRows, countRows, createCompiledShapes, makePlan } from './sqlite-query.ts';
+import { createCompiledShapes, makePlan } from './sqlite-query.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
 import { readFormer, readHead, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
@@ -191,6 +192,7 @@ function storeOver(running: Running): SqliteStore {
   const { snapshot, readers, writer, rows, tableOf, listeners, lines, backups } = running;
   const { shared, processId, hasEnded, tally } = running.membership;
   const shapes = createCompiledShapes();
+  const layoutOf = (table: string): Layout => tableOf(table).layout;
   let closing: Promise<void> | undefined;
   const read = (table: string, id: string): Row | undefined => {
     const { tableNumber, readSql } = tableOf(table);
@@ -219,14 +221,14 @@ function storeOver(running: Running): SqliteStore {
     plan(query) {
       const { layout, tableNumber } = tableOf(query.table);
       const relatedNumbers = tablesOf(query.filter).map((table) => tableOf(table).tableNumber);
-      return makePlan({ snapshot, readers, layout, tableNumber, relatedNumbers, shapes }, query);
+      return makePlan({ snapshot, readers, layout, layoutOf, tableNumber, relatedNumbers, shapes }, query);
     },
     async count(table, filter, party) {
-      return countRows({ readers, ...tableOf(table) }, filter, party);
+      return countRows({ readers, layoutOf, ...tableOf(table) }, filter, party);
     },
     async aggregate(query, party) {
       const relatedNumbers = tablesOf(query.filter).map((table) => tableOf(table).tableNumber);
-      return aggregateRows({ readers, ...tableOf(query.table), relatedNumbers }, query, party);
+      return aggregateRows({ readers, layoutOf, ...tableOf(query.table), relatedNumbers }, query, party);
     },
     version(table) {
       const { tableNumber } = tableOf(table);

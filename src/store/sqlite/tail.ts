@@ -7,8 +7,7 @@ import { OctetTaking } from '../page-of-rows.ts';
 import { eventsTable, type LogPosition, type MaybePromise, type TailEntry } from '../store.ts';
 
 import type { Cells } from './cells.ts';
-import { conditionOf, encoding } from './compile/filter.ts';
-import { tickSql } from './compile/select.ts';
+import { conditionOf, encoding, tickSql } from './compile/filter.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 

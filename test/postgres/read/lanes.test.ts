@@ -35,6 +35,7 @@ function planOf(filter: Filter, sort: readonly Sort[], limit = 5): Plan {
       scan,
       versions,
       layout: open.layoutOf('things'),
+      layoutOf: open.layoutOf,
       schema,
       tableNumber,
       relatedNumbers: [],

@@ -8,6 +8,7 @@ import type { Comparison, Filter } from '../../../model/filter.ts';
 import { kindOf } from '../../field-value.ts';
 import {
   levelWithin,
+  type RelatedShape,
   type Shape,
   type ShapedFilter,
   shapeFilter,
@@ -101,15 +102,13 @@ export function compileFilter(shape: Shape, parameters: Parameters, level: Level
  * primary key of the other table once for each row.
  */
 function relatedSql(
-  { field, table, part }: Extract<Shape, { op: 'related' }>,
+  { field, table, part, named }: RelatedShape,
   parameters: Parameters,
   { name: outer, schema, steered }: Level,
 ): string {
   const name = levelWithin(outer);
-  const conditions = [
-    `${name}.id = ${valueSql(field, `${outer}.`)}`,
-    steered ? liveInTable(schema) : 'deleted_at IS NULL',
-  ];
+  const id = named === undefined ? valueSql(field, `${outer}.`) : parameters.addValue(named.value, 'text');
+  const conditions = [`${name}.id = ${id}`, steered ? liveInTable(schema) : 'deleted_at IS NULL'];
   if (part.op !== 'always') conditions.push(compileFilter(part, parameters, { name, schema, steered }));
   const from = `${quoteName(schema)}.${quoteName(table)} AS ${name}`;
   return `EXISTS (SELECT 1 FROM ${from} WHERE ${conditions.join(' AND ')})`;

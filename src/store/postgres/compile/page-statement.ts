@@ -3,6 +3,7 @@
  * the document holds them, the owner if asked for, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
  * returns only the contract's columns.
  */
+import type { Field } from '../../../model/field.ts';
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
@@ -80,12 +81,16 @@ export function bind(
   return { sql, values: bound, prepared };
 }
 
+/** Tables that the statement begins with, and the number of their rows, which each row has before the version. */
+export type Beginning = { readonly tables: string; readonly count: string };
+
 /** @param page undefined if no row can be on it */
 export function pageStatement(
   { schema, tableNumber, relatedNumbers, sort, rows, whole, owners, octets }: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
+  beginning?: Beginning,
 ): PageStatement {
   if (whole) {
     const sql = page === undefined ? 'SELECT NULL LIMIT 0' : `SELECT * FROM (${page}) p LIMIT ${rows}`;
@@ -101,12 +106,14 @@ export function pageStatement(
       ? `CASE WHEN octet_length(p.doc) > ${octets.docBytesMax} THEN '${omittedDocument}' ELSE p.doc END`
       : 'p.doc';
   const cut = page === undefined || !isCut ? page : cutSql(page, octets.bytesMax);
-  const columns = `${doc}${names}${isCut ? ', p.more' : ''}, c.rev`;
+  const [begun, count] =
+    beginning === undefined ? ['', ''] : [`WITH ${beginning.tables} `, `${beginning.count}, `];
+  const columns = `${doc}${names}${isCut ? ', p.more' : ''}, ${count}c.rev`;
   const sql =
     cut === undefined
-      ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}c.rev FROM ${counters}`
+      ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}${count}c.rev FROM ${counters}`
       : `SELECT ${columns} FROM ${counters} LEFT JOIN (${cut}) p ON TRUE LIMIT ${rows}`;
-  return { sql, parameters: parameters.list, prepared };
+  return { sql: `${begun}${sql}`, parameters: parameters.list, prepared };
 }
 
 /** One row with the latest revision of the tables. */
@@ -129,20 +136,30 @@ export function cutSql(rows: string, bytesMax: number): string {
 
 export function columnsSql({ sort, whole, owners }: Pick<Selection, 'sort' | 'whole' | 'owners'>): string {
   if (whole) return rowColumns;
-  const keys = isKeyInDocument(sort)
-    ? ''
-    : sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('');
-  return `doc${keys}${owners ? ', owner' : ''}`;
+  return `doc${isKeyInDocument(sort) ? '' : keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
+}
+
+/** The keys of the sort, each after a comma. */
+export function keyColumnsSql(sort: readonly Sort[]): string {
+  return sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('');
+}
+
+/** The order of rows that have their keys as columns. */
+export function keyOrderSql(order: readonly OrderKey[]): string {
+  const terms = order.map(({ field, direction, slot }) => `k${slot}${directionSql(field, direction)}`);
+  return ` ORDER BY ${terms.join(', ')}`;
 }
 
 /** Null sorts first ascending. For a column that is never null the clause is omitted, as in its indexes. */
 export function orderSql(order: readonly Pick<OrderKey, 'field' | 'direction'>[]): string {
-  const terms = order.map(({ field, direction }) => {
-    const ascending = direction === 'asc';
-    const nulls = isNeverNull(field) ? '' : ascending ? ' NULLS FIRST' : ' NULLS LAST';
-    return `${valueSql(field)}${ascending ? '' : ' DESC'}${nulls}`;
-  });
+  const terms = order.map(({ field, direction }) => `${valueSql(field)}${directionSql(field, direction)}`);
   return terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
+}
+
+function directionSql(field: Field, direction: Sort['direction']): string {
+  const ascending = direction === 'asc';
+  const nulls = isNeverNull(field) ? '' : ascending ? ' NULLS FIRST' : ' NULLS LAST';
+  return `${ascending ? '' : ' DESC'}${nulls}`;
 }
 
 export function nullsOf(position: Position): readonly boolean[] {

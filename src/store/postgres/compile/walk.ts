@@ -29,9 +29,30 @@ import { valueSql } from './value.ts';
 
 export function compileWalk(selection: Selection, service: Service, position: Position): PageStatement {
   const parameters = new Parameters(true);
+  const page = walkSql(selection, service, position, { parameters });
+  return pageStatement(selection, page, parameters, true);
+}
+
+/** The place of a value that is the id of the row of another table that the walk is for. */
+export const namedAt = -1;
+
+type Walking = {
+  readonly parameters: Parameters;
+  /** Default: those of a page. */
+  readonly columns?: string;
+  /** The table of the row at `namedAt`. */
+  readonly named?: string;
+};
+
+/** The rows of the page. @returns undefined if no row is beyond the position */
+export function walkSql(
+  selection: Selection,
+  service: Service,
+  position: Position,
+  { parameters, columns = columnsSql(selection), named }: Walking,
+): string | undefined {
   const order = position.from === 'before' ? reversed(service.order) : service.order;
-  const walk: Walk = { selection, service, parameters, order };
-  return pageStatement(selection, pageSql(walk, position), parameters, true);
+  return pageSql({ selection, service, parameters, order, columns, named }, position);
 }
 
 type Walk = {
@@ -40,6 +61,8 @@ type Walk = {
   readonly parameters: Parameters;
   /** In the direction of reading. */
   readonly order: readonly OrderKey[];
+  readonly columns: string;
+  readonly named: string | undefined;
 };
 
 function pageSql(walk: Walk, position: Position): string | undefined {
@@ -59,15 +82,15 @@ function pageSql(walk: Walk, position: Position): string | undefined {
 
 /** The SQL of one stretch of the index, within the bounds. */
 function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): string {
-  const { selection, service, parameters } = walk;
+  const { selection, service, parameters, columns } = walk;
   const { layout, schema, filter } = selection;
   const { alone, order } = service.oneRow ? { alone: undefined, order: [] } : stretchOf(walk, bounds);
   const conditions = [service.index === layout.primaryKey ? liveInTable(schema) : liveInIndex(schema)];
   const level = { name: layout.name, schema, steered: true };
-  for (const part of conjuncts(filter)) conditions.push(partSql(part, parameters, alone, level));
+  for (const part of conjuncts(filter)) conditions.push(partSql(walk, part, alone, level));
   for (const bound of bounds) conditions.push(boundSql(bound, parameters, fieldKey(bound.field) === alone));
   if (besides !== undefined) conditions.push(besides);
-  return `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
+  return `SELECT ${columns} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
 }
 
 /** Pages have one text per limit, of which there are few; readers of whole rows use any number. */
@@ -75,7 +98,8 @@ function limitSql({ selection: { rows, whole }, parameters }: Walk): string {
   return whole ? `LIMIT ${parameters.addSlot(limitSlot, 'bigint')}` : hiddenLimit(rows);
 }
 
-function partSql(part: Shape, parameters: Parameters, alone: string | undefined, level: Level): string {
+function partSql({ parameters, named }: Walk, part: Shape, alone: string | undefined, level: Level): string {
+  if (part.op === 'eq' && part.at === namedAt) return `${valueSql(part.field)} = ${named}.id`;
   if (part.op === 'eq' && fieldKey(part.field) === alone) {
     return inOne(valueSql(part.field), parameters.addValue(part.at, typeOf(part.field, part.whole)));
   }

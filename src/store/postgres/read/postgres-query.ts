@@ -7,7 +7,7 @@ import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
-import { keyOfSort } from '../../filter-shape.ts';
+import { keyOfSort, type Shape } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -17,10 +17,18 @@ import {
   shapeOf,
   unbounded,
 } from '../../page-of-rows.ts';
+import { settle } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
 import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
+import {
+  compileFirstRows,
+  compileNamedWalk,
+  type NamedWalk,
+  namedMax,
+  namedWalkOf,
+} from '../compile/named-walk.ts';
 import {
   bind,
   countersSql,
@@ -31,7 +39,7 @@ import {
 import { bindValues, Parameters } from '../compile/parameters.ts';
 import { decimalSql, valueSql } from '../compile/value.ts';
 import { compileScan, compileWalk } from '../compile/walk.ts';
-import type { Rows } from '../connection/connection.ts';
+import type { Bindable, Rows } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { ScanLane } from '../connection/scan-lane.ts';
 import type { Layout } from '../schema/schema-layout.ts';
@@ -48,6 +56,7 @@ export type PlanSources = {
   readonly scan: Pick<ScanLane, 'read'>;
   readonly versions: Versions;
   readonly layout: Layout;
+  readonly layoutOf: (table: string) => Layout;
   /** Not quoted. */
   readonly schema: string;
   readonly tableNumber: number;
@@ -64,6 +73,10 @@ type CompiledShape = {
   readonly selection: Selection;
   /** Undefined if no index serves the shape. */
   readonly service: Service | 'never' | undefined;
+  /** The filter of a walk: a condition on what a reference names is decided once, where it is the same for all rows. */
+  readonly walked: Shape;
+  /** Set if no index serves the shape, and indexes lead to its rows from those that references name. */
+  readonly named: NamedWalk | undefined;
   readonly statements: Map<string, PageStatement>;
 };
 
@@ -80,23 +93,10 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${owners ? 'owners ' : ''}${keyOfSort(sort)}${filterKey}`;
   let shape = shapes.get(key);
   if (shape === undefined) {
-    const { schema, tableNumber, relatedNumbers } = sources;
-    const common = {
-      layout,
-      schema,
-      tableNumber,
-      relatedNumbers,
-      filter,
-      sort,
-      owners,
-      whole: false,
-      octets: undefined,
-    };
-    const selection = { ...common, rows: query.limit + 1 };
-    shape = { key, selection, service: serve(layout, filter, sort), statements: new Map() };
+    shape = { ...compileShape(sources, query, filter), key };
     shapes.set(key, shape);
   }
-  const { selection, service } = shape;
+  const { selection, service, walked, named } = shape;
   if (service === 'never') {
     const page = async (): Promise<Page> =>
       pageOf([], query, {
@@ -115,6 +115,15 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     bounded: service !== undefined,
     async page(position, party) {
       const kind = shapeOf(sort, position);
+      if (named !== undefined) {
+        const page = await readNamed(
+          { read, scan, compiled, selection, capped, query, values },
+          named,
+          position,
+          party,
+        );
+        if (page !== undefined) return page;
+      }
       const far = position.from === 'offset' && position.offset > offsetOnReadLaneMax;
       if (service === undefined || far) {
         const scanned = compiled(`scan ${kind}`, () => compileScan({ ...selection, octets: cut }, position));
@@ -123,7 +132,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
       }
       const walk = (octets: OctetBound | undefined) => {
         const statement = compiled(`${octets?.kind ?? 'walk'} ${kind}`, () =>
-          compileWalk({ ...selection, octets }, service, position),
+          compileWalk({ ...selection, filter: walked, octets }, service, position),
         );
         return read.send(bind(statement, sort, { values, position }));
       };
@@ -135,12 +144,65 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
       if (service === undefined) throw unbounded();
       const limit = rowsLimit(query, asked);
       const walk = compiled(`whole ${shapeOf(sort, position)}`, () =>
-        compileWalk({ ...selection, rows: query.limit, whole: true }, service, position),
+        compileWalk({ ...selection, filter: walked, rows: query.limit, whole: true }, service, position),
       );
       const rows = await read.send(bind(walk, sort, { values, position, limit }));
       return rowsInOrder(rows, position.from === 'before');
     },
   };
+}
+
+function compileShape(
+  { layout, layoutOf, schema, tableNumber, relatedNumbers }: PlanSources,
+  { sort, limit, owners = false }: ListQuery,
+  filter: Shape,
+): Omit<CompiledShape, 'key'> {
+  const common = { layout, schema, tableNumber, relatedNumbers, filter, sort, owners };
+  const selection = { ...common, whole: false, octets: undefined, rows: limit + 1 };
+  const { rest, gate } = settle(filter);
+  const service = serve(layout, rest, sort);
+  return {
+    selection,
+    service,
+    walked: gate.op === 'always' ? rest : { op: 'and', parts: [rest, gate] },
+    named: service === undefined ? namedWalkOf(layout, layoutOf, filter, sort) : undefined,
+    statements: new Map(),
+  };
+}
+
+type NamedReading = {
+  readonly read: PlanSources['read'];
+  readonly scan: PlanSources['scan'];
+  readonly compiled: (kind: string, compile: () => PageStatement) => PageStatement;
+  readonly selection: Selection;
+  readonly capped: OctetBound | undefined;
+  readonly query: ListQuery;
+  readonly values: readonly Bindable[];
+};
+
+/**
+ * Reads a page by the rows that references name, if they are few, or else from the first rows of the list, if these fill it.
+ * @returns undefined if neither is so, or a long document was omitted
+ */
+async function readNamed(
+  { read, scan, compiled, selection, capped, query, values }: NamedReading,
+  named: NamedWalk,
+  asked: Position,
+  party: string | undefined,
+): Promise<Page | undefined> {
+  const position: Position = asked.from === 'offset' && asked.offset === 0 ? { from: 'start' } : asked;
+  if (position.from === 'offset') return undefined;
+  const { sort } = query;
+  const kind = shapeOf(sort, position);
+  const capping = { ...selection, octets: capped };
+  const walk = compiled(`named ${kind}`, () => compileNamedWalk(capping, named, position));
+  const found = await read.send(bind(walk, sort, { values, position }));
+  if (found.some((cells) => cells[0] === omittedDocument)) return undefined;
+  if (Number(found[0]?.at(-2)) <= namedMax) return pageFrom(found, query, asked, false);
+  const first = compiled(`first ${kind}`, () => compileFirstRows(capping, position));
+  const rows = await scan.read(bind(first, sort, { values, position }), party);
+  const isFull = rows.length > query.limit && !rows.some((cells) => cells[0] === omittedDocument);
+  return isFull ? pageFrom(rows, query, asked, false) : undefined;
 }
 
 function statementOf(

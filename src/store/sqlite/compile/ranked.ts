@@ -9,8 +9,8 @@ import { type Bound, rangesBeyond, reversed, type Slot, slotsOf } from '../../ke
 import { quoteName } from '../../quote-name.ts';
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
-import { compileFilter } from './filter.ts';
-import { isFound, limitSlot, type PageStatement, type Selection, source, tickSql } from './select.ts';
+import { compileFilter, tickSql } from './filter.ts';
+import { isFound, limitSlot, type PageStatement, type Selection, source } from './select.ts';
 import { valueSql } from './value.ts';
 
 export function compileRanked(selection: Selection, position: Position): readonly PageStatement[] {

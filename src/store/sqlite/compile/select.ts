@@ -7,10 +7,12 @@ import { rowColumns } from '../../kept-row.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
+import type { Drive } from '../../related-drive.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import type { Layout } from '../table-layout.ts';
-import { compileFilter } from './filter.ts';
+import { compileFilter, tickSql } from './filter.ts';
+import { namedSql } from './named-rows.ts';
 import { valueSql } from './value.ts';
 
 /** One text serves every query and position of the same shape; `bind` adds the values. */
@@ -20,6 +22,8 @@ export type Arguments = {
   readonly values: readonly SqlValue[];
   readonly position: Position;
   readonly limit: number;
+  /** The ids of the rows that references name, as JSON. */
+  readonly named?: string;
   /** Longest document that a capped statement returns, in octets. */
   readonly docBytesMax?: number;
 };
@@ -39,16 +43,11 @@ export type Selection = {
   readonly found?: { readonly name: string; readonly at: number } | undefined;
   /** The sort has the rank by these terms (ranked.ts): where their values are. */
   readonly ranked?: readonly number[] | undefined;
+  /** Begin with the rows that references name, and check no such condition again. */
+  readonly drive?: Drive<Layout> | undefined;
   /** Omit documents longer than `docBytesMax` (page-of-rows.ts). */
   readonly capped: boolean;
 };
-
-/**
- * True for every row; for one row in 16 and for each long one it calls back to check the deadline. A call takes 0.3 us; a filter of 256
- * comparisons takes some milliseconds between two calls. It is the first condition: SQLite evaluates conditions in order, and would never
- * call it behind one that no row passes.
- */
-export const tickSql = '(((rowid & 15) AND octet_length(doc)<=4096) OR comity_tick())';
 
 /**
  * Compiles the statements that read a page at positions of this shape. They run in order, in one snapshot, until the page is full: each
@@ -59,7 +58,7 @@ export function compilePage(selection: Selection, position: Position): readonly 
   if (position.from === 'start') return [compileRange(selection, order, undefined)];
   if (position.from === 'offset') {
     const { sql, parameters } = compileRange(selection, order, undefined);
-    return [{ sql: `${sql} OFFSET ?`, parameters: [...parameters, { slot: 0 }] }];
+    return [{ sql: `${sql} OFFSET ?`, parameters: [...parameters, offsetSlot] }];
   }
   const onwards = position.from === 'after' ? order : reversed(order);
   const ranges = rangesBeyond(
@@ -68,11 +67,11 @@ export function compilePage(selection: Selection, position: Position): readonly 
   );
   if (selection.service !== undefined && !selection.service.oneRow) {
     return ranges.map(({ bounds, order: rest, starts }) =>
-      compileRange(selection, rest, { condition: conditionOf(bounds), slots: slotsOf(bounds), starts }),
+      compileRange(selection, rest, { condition: boundsSql(bounds), slots: slotsOf(bounds), starts }),
     );
   }
   if (ranges.length === 0) return [];
-  const condition = ranges.map(({ bounds }) => `(${conditionOf(bounds)})`).join(' OR ');
+  const condition = ranges.map(({ bounds }) => `(${boundsSql(bounds)})`).join(' OR ');
   const slots = ranges.flatMap(({ bounds }) => slotsOf(bounds));
   return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
 }
@@ -80,12 +79,13 @@ export function compilePage(selection: Selection, position: Position): readonly 
 export function bind(
   { parameters }: PageStatement,
   sort: readonly Sort[],
-  { values, position, limit, docBytesMax }: Arguments,
+  { values, position, limit, named, docBytesMax }: Arguments,
 ): SqlValue[] {
   return parameters.map((parameter) => {
     if ('value' in parameter) return values[parameter.value] ?? null;
     if (parameter === limitSlot) return limit;
     if (parameter === docBytesSlot) return docBytesMax ?? null;
+    if (parameter === namedSlot) return named ?? null;
     if (position.from === 'offset') return position.offset;
     const field = sort[parameter.slot]?.field;
     if (position.from === 'start' || field === undefined) return null;
@@ -93,7 +93,7 @@ export function bind(
   });
 }
 
-function conditionOf(bounds: readonly Bound[]): string {
+export function boundsSql(bounds: readonly Bound[]): string {
   return bounds.map(boundSql).join(' AND ');
 }
 
@@ -121,10 +121,14 @@ type Stretch = {
 };
 
 export const limitSlot: Slot = { slot: -1 };
-const docBytesSlot: Slot = { slot: -2 };
+export const docBytesSlot: Slot = { slot: -2 };
+/** The place of the ids of the rows that references name. */
+export const namedSlot: Slot = { slot: -3 };
+/** Of a position's offset. */
+export const offsetSlot: Slot = { slot: 0 };
 
 function compileRange(
-  { layout, filter, service, whole, owners, timed, capped, sort, found }: Selection,
+  { layout, filter, service, whole, owners, timed, capped, sort, found, drive }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
@@ -133,7 +137,13 @@ function compileRange(
   if (found !== undefined) parameters.push({ value: found.at });
   const conditions = timed ? [tickSql, 'deleted_at IS NULL'] : ['deleted_at IS NULL'];
   const start = service === undefined || range === undefined ? undefined : range.starts;
-  for (const part of service === undefined && found === undefined ? [filter] : conjuncts(filter)) {
+  if (drive !== undefined) {
+    const named = namedSql(drive.source, parameters, layout.name);
+    conditions.push(`${valueSql(drive.field)} IN (${named})`);
+  }
+  const isWhole = service === undefined && found === undefined;
+  const parts = drive?.rest ?? (isWhole ? [filter] : conjuncts(filter));
+  for (const part of parts) {
     if (part.op === 'always' || isFound(part, found)) continue;
     const condition = compileFilter(part, parameters, layout.name);
     conditions.push(start !== undefined && bounds(part, start) ? `+(${condition})` : condition);
@@ -146,7 +156,8 @@ function compileRange(
   const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${owners ? ', owner' : ''}`;
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
-  const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
+  const index = drive?.index ?? service?.index;
+  const indexed = index === undefined ? '' : ` INDEXED BY ${quoteName(index)}`;
   return {
     sql: `SELECT ${columns} FROM ${source(layout, found)}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
     parameters,
@@ -164,7 +175,7 @@ export function isFound(part: Shape, found: Selection['found']): boolean {
   return found !== undefined && part.op === 'search' && part.words?.at === found.at;
 }
 
-function pageColumns(sort: readonly Sort[], capped: boolean): string {
+export function pageColumns(sort: readonly Sort[], capped: boolean): string {
   const doc = capped ? `CASE WHEN octet_length(doc) > ? THEN '${omittedDocument}' ELSE doc END` : 'doc';
   // Keys in the document are read from it; an omitted document is read again before its key is needed.
   if (isKeyInDocument(sort)) return doc;

@@ -1,0 +1,92 @@
+/** The statements of pages under a condition on rows that references name, where few rows match and where many do (related-search.ts). */
+import type { ValueSlot } from '../../filter-shape.ts';
+import { type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import { quoteName } from '../../quote-name.ts';
+import type { Drive } from '../../related-drive.ts';
+import type { Position } from '../../store.ts';
+import type { Layout } from '../table-layout.ts';
+import { compileFilter, tickSql } from './filter.ts';
+import { namedBy, referringSql } from './named-rows.ts';
+import {
+  boundsSql,
+  docBytesSlot,
+  limitSlot,
+  namedSlot,
+  offsetSlot,
+  type PageStatement,
+  pageColumns,
+  type Selection,
+} from './select.ts';
+import { valueSql } from './value.ts';
+
+/** Only documents of the page are read. @returns undefined if no row is beyond the position */
+export function compileFewPage(
+  { layout, sort, owners, capped }: Pick<Selection, 'layout' | 'sort' | 'owners' | 'capped'>,
+  drive: Drive<Layout>,
+  position: Position,
+): PageStatement | undefined {
+  const { ranges, ordered } = readingOf(sort, position);
+  if (ranges?.length === 0) return undefined;
+  const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot, namedSlot] : [namedSlot];
+  const conditions = drive.rest.map((part) => compileFilter(part, parameters, layout.name));
+  if (ranges !== undefined) {
+    conditions.push(`(${ranges.map(({ bounds }) => `(${boundsSql(bounds)})`).join(' OR ')})`);
+    parameters.push(...ranges.flatMap(({ bounds }) => slotsOf(bounds)));
+  }
+  parameters.push(limitSlot);
+  if (position.from === 'offset') parameters.push(offsetSlot);
+  const limited = position.from === 'offset' ? 'LIMIT ? OFFSET ?' : 'LIMIT ?';
+  const rows = [referringSql(layout, drive, namedBy), ...conditions].join(' AND ');
+  return {
+    sql: `SELECT ${pageColumns(sort, capped)}${ownerColumn(owners)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
+    parameters,
+  };
+}
+
+/** Rows that are asked whether they match before a read looks how many match: some 2 ms. */
+const firstMax = 1024;
+
+/**
+ * The rows that match among the first ones beyond the position, along an index over the sort: a full page if many match. They come in the
+ * order of the index, because the outer loop of a CROSS JOIN reads them in that order.
+ * @returns undefined if the rows beyond the position are several stretches of the index
+ */
+export function compileFirstRows(
+  { layout, sort, owners, filter }: Pick<Selection, 'layout' | 'sort' | 'owners' | 'filter'>,
+  index: string,
+  position: Position,
+): PageStatement | undefined {
+  const { ranges, ordered } = readingOf(sort, position);
+  if (position.from === 'offset' || (ranges !== undefined && ranges.length !== 1)) return undefined;
+  const bounds = ranges?.[0]?.bounds ?? [];
+  const parameters: (ValueSlot | Slot)[] = [...slotsOf(bounds)];
+  const beyond = bounds.length === 0 ? '' : ` AND ${boundsSql(bounds)}`;
+  const first = `SELECT rowid AS n FROM ${layout.name} INDEXED BY ${quoteName(index)} WHERE deleted_at IS NULL${beyond} ${ordered} LIMIT ${firstMax}`;
+  const condition = compileFilter(filter, parameters, layout.name);
+  parameters.push(limitSlot);
+  return {
+    sql: `SELECT ${pageColumns(sort, false)}${ownerColumn(owners)} FROM (${first}) AS first CROSS JOIN ${layout.name} ON ${layout.name}.rowid = first.n WHERE ${tickSql} AND ${condition} LIMIT ?`,
+    parameters,
+  };
+}
+
+function ownerColumn(owners: boolean): string {
+  return owners ? ', owner' : '';
+}
+
+/** @returns no ranges where the position is not beyond a row */
+function readingOf(sort: Selection['sort'], position: Position) {
+  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
+  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  const terms = order.map(
+    ({ field, direction }) => `${valueSql(field)} ${direction === 'asc' ? 'ASC' : 'DESC'}`,
+  );
+  const ranges =
+    'key' in position
+      ? rangesBeyond(
+          order,
+          position.key.map((value) => value === null),
+        )
+      : undefined;
+  return { ranges, ordered: `ORDER BY ${terms.join(', ')}` };
+}

@@ -1,6 +1,7 @@
 /**
  * A help desk: customers of several organisations ask, agents answer. Its rules are hooks, its own requests are actions, what follows from
- * a change is a subscriber, what happens at night is a job, and mails come in as webhooks and go out with the transaction.
+ * a change is a subscriber, what happens at night is a job, and mails come in as webhooks and go out with the transaction. README.md is a
+ * tour of it.
  *
  * Start it with `COMITY_CONFIG=examples/help-desk/comity.config.ts npm start`, and open http://127.0.0.1:4000/api/v1/desk.
  */
@@ -26,12 +27,22 @@ const isLead = allow<typeof Ticket>((principal, ticket) => {
 const ofOwnOrganisation = allow<typeof Account>((principal, account) =>
   account.organisationId.is(fieldsOf(principal).organisationId),
 );
+const isOwnOrganisation = allow<typeof Organisation>((principal, organisation) =>
+  organisation.id.is(principal.tenant),
+);
+/** A comment is for those whose organisation has its ticket, as the ticket is now. */
+const onOwnTicket = allow<typeof Comment, { ticketId: typeof Ticket }>((principal, comment) =>
+  comment.ticketId.organisationId.is(principal.tenant),
+);
 
 const organisations = collection({
   description: 'Customers. The tenant of an account is the id of its organisation.',
   schema: Organisation,
   putCreates: true,
-  access: { read: isAgent, create: isAgent, update: isAgent, delete: isAgent },
+  access: {
+    ...{ create: isAgent, update: isAgent, delete: isAgent },
+    read: { anyOf: [isAgent, isOwnOrganisation] },
+  },
   examples: [{ name: 'Lighthouse Ltd' }],
 });
 
@@ -45,7 +56,13 @@ const tickets = collection({
     update: { anyOf: ['owner', isAgent, isLead] },
     delete: isAgent,
   },
-  references: { assigneeId: { collection: 'users' } },
+  references: {
+    // An organisation with tickets, and an agent with tickets, cannot be deleted.
+    organisationId: { collection: 'organisations' },
+    assigneeId: { collection: 'users' },
+    mergedInto: { collection: 'tickets', onDelete: 'setNull', countAs: 'mergedCount' },
+  },
+  stamp: { askedBy: 'principal', changedBy: { value: 'principal', on: 'update' } },
   // The desk alone sets these.
   readOnly: {
     ...{ dueAt: 'administrator', solvedAt: 'administrator', mergedInto: 'administrator' },
@@ -86,16 +103,16 @@ const tickets = collection({
 });
 
 const comments = collection({
-  description: 'What was said about a ticket. Whoever sees the ticket may comment on it.',
+  description: 'What was said about a ticket. Those who see the ticket may comment on it.',
   schema: Comment,
-  tenantField: 'organisationId',
   access: {
-    read: { anyOf: ['tenant', 'owner', isAgent] },
+    read: { anyOf: [isAgent, 'owner', onOwnTicket] },
     create: 'principal',
     update: { anyOf: ['owner', isAgent] },
     delete: isAgent,
   },
   readOnly: { byAgent: 'administrator' },
+  stamp: { authorId: 'principal' },
   // The ticket must exist and be visible to the author.
   references: { ticketId: { collection: 'tickets', onDelete: 'cascade' } },
   indexes: ['ticketId'],
@@ -123,6 +140,16 @@ export default defineConfig({
     admin: { role: 'manager', where: ofOwnOrganisation },
   },
   collections: { organisations, tickets, comments },
+  // The first desk had other priorities: `comity migrate` brings its tickets along.
+  migrations: [
+    {
+      id: '1-high-is-urgent',
+      collection: 'tickets',
+      up: (ticket) => ({ ...ticket, priority: ticket.priority === 'high' ? 'urgent' : 'normal' }),
+    },
+  ],
+  // An account that may do everything needs more than a password.
+  settings: { secondFactor: 'administrators' },
   actions: {
     desk: action({
       method: 'GET',

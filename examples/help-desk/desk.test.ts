@@ -18,6 +18,11 @@ describe('the help desk', () => {
 
   before(async () => {
     desk = (await createTestComity(config, { now: '2026-03-02T09:00:00Z', module })) as TestComity<Desk>;
+    for (const [id, name] of [
+      ['lighthouse', 'Lighthouse Ltd'],
+      ['other', 'Others'],
+    ] as const)
+      await desk.resources.organisations.create({ name }, { id });
     const { create } = desk.accounts;
     customer = desk.as(await create({ email: 'ada@lighthouse.example', tenant: 'lighthouse' }));
     stranger = desk.as(await create({ email: 'eve@other.example', tenant: 'other' }));
@@ -102,7 +107,6 @@ describe('the help desk', () => {
   });
 
   test('shows accounts to agents and to their own organisation, which a manager administers', async () => {
-    await desk.resources.organisations.create({ name: 'Lighthouse Ltd' }, { id: 'lighthouse' });
     const { create } = desk.accounts;
     const own = { tenant: 'lighthouse', organisationId: 'lighthouse' };
     const lead = await create({ email: 'lea@lighthouse.example', ...own, role: 'lead' });
@@ -160,6 +164,96 @@ describe('the help desk', () => {
     assert.deepEqual((await read(`tickets/${id}?counts=commentCount`)).counts, { [id]: { commentCount: 1 } });
     await agent.resources.tickets.delete(id);
     assert.deepEqual(await agent.resources.comments.list({ filter: { ticketId: id } }), []);
+  });
+
+  test('shows a comment to those whose organisation has its ticket, with the organisation', async () => {
+    const { id } = await ask('The roof leaks');
+    const { id: comment } = await say(agent, id, 'Someone comes tomorrow.');
+    const colleague = desk.as(
+      await desk.accounts.create({ email: 'joe@lighthouse.example', tenant: 'lighthouse' }),
+    );
+    const seen = async (by: Caller) => (await by.resources.comments.get(comment))?.text;
+    assert.equal(await seen(colleague), 'Someone comes tomorrow.');
+    assert.equal(await seen(stranger), undefined);
+    const page = await colleague.fetch(`/api/v1/comments?ticketId=${id}&expand=ticketId.organisationId`);
+    const { included } = (await page.json()) as {
+      included: { organisations: Record<string, { name: string }> };
+    };
+    assert.equal(included.organisations.lighthouse?.name, 'Lighthouse Ltd');
+    const found = await agent.fetch('/api/v1/comments?ticketId.organisationId=lighthouse&q=tomorrow');
+    assert.equal(((await found.json()) as { items: object[] }).items.length, 1);
+    const theirs = await stranger.resources.tickets.create({
+      title: 'Our roof leaks',
+      contact: 'eve@other.example',
+    });
+    await agent.resources.comments.update(comment, { ticketId: theirs.id });
+    assert.equal(await seen(colleague), undefined);
+    assert.equal(await seen(stranger), 'Someone comes tomorrow.');
+  });
+
+  test('notes who asked, who wrote and who changed, and who did it in the history', async () => {
+    const ticket = await ask('The tap drips');
+    const { authorId } = await say(agent, ticket.id, 'Which tap?');
+    const solved = await agent.resources.tickets.update(ticket.id, { status: 'solved' });
+    assert.equal(ticket.askedBy, ticket.changedBy);
+    assert.deepEqual([solved.askedBy, solved.changedBy], [ticket.askedBy, authorId]);
+    await assert.rejects(customer.resources.tickets.update(ticket.id, { askedBy: 'usr_me' }), {
+      code: 'field_unpatchable',
+    });
+    const headers = { Authorization: `Bearer ${desk.adminKey}` };
+    const history = await desk.fetch(`/api/v1/tickets/${ticket.id}/history`, { headers });
+    const { items } = (await history.json()) as { items: { change: string; actor: { id: string } }[] };
+    assert.deepEqual(
+      items.map(({ change, actor }) => [change, actor.id]),
+      [
+        ['updated', authorId],
+        ['created', ticket.askedBy],
+      ],
+    );
+  });
+
+  test('finds questions by their words, whatever their form', async () => {
+    const { id } = await ask('Two windows are broken');
+    const found = await agent.resources.tickets.list({ q: 'window break*' });
+    assert.deepEqual(
+      found.map((ticket) => ticket.id).filter((each) => each === id),
+      [],
+      'a prefix is a prefix',
+    );
+    const [one] = await agent.resources.tickets.list({ q: 'window broke*' });
+    assert.equal(one?.id, id);
+    assert.deepEqual(await stranger.resources.tickets.list({ q: 'window broke*' }), []);
+  });
+
+  test('forgets what a ticket was merged into when that is deleted, and keeps organisations with tickets', async () => {
+    const [one, other] = [await ask('No light'), await ask('No light at all')];
+    await desk.resources.tickets.update(one.id, { status: 'closed', mergedInto: other.id });
+    await agent.resources.tickets.delete(other.id);
+    const left = await agent.resources.tickets.get(one.id);
+    assert.deepEqual([left?.status, left?.mergedInto], ['closed', undefined]);
+    await assert.rejects(agent.resources.organisations.delete('lighthouse'), { code: 'dependants_exist' });
+  });
+
+  test('takes many questions at once, and an import keeps who asked and when', async () => {
+    const send = async (headers: Record<string, string>, json: object) => {
+      const answer = await desk.fetch('/api/v1/tickets/bulk', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', ...headers },
+        body: JSON.stringify(json),
+      });
+      return [answer.status, (await answer.json()) as { items: { status: number; id: string }[] }] as const;
+    };
+    const asAdministrator = { Authorization: `Bearer ${desk.adminKey}` };
+    const ticket = { title: 'Moved in', contact: 'ada@lighthouse.example', organisationId: 'lighthouse' };
+    const [status, { items }] = await send(asAdministrator, {
+      items: [ticket, { ...ticket, priority: 'none' }],
+      atomic: false,
+    });
+    assert.deepEqual([status, items.map((item) => item.status)], [200, [201, 422]]);
+    const old = { ...ticket, id: 'old-1', createdAt: '2020-05-04T12:00:00.000Z', askedBy: 'usr_long_gone' };
+    await send(asAdministrator, { items: [old], import: true });
+    const moved = await agent.resources.tickets.get('old-1');
+    assert.deepEqual([moved?.createdAt, moved?.askedBy], [old.createdAt, old.askedBy]);
   });
 
   test('closes at night what has been solved for a week', async () => {

@@ -1,6 +1,6 @@
 /** What follows from changes, from the clock, and from mails. These functions run on threads of their own, each in one transaction. */
 import { type EventHandling, type Handling, type JobRun, UnprocessableMessage } from 'comity';
-import type { Comment, Desk, Ticket } from './schemas.ts';
+import type { Comment, Desk } from './schemas.ts';
 
 /** Tells the one who asked that the desk has the question, and when the desk has answered. */
 export const tellContact = {
@@ -67,7 +67,7 @@ export async function receiveMail({ message, resources }: Handling<Desk>): Promi
     throw new UnprocessableMessage('a mail needs from and text');
   const known = typeof ticket === 'string' ? await resources.tickets.get(ticket) : undefined;
   if (known !== undefined && known.contact === from) {
-    await resources.comments.create(commentOf(known.id, text, known));
+    await resources.comments.create({ ticketId: known.id, text });
     return;
   }
   const title = String(subject ?? text).slice(0, titleCharacters) || 'A mail without a subject';
@@ -77,13 +77,5 @@ export async function receiveMail({ message, resources }: Handling<Desk>): Promi
     priority: 'normal',
     contact: from,
   });
-  await resources.comments.create(commentOf(created.id, text, created));
-}
-
-function commentOf(
-  ticketId: string,
-  text: string,
-  { organisationId }: Pick<Ticket, 'organisationId'>,
-): Comment {
-  return { ticketId, text, ...(organisationId === undefined ? {} : { organisationId }) };
+  await resources.comments.create({ ticketId: created.id, text });
 }

@@ -27,6 +27,9 @@ export const Ticket = Type.Object({
   dueAt: Type.Optional(Type.String({ format: 'date-time' })),
   solvedAt: Type.Optional(Type.String({ format: 'date-time' })),
   mergedInto: Type.Optional(Type.String()),
+  /** Who asked, and who changed the ticket last. */
+  askedBy: Type.Optional(Type.String()),
+  changedBy: Type.Optional(Type.String()),
 });
 
 export const Comment = Type.Object({
@@ -34,7 +37,7 @@ export const Comment = Type.Object({
   text: Type.String({ minLength: 1, maxLength: 20_000 }),
   /** Written by the desk, not by the one who asked. */
   byAgent: Type.Optional(Type.Boolean()),
-  organisationId: Type.Optional(Type.String()),
+  authorId: Type.Optional(Type.String()),
 });
 
 export type Account = Static<typeof Account>;

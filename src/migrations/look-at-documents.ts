@@ -58,12 +58,13 @@ export async function lookAtDocuments(
   const { store, work, migrationBatchDocumentsMax, migrationBatchBytesMax, clock } = options;
   const { documentsMax = Number.POSITIVE_INFINITY, doneUntil = null } = options;
   const { name } = collection;
+  const report = new Report(name, migrations);
+  // Of a new collection the store may not have the table yet, to which a plan looks.
+  if (!(await store.holdsDocuments(name))) return report.finish(true);
   const plan = store.plan({
     ...{ table: name, filter: { op: 'always' }, sort: byId },
     ...{ limit: migrationBatchDocumentsMax, bytesMax: migrationBatchBytesMax },
   });
-  const report = new Report(name, migrations);
-  if (!(await store.holdsDocuments(name))) return report.finish(true);
   for (let position: Keyset = { from: 'start' }; ; ) {
     const page = await plan.page(position);
     const candidates = page.docs.map((doc) => candidateOf(doc, doneUntil));
@@ -86,7 +87,7 @@ export async function lookAtDocuments(
 
 /** @returns the fault of a document that refers to one which does not exist */
 async function missingTargets(
-  store: Pick<Store, 'read'>,
+  store: Pick<Store, 'read' | 'holdsDocuments'>,
   { name, references }: Collection,
   candidates: readonly Candidate[],
   looked: readonly Looked[],
@@ -99,9 +100,12 @@ async function missingTargets(
   // A document may refer to itself.
   for (const { id } of candidates) targets.delete(`${name}/${id}`);
   const missing = new Set<string>();
+  const filled = new Map<string, boolean>();
+  for (const table of new Set([...targets.values()].map(([table]) => table)))
+    filled.set(table, await store.holdsDocuments(table));
   await Promise.all(
     targets.entries().map(async ([at, [table, id]]) => {
-      const row = await store.read(table, id);
+      const row = filled.get(table) === true ? await store.read(table, id) : undefined;
       if (row === undefined || row.deletedAt !== null) missing.add(at);
     }),
   );

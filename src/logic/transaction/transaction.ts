@@ -232,7 +232,8 @@ class LogicTransaction implements Transaction {
       else if (entry.kind !== undefined) {
         writes.push(entry);
         if (entry.isSilent) continue;
-        events.push(eventOf(served(entry.table), entry.kind, entry, entry.at, entry.before?.doc));
+        const row = { ...entry, formerOwner: entry.before?.owner };
+        events.push(eventOf(served(entry.table), entry.kind, row, entry.at, entry.before?.doc));
       }
     }
     const ordered = orderChanges(writes, new Map([...collections, ...readable]));

@@ -31,11 +31,27 @@ export function nextRow(served: Pick<Served, 'collection' | 'validator'>, parts:
   };
 }
 
+type EventRow = {
+  readonly id: string;
+  readonly doc: string;
+  readonly owner: string | null;
+  /** The owner before the change; only an import changes it. Absent: the same. */
+  readonly formerOwner?: string | null | undefined;
+};
+
+/** The member of a former representation that has the owner of then, if that was another. */
+export const formerOwnerMember = '$formerOwner';
+
+function formerText(before: string, { owner, formerOwner }: Omit<EventRow, 'id'>): string {
+  if (formerOwner === undefined || formerOwner === null || formerOwner === owner) return before;
+  return `${before.slice(0, -1)},${JSON.stringify(formerOwnerMember)}:${JSON.stringify(formerOwner)}}`;
+}
+
 /** @param before the representation before the change, for subscribers */
 export function eventOf(
   served: Pick<Served, 'collection' | 'newId'>,
   kind: ChangeKind,
-  { id: of, ...row }: { readonly id: string; readonly doc: string; readonly owner: string | null },
+  { id: of, ...row }: EventRow,
   at: number,
   before?: string,
 ): EventEntry {
@@ -47,7 +63,7 @@ export function eventOf(
     collection: served.collection.name,
     owner: row.owner,
     document: of,
-    former: kind === 'updated' ? before : undefined,
+    former: kind === 'updated' && before !== undefined ? formerText(before, row) : undefined,
     doc: eventDocument(id, type, at, row.doc),
     createdAt: at,
     before,

@@ -7,7 +7,7 @@
  * before each; long versions are compared with pauses for other work.
  */
 import { setImmediate } from 'node:timers/promises';
-import { memberSpan, valueAt } from '../../http/syntax/json-members.ts';
+import { cutMembers, memberSpan, valueAt } from '../../http/syntax/json-members.ts';
 import { json, named, pageSchema, pascalCase, pathParameter } from '../../kernel/documentation.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
@@ -23,6 +23,7 @@ import { whenKnown } from '../../store/when-known.ts';
 import { deprecationFields } from '../collection/collection-routes.ts';
 import { type ListProposal, proposeList, representList } from '../collection/list-answer.ts';
 import type { Listing } from '../collection/listing.ts';
+import { formerOwnerMember } from '../collection/row.ts';
 import type { Served } from '../collection/served.ts';
 import type { Serving } from '../collection/serving.ts';
 import type { ShowDocs } from '../collection/show-docs.ts';
@@ -176,7 +177,7 @@ function showVersions(
       const event = await store.read(eventsTable, id);
       const former = event === undefined ? null : await store.former(id);
       characters += doc.length + (former?.length ?? 0);
-      const version = { doc, former, owner: event?.owner ?? null, at: event?.createdAt };
+      const version = { doc, ...formerOf(former, event?.owner ?? null), at: event?.createdAt };
       const rows = new RelatedRows(store);
       const seeing = { version, view, hiddenNow, shows, related: rows.find };
       shown.push(await judged(rows, () => versionText(collection, principal, seeing)));
@@ -189,10 +190,22 @@ function showVersions(
   };
 }
 
+/** The representation before an update, apart from the owner of then. */
+function formerOf(
+  former: string | null,
+  owner: string | null,
+): Pick<Version, 'former' | 'formerOwner' | 'owner'> {
+  if (former === null) return { former, formerOwner: owner, owner };
+  const other = valueAt(former, [formerOwnerMember]);
+  const text = other === undefined ? former : cutMembers(former, [formerOwnerMember]).json;
+  return { former: text, formerOwner: typeof other === 'string' ? other : owner, owner };
+}
+
 type Version = {
   /** The event. */
   readonly doc: string;
   readonly former: string | null;
+  readonly formerOwner: string | null;
   readonly owner: string | null;
   /** Undefined: the event was removed since the page was read. */
   readonly at: number | undefined;
@@ -211,7 +224,7 @@ function versionText(
   principal: Principal,
   { version, view, hiddenNow, shows, related }: Seeing,
 ): string {
-  const { doc, former, owner, at } = version;
+  const { doc, former, formerOwner, owner, at } = version;
   const type = valueAt(doc, ['type']) as string;
   const cause = causeOf(doc);
   const much = cause === undefined ? 'none' : shows(type, cause);
@@ -226,19 +239,19 @@ function versionText(
   });
 
   function changesOf(): Readonly<Record<string, unknown>> {
-    const after = seen(objectOf(doc));
-    const before = former !== null && mayRead(former) ? seen(former) : undefined;
+    const after = seen(objectOf(doc), owner);
+    const before = former !== null && mayRead(former) ? seen(former, formerOwner) : undefined;
     const isKnown = change === 'created' || before !== undefined;
     return changedMembers(before ?? {}, after, { isKnown, hides: hiddenNow });
   }
 
   function mayRead(state: string): boolean {
     const member = (name: string): unknown => valueAt(state, [name]);
-    return permits(collection.access.read, 'read', principal, { owner, member, related });
+    return permits(collection.access.read, 'read', principal, { owner: formerOwner, member, related });
   }
 
-  function seen(state: string): Members {
-    return JSON.parse(view.mark === '' ? state : withoutHidden(view, state, owner).doc) as Members;
+  function seen(state: string, of: string | null): Members {
+    return JSON.parse(view.mark === '' ? state : withoutHidden(view, state, of).doc) as Members;
   }
 }
 

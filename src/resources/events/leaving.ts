@@ -14,6 +14,7 @@ import { type Matchable, matches } from '../../model/matches.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { RelatedRows } from '../../store/related-rows.ts';
 import type { TailEntry } from '../../store/store.ts';
+import { formerOwnerMember } from '../collection/row.ts';
 import { visibleEvents } from './visibility.ts';
 
 /** The events that a stream is about, for one principal. */
@@ -48,7 +49,22 @@ function formerlyIn(collection: Collection, principal: Principal): Filter {
     { op: 'eq', field: typeField, value: eventType(collection.name, 'updated') },
     // Events from before it was kept, for a rule that absent members satisfy.
     { op: 'ne', field: { name: 'id', path: ['id'], type: 'string', within: 'former' }, value: null },
-    visibleTo(rule, principal, ownerField, member),
+    withFormerOwner(visibleTo(rule, principal, formerOwner, member)),
+  ]);
+}
+
+/** The owner before the update, where that was another one. */
+const formerOwner: Field = { name: 'owner', path: [formerOwnerMember], type: 'string', within: 'former' };
+
+/** Looks for the former owner at the owner of the event where the update left it. */
+function withFormerOwner(filter: Filter): Filter {
+  if ('filters' in filter) return { op: filter.op, filters: filter.filters.map(withFormerOwner) };
+  if (filter.op === 'not') return { op: 'not', filter: withFormerOwner(filter.filter) };
+  if (!('field' in filter) || filter.field !== formerOwner) return filter;
+  const isSame: Filter = { op: 'eq', field: formerOwner, value: null };
+  return anyOf([
+    allOf([{ op: 'not', filter: isSame }, filter]),
+    allOf([isSame, { ...filter, field: ownerField }]),
   ]);
 }
 

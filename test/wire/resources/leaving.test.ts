@@ -220,5 +220,105 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         },
       );
     });
+
+    const texts = (heard: Heard[]) =>
+      heard.map(({ event, data }) =>
+        event === 'left' ? JSON.parse(data).left : JSON.parse(data).data.object.text,
+      );
+
+    test('a document of which an import changes the owner is left to the former owner', async () => {
+      const bob = await register(client, `bob-${engine}@leaving.example`, 'correct horse battery');
+      const asBob = bearer(bob.token);
+      const heard = { ada: await follow(asAda), bob: await follow(asBob) };
+      const sockets = { ada: await listen(asAda), bob: await listen(asBob) };
+      const bring = (owner: string, text: string) =>
+        client.ask('POST', `${base}/drafts/bulk`, {
+          headers: asAdministrator,
+          json: { items: [{ id: 'd1', text, owner }], import: { existing: 'update' } },
+        });
+      const start = await lastEvent();
+      await bring(adaId, 'hers');
+      await bring(bob.userId, 'his');
+      await bring(bob.userId, 'his, again');
+      await bring(adaId, 'hers, again');
+      await until(() => texts(heard.ada).includes('hers, again'), 'ada hears the last');
+      await until(() => heard.bob.length === 3, 'bob hears that it left');
+      const left = { id: 'd1', collection: 'drafts' };
+      assert.deepEqual(texts(heard.ada), ['hers', left, 'hers, again']);
+      assert.deepEqual(texts(heard.bob), ['his', 'his, again', left]);
+      const framesOf = (frames: string[]) =>
+        frames.slice(1).map((frame) => JSON.parse(frame).left ?? JSON.parse(frame).event.data.object.text);
+      await until(() => sockets.bob.length === 4, 'over the socket too');
+      assert.deepEqual(framesOf(sockets.bob), ['his', 'his, again', left]);
+      const resumed = await follow({ ...asBob, 'Last-Event-ID': start });
+      await until(() => resumed.length === 3, 'resumed');
+      assert.equal(resumed.at(-1)?.event, 'left');
+      assert.equal(
+        resumed.some(({ data }) => data.includes('hers')),
+        false,
+      );
+      const history = await client.ask('GET', `${base}/drafts/d1/history`, { headers: asAdministrator });
+      const changes = (history.json().items as { changes: object }[]).map(({ changes: each }) => each);
+      assert.equal(history.body.includes('$formerOwner'), false);
+      assert.deepEqual(changes[0], { text: { before: 'his, again', after: 'hers, again' } });
+    });
+
+    test('a document that leaves because its parent changed is not told of, and nothing of it is sent from then on', async () => {
+      const heard = await follow(asAda);
+      const frames = await listen(asAda);
+      const shelf = await write('POST', 'shelves', { keeper: adaId });
+      const book = await write('POST', 'books', { text: 'one', shelfId: shelf });
+      await until(() => texts(heard).includes('one'), 'heard');
+      const start = await lastEvent();
+      await write('PATCH', `shelves/${shelf}`, { keeper: 'nobody' });
+      await write('PATCH', `books/${book}`, { text: 'two' });
+      // Judged by the shelf as it is when the event is read, so the next change waits for that.
+      await write('POST', 'articles', { text: 'between', open: true, keeper: 'nobody' });
+      await until(() => texts(heard).includes('between'), 'the event was judged');
+      await until(() => frames.some((frame) => frame.includes('between')), 'for the socket too');
+      await write('PATCH', `shelves/${shelf}`, { keeper: adaId });
+      await write('PATCH', `books/${book}`, { text: 'three' });
+      await until(() => texts(heard).includes('three'), 'heard again');
+      await until(() => frames.some((frame) => frame.includes('three')), 'over the socket too');
+      assert.deepEqual(texts(heard), ['one', 'between', 'three']);
+      assert.equal(frames.slice(1).length, 3, frames.join('\n'));
+      await write('PATCH', `shelves/${shelf}`, { keeper: 'nobody' });
+      const resumed = await follow({ ...asAda, 'Last-Event-ID': start });
+      const last = await write('POST', 'articles', { text: 'last', open: true, keeper: 'nobody' });
+      await until(() => resumed.some(({ data }) => data.includes(last)), 'resumed');
+      assert.equal(
+        resumed.some(({ data }) => data.includes('three')),
+        false,
+      );
+    });
+
+    test('streams and sockets of a caller whose roles change end before anything follows', async () => {
+      const cy = await register(client, `cy-${engine}@leaving.example`, 'correct horse battery');
+      const asCy = bearer(cy.token);
+      await write('PATCH', `users/${cy.userId}`, { roles: ['administrator'] });
+      const answer = await fetch(`${program.url}${base}/events`, {
+        headers: { Accept: 'text/event-stream', ...asCy },
+      });
+      const text = answer.text();
+      const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', {
+        headers: asCy,
+      });
+      closing.push(() => socket.terminate());
+      const frames: string[] = [];
+      socket.on('message', (data) => frames.push(String(data)));
+      await new Promise((resolve) => socket.on('open', resolve));
+      socket.send(JSON.stringify({ subscribe: ['*'] }));
+      await until(() => frames.length > 0, 'subscribed');
+      const closed = new Promise((resolve) => socket.on('close', resolve));
+      await write('POST', 'articles', { text: 'as an administrator', open: false, keeper: 'nobody' });
+      await until(() => frames.length > 1, 'heard');
+      await write('PATCH', `users/${cy.userId}`, { roles: [] });
+      await write('POST', 'articles', { text: 'not any more', open: false, keeper: 'nobody' });
+      await closed;
+      const whole = await text;
+      assert.match(whole, /as an administrator/);
+      assert.doesNotMatch(whole, /not any more/);
+      assert.doesNotMatch(frames.join(), /not any more/);
+    });
   });
 }

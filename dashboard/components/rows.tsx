@@ -9,7 +9,7 @@ import type { Changes } from './filters.tsx';
 import { choicesOf } from './form-values.ts';
 import { listOfId, ReferenceLink } from './reference-link.tsx';
 import { useWindow } from './use-window.ts';
-import { Badge, Value } from './value.tsx';
+import { Badge, Time, Value } from './value.tsx';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -179,6 +179,9 @@ function Cell({ list, name, id, value, isFirst }: CellProps): JSX.Element {
     if (target !== undefined) return <ReferenceLink path={target} id={value} />;
     if (choicesOf(resolve(list.schema.properties?.[name])).length > 0) return <Badge text={value} />;
   }
+  // Seconds since the epoch (§6.2).
+  if (name === 'created' && typeof value === 'number')
+    return <Time value={new Date(value * 1000).toISOString()} />;
   if (name === 'actor' && isObject(value)) return <Actor actor={value as unknown as ActorValue} />;
   return <Value value={value} />;
 }

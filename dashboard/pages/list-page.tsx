@@ -25,6 +25,8 @@ type Page = {
 };
 
 const rowsDefault = '50';
+/** Tags of lists that people read from the end; the order of ids is that of creation. */
+const newestFirst: ReadonlySet<string> = new Set(['audit', 'events', 'mails']);
 const rowChoices = ['20', '50', '200', '1000'];
 /** Besides the time of creation. */
 const columnsMax = 6;
@@ -188,6 +190,7 @@ function requestOf(list: Listed, query: URLSearchParams): string {
     if (isFilter || ['q', 'sort', 'cursor', 'limit'].includes(name)) sent.append(name, value);
   }
   if (!sent.has('limit')) sent.set('limit', rowsDefault);
+  if (!sent.has('sort') && newestFirst.has(list.tag) && list.sortKeys.includes('id')) sent.set('sort', '-id');
   return `${list.path}?${sent}`;
 }
 

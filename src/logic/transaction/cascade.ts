@@ -16,8 +16,15 @@ export type CascadeLimits = {
   readonly cascadeBytesMax: number;
 };
 
-/** A document to delete, or to remove the reference from. */
-export type CascadeStep = RowName & { readonly without?: string };
+/** A document to delete, or to remove the reference from, and the reference by which it was found. */
+export type CascadeStep = RowName & { readonly without?: string; readonly by: Naming };
+
+type Naming = { readonly field: string; readonly id: string };
+
+/** False if the document was changed since it was found, so that it need not follow any more. */
+export function stillNames(doc: string, { field, id }: Naming): boolean {
+  return valueAt(doc, [field]) === id;
+}
 
 export type Cascade =
   | { readonly outcome: 'found'; readonly steps: readonly CascadeStep[]; readonly isWhole: boolean }
@@ -51,12 +58,14 @@ const bytesPerRead = 1024 * 1024;
 /** A document on the way down, with those that refer to it. */
 type Frame = {
   readonly row: RowName;
+  /** Absent for the document that the walk begins with. */
+  readonly by?: Naming | undefined;
   readonly isNamed: boolean;
   readonly octets: number;
   readonly children: AsyncIterator<Child>;
 };
 
-type Child = RowName & { readonly octets: number; readonly without?: string };
+type Child = CascadeStep & { readonly octets: number };
 
 /**
  * Walks down from each of the documents, and lists the deepest first.
@@ -74,8 +83,8 @@ export async function collectCascade(
   let octets = 0;
   const isFull = (more: number): boolean =>
     steps.length >= cascadeMax || (steps.length > 0 && octets + more > cascadeBytesMax);
-  const frameOf = (row: RowName, size: number): Frame => ({
-    ...{ row, octets: size, isNamed: isNamed.has(keyOf(row)) },
+  const frameOf = (row: RowName, size: number, by?: Naming): Frame => ({
+    ...{ row, by, octets: size, isNamed: isNamed.has(keyOf(row)) },
     children: childrenOf(store, collections, row),
   });
   for (const root of named) {
@@ -85,24 +94,26 @@ export async function collectCascade(
     for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
       const next = await frame.children.next();
       if (next.done !== true) {
-        const { without, octets: size, ...row } = next.value;
+        const { without, by, octets: size, ...row } = next.value;
         const key = keyOf(row);
         if (without !== undefined) {
+          // Deleted itself, and only after this row: neither can be first.
+          if (isAbove.has(key) && key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
           if (isFull(size)) return { outcome: 'found', steps, isWhole: false };
-          steps.push({ ...row, without });
+          steps.push({ ...row, by, without });
           octets += size;
         } else if (isAbove.has(key)) {
           if (key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
         } else if (!isDone.has(key)) {
           if (stack.length > cascadeMax) return { outcome: 'found', steps, isWhole: false };
-          stack.push(frameOf(row, size));
+          stack.push(frameOf(row, size, by));
           isAbove.add(key);
         }
         continue;
       }
-      if (!frame.isNamed) {
+      if (!frame.isNamed && frame.by !== undefined) {
         if (isFull(frame.octets)) return { outcome: 'found', steps, isWhole: false };
-        steps.push(frame.row);
+        steps.push({ ...frame.row, by: frame.by });
         octets += frame.octets;
       }
       isDone.add(keyOf(frame.row));
@@ -137,7 +148,8 @@ async function* childrenOf(
     for (let position: Position = { from: 'start' }; ; ) {
       const page = await plan.page(position);
       for (const doc of page.docs) {
-        const child = { table: from, id: valueAt(doc, ['id']) as string, octets: Buffer.byteLength(doc) };
+        const row = { table: from, id: valueAt(doc, ['id']) as string };
+        const child = { ...row, by: { field: name, id }, octets: Buffer.byteLength(doc) };
         yield onDelete === 'setNull' ? { ...child, without: name } : child;
       }
       if (!page.more || page.last === null) break;

@@ -22,6 +22,7 @@ import {
   collectCascade,
   hasCascade,
   isCascaded,
+  stillNames,
   withoutNeedless,
 } from './cascade.ts';
 import { largestPage, listPage } from './list-page.ts';
@@ -201,7 +202,10 @@ class LogicTransaction implements Transaction {
     if (writing === undefined) return true;
     const own = this.scope({ scope, writing });
     try {
-      for (const { table, id, without } of withoutNeedless(steps, named)) {
+      for (const { table, id, without, by } of withoutNeedless(steps, named)) {
+        const found = await this.store.read(table, id);
+        // Another request deleted it, or changed its reference, since the walk.
+        if (found === undefined || found.deletedAt !== null || !stillNames(found.doc, by)) continue;
         const row = { collection: table, id };
         const call =
           without === undefined

@@ -11,6 +11,8 @@ import { until } from '../../harness/until.ts';
 const config = fileURLToPath(new URL('./fixtures/cascade.config.ts', import.meta.url));
 const cascadeMax = 20;
 const races = roundsOf(10, 50);
+/** Documents of which one is created and one deleted for each. */
+const children = roundsOf(200, 1000);
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   describe(`deletions with dependants on ${engine}`, () => {
@@ -135,6 +137,53 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.ok(await isGone(`tickets/${one}`));
     });
 
+    test('refuse a cycle over collections whole, also where the named document only leads to it', async () => {
+      const patch = async (path: string, json: object) =>
+        assert.equal((await server.send('PATCH', `/api/v1/${path}`, { json })).status, 200);
+      const ticket = await make('tickets', { subject: 'leads to a cycle' });
+      const comment = await make('comments', { text: 'x', ticketId: ticket });
+      const lefts = [await make('lefts', {}), await make('lefts', {})];
+      const rights = [
+        await make('rights', { leftId: lefts[0], ticketId: ticket }),
+        await make('rights', { leftId: lefts[1] }),
+      ];
+      await patch(`lefts/${lefts[0]}`, { rightId: rights[1] });
+      await patch(`lefts/${lefts[1]}`, { rightId: rights[0] });
+      for (const path of [`tickets/${ticket}`, `rights/${rights[0]}`, `lefts/${lefts[1]}`]) {
+        const cycle = await remove(path);
+        assert.equal(cycle.status, 409, `${path} ${cycle.body}`);
+        assert.match(String(cycle.json().error), /refer to each other/);
+      }
+      assert.ok(!(await isGone(`comments/${comment}`)));
+      await patch(`lefts/${lefts[0]}`, { rightId: null });
+      assert.equal((await remove(`tickets/${ticket}`)).status, 204);
+      assert.ok(await isGone(`comments/${comment}`));
+      for (const path of [`rights/${rights[0]}`, `lefts/${lefts[1]}`, `rights/${rights[1]}`])
+        assert.ok(await isGone(path), path);
+      assert.ok(!(await isGone(`lefts/${lefts[0]}`)));
+    });
+
+    test('refuse a document that refers to one that follows it, until that reference is removed', async () => {
+      const ticket = await make('tickets', { subject: 'pins its comment' });
+      const comment = await make('comments', { text: 'pinned', ticketId: ticket });
+      const pin = async (pinnedId: string | null) =>
+        assert.equal(
+          (await server.send('PATCH', `/api/v1/tickets/${ticket}`, { json: { pinnedId } })).status,
+          200,
+        );
+      await pin(comment);
+      const cycle = await remove(`tickets/${ticket}`);
+      assert.equal(cycle.status, 409, cycle.body);
+      assert.match(String(cycle.json().error), /refer to each other/);
+      assert.equal((await remove(`comments/${comment}`)).status, 204);
+      assert.equal((await get(`tickets/${ticket}`)).json().pinnedId, undefined);
+      const other = await make('comments', { text: 'pinned', ticketId: ticket });
+      await pin(other);
+      await pin(null);
+      assert.equal((await remove(`tickets/${ticket}`)).status, 204);
+      assert.ok((await isGone(`comments/${other}`)) && (await isGone(`tickets/${ticket}`)));
+    });
+
     test('need the right to delete the named document alone', async () => {
       const email = `u${engine}@example.com`.toLowerCase();
       const account = { json: { email, password: 'a long enough password' }, anonymous: true };
@@ -180,6 +229,35 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       }
     });
 
+    test(`${children} creates and deletions at once of what refers to one document lose no race`, async () => {
+      const ticket = await make('tickets', { subject: 'crowded' });
+      const half = Math.floor(children / 2);
+      const old = await Promise.all(
+        Array.from({ length: half }, (_, n) => make('comments', { text: `old ${n}`, ticketId: ticket })),
+      );
+      const create = (n: number) =>
+        server.send('POST', '/api/v1/comments', { json: { text: `new ${n}`, ticketId: ticket } });
+      const answers = await Promise.all(old.flatMap((id, n) => [create(n), remove(`comments/${id}`)]));
+      const statuses = answers.map(({ status }) => status);
+      assert.equal(statuses.filter((status) => status === 201).length, half, String(statuses));
+      assert.equal(statuses.filter((status) => status === 204).length, half, String(statuses));
+      assert.equal((await idsOf(`comments?ticketId=${ticket}`)).length, half);
+      // The ticket goes while others are created and deleted.
+      const left = await idsOf(`comments?ticketId=${ticket}`);
+      const [removed, ...others] = await Promise.all([
+        remove(`tickets/${ticket}`),
+        ...left.flatMap((id, n) => [create(n), remove(`comments/${id}`)]),
+      ]);
+      for (const { status, body } of others)
+        assert.ok([201, 204, 404, 422].includes(status), `${status} ${body}`);
+      assert.ok(removed.status === 204 || removed.status === 202, removed.body);
+      const location = String(removed.headers.location);
+      if (removed.status === 202)
+        await until(async () => (await server.send('GET', location)).status === 303);
+      assert.ok(await isGone(`tickets/${ticket}`));
+      assert.deepEqual(await idsOf(`comments?ticketId=${ticket}`), []);
+    });
+
     test('with as many dependants as a unit takes are one unit, and with more an operation', async () => {
       const fill = async (ticket: string, many: number) =>
         Promise.all(
@@ -188,6 +266,13 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const exact = await make('tickets', { subject: 'exact' });
       await fill(exact, cascadeMax);
       assert.equal((await remove(`tickets/${exact}`)).status, 204);
+      const above = await make('tickets', { subject: 'one more' });
+      await fill(above, cascadeMax + 1);
+      const operation = await remove(`tickets/${above}`);
+      assert.equal(operation.status, 202, operation.body);
+      await until(async () => (await server.send('GET', String(operation.headers.location))).status === 303);
+      assert.ok(await isGone(`tickets/${above}`));
+      assert.deepEqual(await idsOf(`comments?ticketId=${above}`), []);
       const organisation = await make('organisations', { name: 'many' });
       const ticket = await make('tickets', { subject: 'many', organisationId: organisation });
       const comments = await fill(ticket, 2 * cascadeMax + 5);

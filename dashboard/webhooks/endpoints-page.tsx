@@ -1,6 +1,6 @@
 /** All endpoints of the caller: their state, their events and what became of their last deliveries; and the form for a new one. */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf } from '../send.ts';
@@ -92,6 +92,7 @@ export function Pager({ page, cursor, onCursor }: PagerProps): JSX.Element | nul
 type EndpointsProps = { readonly items: readonly Endpoint[] | undefined; readonly hasTenant: boolean };
 
 function Endpoints({ items, hasTenant }: EndpointsProps): JSX.Element {
+  const rates = useRates(items);
   if (items === undefined) return <p class="loading">Loading…</p>;
   if (items.length === 0) {
     return <p class="empty">No endpoint yet. Add one, and events are sent to it from then on.</p>;
@@ -103,6 +104,7 @@ function Endpoints({ items, hasTenant }: EndpointsProps): JSX.Element {
           <tr>
             <th>Endpoint</th>
             <th>State</th>
+            <th>Last day</th>
             <th>Events</th>
             {hasTenant ? <th>Tenant</th> : null}
           </tr>
@@ -117,6 +119,9 @@ function Endpoints({ items, hasTenant }: EndpointsProps): JSX.Element {
               <td>
                 <State endpoint={endpoint} />
               </td>
+              <td>
+                <RateText rate={rates?.get(endpoint.id)} />
+              </td>
               <td>{eventsText(endpoint.events)}</td>
               {hasTenant ? <td>{endpoint.tenant ?? <span class="absent">–</span>}</td> : null}
             </tr>
@@ -124,6 +129,69 @@ function Endpoints({ items, hasTenant }: EndpointsProps): JSX.Element {
         </tbody>
       </table>
     </section>
+  );
+}
+
+const dayMs = 86_400_000;
+/** Changes often enough, and the request stays the same between two renderings. */
+const ratesEveryMs = 60_000;
+
+type Rate = { readonly good: number; readonly bad: number; readonly latencyMs: number | undefined };
+type Group = {
+  readonly endpointId: string;
+  readonly status: string;
+  readonly count: number;
+  readonly avg_lastLatencyMs: number | null;
+};
+
+/** The deliveries of the last day by endpoint, counted by the API in one request. */
+function useRates(endpoints: readonly Endpoint[] | undefined): ReadonlyMap<string, Rate> | undefined {
+  const api = useApi();
+  const [rates, setRates] = useState<ReadonlyMap<string, Rate> | undefined>(undefined);
+  const ids = endpoints?.map(({ id }) => id).join(',') ?? '';
+  useEffect(() => {
+    const read = async () => {
+      if (ids === '') return;
+      const since = new Date(Date.now() - dayMs).toISOString();
+      const reply = await api.send('QUERY', '/deliveries', {
+        json: {
+          filter: { endpointId: { in: ids.split(',') }, updatedAt: { gte: since } },
+          groupBy: ['endpointId', 'status'],
+          aggregate: { count: true, avg: ['lastLatencyMs'] },
+        },
+      });
+      if (reply.status < 300) setRates(ratesOf((reply.json as Page<Group>).items));
+    };
+    void read();
+    const timer = setInterval(read, ratesEveryMs);
+    return () => clearInterval(timer);
+  }, [ids]);
+  return rates;
+}
+
+function ratesOf(groups: readonly Group[]): ReadonlyMap<string, Rate> {
+  const rates = new Map<string, Rate>();
+  for (const { endpointId, status, count, avg_lastLatencyMs: latency } of groups) {
+    const { good, bad, latencyMs } = rates.get(endpointId) ?? { good: 0, bad: 0, latencyMs: undefined };
+    rates.set(endpointId, {
+      good: good + (status === 'delivered' ? count : 0),
+      bad: bad + (status === 'not_delivered' ? count : 0),
+      latencyMs: status === 'delivered' ? Number(latency) : latencyMs,
+    });
+  }
+  return rates;
+}
+
+function RateText({ rate }: { readonly rate: Rate | undefined }): JSX.Element {
+  const ended = rate === undefined ? 0 : rate.good + rate.bad;
+  if (rate === undefined || ended === 0) return <span class="absent">–</span>;
+  const percent = ((rate.good / ended) * 100).toLocaleString('en', { maximumFractionDigits: 1 });
+  const latency = rate.latencyMs === undefined ? '' : `, ${Math.round(rate.latencyMs)} ms`;
+  return (
+    <span class="number">
+      {`${percent} %`}
+      <span class="quiet">{` of ${ended.toLocaleString('en')}${latency}`}</span>
+    </span>
   );
 }
 

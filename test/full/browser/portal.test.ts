@@ -175,6 +175,9 @@ test('lists deliveries as they happen, filters them, and resends one and all of 
   for (let at = 0; at < 3; at += 1) await post('resends');
   await page.getByRole('link', { name: 'invoice.paid' }).nth(2).waitFor();
   await page.locator('tbody .badge', { hasText: 'Retrying' }).nth(2).waitFor();
+  await page.getByRole('link', { name: 'Endpoints' }).click();
+  await page.getByRole('row', { name: /Failing 0 % of 3/ }).waitFor();
+  await page.getByRole('link', { name: 'Deliveries' }).click();
   await page.getByLabel('State').selectOption('Delivered');
   await page.getByText('No deliveries match').waitFor();
   await page.getByLabel('State').selectOption('Failed or retrying');

@@ -240,6 +240,12 @@ test('keeps the rights of an administrator out of the hands of the tenant', asyn
   const { ask } = await openPortal(program, 'soylent');
   const moved = await ask('PATCH', `endpoints/${ours.id}`, { url: `${receiver.url}/away` });
   assert.equal(moved.status, 403, moved.body);
+  assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { status: 'disabled' })).status, 200);
+  assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { status: 'enabled' })).status, 200);
+  await program.send('PATCH', `${base}/endpoints/${ours.id}`, { json: { events: ['invoice.*', 'order.*'] } });
+  for (const events of [['*'], ['invoice.*', 'products.*']]) {
+    assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { events })).status, 403);
+  }
   assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { events: ['invoice.*'] })).status, 200);
   const given = await program.send('PATCH', `${base}/endpoints/${ours.id}`, { json: { tenant: 'massive' } });
   assert.equal(given.status, 200, given.body);
@@ -301,6 +307,35 @@ test('reaches nothing but the webhooks of its tenant', async () => {
     const carried = await program.send('GET', `${base}/${path}?api_key=${token}`, { anonymous: true });
     assert.equal(carried.status, 401);
   }
+});
+
+test('is refused by every other operation of the OpenAPI document, or is answered as a caller without a credential', async () => {
+  const { token, ask } = await openPortal(program, 'acme');
+  const { paths } = (await program.send('GET', '/openapi.json')).json() as {
+    paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  };
+  const open = /^\/api\/v1\/(?:endpoints|deliveries|recoveries|event-types)(?:\/|$)/;
+  let refusals = 0;
+  for (const [path, item] of Object.entries(paths)) {
+    if (open.test(path)) continue;
+    const target = path.replaceAll(/\{[^}]+\}/g, 'x');
+    for (const method of Object.keys(item)) {
+      if (!['get', 'post', 'put', 'patch', 'delete', 'query'].includes(method)) continue;
+      const json = method === 'get' || method === 'delete' ? undefined : {};
+      const answer = await ask(method.toUpperCase(), target, json);
+      if (answer.json().code === 'portal_session_limited') refusals += 1;
+      else {
+        // Such as a login: the credential is in the content.
+        const anonymous = await program.send(method.toUpperCase(), target, {
+          anonymous: true,
+          ...(json === undefined ? {} : { json }),
+        });
+        assert.equal(answer.status, anonymous.status, `${method} ${path}`);
+        assert.ok(!answer.body.includes(token));
+      }
+    }
+  }
+  assert.ok(refusals > 60, `${refusals}`);
 });
 
 test('audits links and sessions with the principal of the tenant', async () => {

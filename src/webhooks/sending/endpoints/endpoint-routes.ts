@@ -5,7 +5,7 @@
 
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
-import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import { isAdministrator, type Principal, tenantOfId } from '../../../model/principal.ts';
 import { patchOperation, replaceOperation } from '../../../resources/collection/proposing.ts';
 import { type FieldsProposal, type Revise, revised } from '../../../resources/collection/revised.ts';
 import type { Accompaniment, Served, Written } from '../../../resources/collection/served.ts';
@@ -120,8 +120,10 @@ function accompanyEndpoint(
       const owner = ownerAfter(next.owner, after.tenant, secrets, ask.principal);
       return keepingRights(secrets, next.owner, owner);
     });
-    if (current !== undefined && current.url !== after.url && !(await mayLead(store, ask.principal, id))) {
-      return { refused: { code: 'forbidden', message: narrower } };
+    if (current !== undefined && leads(current, after, ask.principal)) {
+      if (!(await mayLead(store, ask.principal, id))) {
+        return { refused: { code: 'forbidden', message: narrower } };
+      }
     }
     const isEnabled = current?.status === 'disabled' && after.status === 'enabled';
     const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
@@ -148,7 +150,14 @@ async function secretsChange(
 }
 
 const narrower =
-  'the endpoint was created with a credential that has more rights than this one, so this one cannot change its URL';
+  'the endpoint was created with a credential that has more rights than this one, so this one can neither change its URL nor, in a portal, add events';
+
+/** Whether the change leads events elsewhere, or others than before into the hands of a tenant. */
+function leads(current: Endpoint, after: Endpoint, principal: Principal): boolean {
+  if (current.url !== after.url) return true;
+  const isPortal = principal.kind === 'authenticated' && tenantOfId(principal.id) !== undefined;
+  return isPortal && after.events.some((pattern) => !current.events.includes(pattern));
+}
 
 async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: string): Promise<boolean> {
   if (principal.kind !== 'authenticated') return false;

@@ -13,14 +13,13 @@ export function Creation({ list, onDone }: CreationProps): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [made, setMade] = useState<Record<string, unknown> | undefined>(undefined);
   if (list.create === undefined) return <p />;
-  const secret = made?.key ?? made?.secret;
-  if (made !== undefined && typeof secret === 'string')
-    return <SecretOnce secret={secret} made={made} onDone={onDone} />;
+  const secret = made === undefined ? undefined : shownOnce(list, made);
+  if (secret !== undefined) return <SecretOnce secret={secret} made={made} onDone={onDone} />;
   const create = async (members: Record<string, unknown>) => {
     const reply = await send('POST', list.path, { json: withoutNulls(members) });
     setProblem(problemOf(reply));
     if (reply.status >= 400) return;
-    if (isObject(reply.json) && ('key' in reply.json || 'secret' in reply.json)) setMade(reply.json);
+    if (isObject(reply.json) && shownOnce(list, reply.json) !== undefined) setMade(reply.json);
     else onDone();
   };
   return (
@@ -35,4 +34,10 @@ export function Creation({ list, onDone }: CreationProps): JSX.Element {
       />
     </div>
   );
+}
+
+/** The text that the response has and the resource has not: a key, a secret, a link to the portal. */
+function shownOnce({ schema }: Listed, made: Readonly<Record<string, unknown>>): string | undefined {
+  const [once] = Object.entries(made).filter(([name]) => schema.properties?.[name] === undefined);
+  return typeof once?.[1] === 'string' ? once[1] : undefined;
 }

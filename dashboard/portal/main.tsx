@@ -1,6 +1,6 @@
 /** The portal of a tenant: exchanges its link for a session, and shows the pages of webhooks with it. */
 import { type JSX, render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { linkTo, route } from '../route.ts';
 import { prefix, send } from '../send.ts';
 import { type Api, ApiContext } from '../webhooks/api.ts';
@@ -97,10 +97,13 @@ function Closed({ entrance }: { readonly entrance: Exclude<Entrance, Session> })
 function View(): JSX.Element {
   const { view, query } = route.value;
   const id = query.get('id') ?? '';
+  const isShown = useRef(false);
   useEffect(() => {
     const title = titles.find(([name]) => name === (view || 'endpoints'))?.[1] ?? 'Webhooks';
     document.title = `${title} – ${brand.name}`;
-    document.getElementById('main')?.focus();
+    // A new view begins where it is read; the first leaves the focus before the navigation.
+    if (isShown.current) document.getElementById('main')?.focus();
+    isShown.current = true;
   }, [view, id]);
   if (view === 'endpoint') return <EndpointPage key={id} id={id} hasTenant={false} />;
   if (view === 'deliveries') return <DeliveriesPage key={String(query)} query={query} />;

@@ -1,6 +1,6 @@
 /** The form that creates or changes an endpoint: its address, the types of events, and what the API refuses, beside the field at fault. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';
 import type { Problem } from '../send.ts';
 import { type Endpoint, type EventType, type Page, useRead } from './api.ts';
@@ -29,7 +29,7 @@ export function EndpointForm(props: EndpointFormProps): JSX.Element {
   const [initial] = useState(endpoint);
   const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? ['*']);
   const [isSending, setSending] = useState(false);
-  useEffect(() => document.getElementById('url')?.focus(), []);
+  useLayoutEffect(() => document.getElementById('url')?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     const data = new FormData(event.currentTarget as HTMLFormElement);

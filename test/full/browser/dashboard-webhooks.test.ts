@@ -101,6 +101,22 @@ test('shows the inbox, a message with its body and attempts, and replays after a
   assert.deepEqual(complaints, []);
 });
 
+test('makes a link to the portal of a tenant, which is shown once and opens it', async () => {
+  await enterDashboard(page, program.url);
+  await page.getByRole('link', { name: 'portal-links', exact: true }).click();
+  await page.getByRole('button', { name: 'New' }).click();
+  await page.getByLabel('tenant').first().fill('acme');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const link = await page.locator('.secret code').textContent();
+  assert.match(link ?? '', /\/portal#pl_/);
+  const { page: opened, complaints: others } = await openWindow(context, program.url);
+  await opened.goto(link ?? '');
+  await opened.getByRole('heading', { name: 'Endpoints' }).waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('cell', { name: 'acme' }).waitFor();
+  assert.deepEqual([...complaints, ...others], []);
+});
+
 for (const view of ['endpoints', 'deliveries', 'event-types', 'senders', 'inbox']) {
   test(`has no violation of accessibility in light and dark, and fits a phone: ${view}`, async () => {
     await enterDashboard(page, program.url, `#/${view}`);

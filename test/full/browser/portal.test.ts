@@ -125,6 +125,22 @@ test('adds an endpoint, whose secret it shows once, and tests it', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('adds an endpoint by the keyboard alone', async () => {
+  await enter('keyboard');
+  await page.getByText('No endpoint yet').waitFor();
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate('document.activeElement.textContent'), 'New endpoint');
+  await page.keyboard.press('Enter');
+  await page.locator('#url:focus').waitFor();
+  await page.keyboard.type(`${receiver.url}/keyboard`);
+  await page.keyboard.press('Enter');
+  await page.getByRole('textbox', { name: 'Signing secret' }).waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('changes, disables and deletes an endpoint, and tells of a change by somebody else', async () => {
   await enter('changes');
   await addEndpoint(`${receiver.url}/changes`);

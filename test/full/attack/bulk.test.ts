@@ -1,4 +1,4 @@
-/** Bulk requests and aggregates that are as large as they may be: none may hold the event loop, or end the program. */
+/** Bulk requests that are as large as they may be: none may hold the event loop, or end the program. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -67,33 +67,4 @@ test('answers 64 clients with the largest bulk requests within its memory', {
   );
   assert.ok(statuses.includes(200));
   await assertLoopFree(attacked, '64 clients');
-});
-
-test('computes aggregates in many groups, and by long texts, without holding the event loop', {
-  timeout: 180_000,
-}, async (context) => {
-  const attacked = await startAttacked(context, {
-    config,
-    env: { COMITY_RATE_LIMIT_WRITES: '0', COMITY_SCAN_TIMEOUT_MS: '60000' },
-  });
-  const { program } = attacked;
-  for (let batch = 0; batch < 30; batch += 1) {
-    const body = items(itemsMax, (index) => ({ count: batch * itemsMax + index, text: `${index % 9}` }));
-    assert.equal((await bulk(attacked, body)).status, 200);
-  }
-  const query = (content: object) => program.send('QUERY', '/api/v1/guarded', { json: content });
-  const most = { groupBy: ['count'], aggregate: { count: { n: true } }, filter: { count: { lt: 10_000 } } };
-  for (let page = 1; page <= 5; page += 1) {
-    const answer = await query({ ...most, sort: ['-n'], limit: 1000, page });
-    assert.equal(answer.status, 200, answer.body.slice(0, 200));
-    assert.equal((answer.json().items as unknown[]).length, 1000);
-  }
-  await assertLoopFree(attacked, '10,000 groups');
-  const many = await query({ groupBy: ['count'] });
-  assert.equal(many.status, 422, many.body);
-  const long = items(9, (index) => ({ text: `${index}${'y'.repeat(900_000)}` }));
-  assert.equal((await bulk(attacked, long)).status, 200);
-  const octets = await query({ groupBy: ['text'] });
-  assert.equal(octets.status, 422, octets.body);
-  await assertLoopFree(attacked, 'groups by long texts');
 });

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type Pinning, pinnedCommand } from './pin.ts';
 
-const readyTimeoutMs = 60_000;
+/** The first start on a million rows that were stored beside the program rewrites the file once. */
+const readyTimeoutMs = 300_000;
 const stderrKeptBytes = 4_000;
 
 export type ServerProcess = {

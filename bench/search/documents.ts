@@ -13,6 +13,13 @@ export const perTopic = 20;
 const fillers = 30;
 const vocabulary = 20_000;
 
+const topicDigits = 6;
+
+/** Of equal length, so that a prefix finds as many documents at every size. */
+export function topicWord(topic: number): string {
+  return `topic${String(topic).padStart(topicDigits, '0')}`;
+}
+
 export function topicsOf(rows: number): number {
   return Math.max(1, Math.floor(rows / perTopic));
 }
@@ -26,7 +33,7 @@ function reportOf(index: number, rows: number): { title: string; body: string; p
     words.push(`word${Math.floor(vocabulary * (seed / 2 ** 32) ** 3)}`);
   }
   return {
-    title: `Report topic${index % topicsOf(rows)}`,
+    title: `Report ${topicWord(index % topicsOf(rows))}`,
     body: words.join(' '),
     price: productPrice(index),
   };

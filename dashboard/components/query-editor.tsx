@@ -27,13 +27,10 @@ export function QueryEditor({ text, words, onText }: QueryEditorProps): JSX.Elem
     const element = area.current;
     setOffer(none);
     if (element === null || word === undefined) return;
-    const { selectionStart } = element;
-    onText(text.slice(0, offer.from) + word + text.slice(selectionStart));
-    // The caret moves behind the word once the text is rendered.
-    requestAnimationFrame(() => {
-      element.focus();
-      element.setSelectionRange(offer.from + word.length, offer.from + word.length);
-    });
+    // The text and its caret change at once: the next key may come before anything is rendered.
+    element.setRangeText(word, offer.from, element.selectionStart, 'end');
+    element.focus();
+    onText(element.value);
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -7,8 +7,8 @@ export type LineFault = { readonly number: number; readonly message: string };
 
 export type Batch = { readonly lines: readonly Line[]; readonly faults: readonly LineFault[] };
 
-/** Octets of documents after which a batch ends; a server takes 8 MiB by default. */
-const batchBytesMax = 4 * 1024 * 1024;
+/** Octets of documents after which a batch ends; a server takes 4 MiB by default. */
+const batchBytesMax = 2 * 1024 * 1024;
 
 /** Octets of one line, which the program holds at once. */
 const lineBytesMax = 64 * 1024 * 1024;

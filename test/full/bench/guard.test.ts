@@ -20,8 +20,8 @@ type Figures = { readonly requests: { readonly cells: readonly Pick<Cell, 'name'
 test('reads, lists and creates cost no fifth more than they did', { timeout: 170_000 }, async () => {
   const file = join(temporaryFolder(), 'figures.json');
   const names = Object.keys(processorRatios);
-  const args = ['--store', 'sqlite', '--rows', '1000', '--only', names.join(','), '--seconds', '0.5'];
-  await promisify(execFile)(process.execPath, ['bench/run.ts', ...args, '--rounds', '4', '--json', file], {
+  const args = ['--store', 'sqlite', '--rows', '1000', '--only', names.join(','), '--seconds', '0.8'];
+  await promisify(execFile)(process.execPath, ['bench/run.ts', ...args, '--rounds', '6', '--json', file], {
     cwd: repositoryRoot,
   });
   const [{ requests }] = JSON.parse(readFileSync(file, 'utf8')) as [Figures];

@@ -37,14 +37,17 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     const folder = temporaryFolder();
     let program: ServerProcess | undefined;
     let url: string | undefined;
+    let dispose: (() => Promise<void>) | undefined;
     after(async () => {
       await program?.kill();
+      await dispose?.();
     });
 
     async function start(): Promise<{ running: ServerProcess; client: Client }> {
       if (engine === 'PostgreSQL' && url === undefined) {
         const database = await emptyDatabase();
-        after(() => database.dispose());
+        // A hook that is set within a test would run at its end.
+        dispose = () => database.dispose();
         ({ url } = database);
       }
       const running = await spawnServer({

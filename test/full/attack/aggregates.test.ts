@@ -32,8 +32,10 @@ test('computes aggregates in many groups, and by long texts, without holding the
   await assertLoopFree(attacked, '10,000 groups');
   const many = await query({ groupBy: ['count'] });
   assert.equal(many.status, 422, many.body);
-  const long = items(9, (index) => ({ text: `${index}${'y'.repeat(900_000)}` }));
-  assert.equal((await bulk({ items: long })).status, 200);
+  for (let batch = 0; batch < 3; batch += 1) {
+    const long = items(3, (index) => ({ text: `${3 * batch + index}${'y'.repeat(900_000)}` }));
+    assert.equal((await bulk({ items: long })).status, 200);
+  }
   const octets = await query({ groupBy: ['text'] });
   assert.equal(octets.status, 422, octets.body);
   await assertLoopFree(attacked, 'groups by long texts');

@@ -18,7 +18,7 @@ import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
 /** The address that every page uses: that of a program started with the defaults. */
 const shownUrl = 'http://127.0.0.1:4000';
 
-const eventuallyBoundMs = 10_000;
+const eventuallyBoundMs = 60_000;
 const againMs = 50;
 
 /** Runs every example in order; the first that fails says where in the page it stands. Returns how many ran. */

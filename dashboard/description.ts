@@ -242,7 +242,7 @@ function memberOf(path: string): Listed['member'] {
   };
 }
 
-/** What components of their own show. */
+/** Paths that components of their own show. */
 const ownViews: ReadonlySet<string> = new Set(['/history', '/restore', '/sessions', '/sessions/end']);
 
 function stepAt(path: string, member: string): Step | undefined {

@@ -1,4 +1,4 @@
-/** What can be done with the marked rows of a list at once. */
+/** Deletes the marked rows of a list at once. */
 import type { JSX } from 'preact';
 import type { Listed } from '../description.ts';
 import { type Problem, problemOf, send } from '../send.ts';

@@ -1,4 +1,4 @@
-/** What a change of the second factor asks for (§5.8.6): the password before the first factor, then a code or a passkey. */
+/** The proof that a change of the second factor requires (§5.8.6): the password before the first factor, then a code or a passkey. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { hasPasskeys, usePasskey } from '../passkeys.ts';

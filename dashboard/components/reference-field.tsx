@@ -128,7 +128,7 @@ function Options({ id, search: { found, active, isOpen }, name, onChoose }: Opti
 
 type Search = ReturnType<typeof useSearch>;
 
-/** What was found for the text, and which of it is active. The reply to an earlier text is dropped. */
+/** The documents that match the text, and the active one. The reply to an earlier text is dropped. */
 function useSearch(target: Listed) {
   const [found, setFound] = useState<readonly Found[]>([]);
   const [active, setActive] = useState(-1);

@@ -1,4 +1,4 @@
-/** Several lines over the last readings, with a legend that names the newest value of each: no line is told by its colour alone. */
+/** Several lines over the last readings, with a legend that names the newest value of each, so that colour alone identifies no line. */
 import type { JSX } from 'preact';
 
 export type Series = {

@@ -40,7 +40,7 @@ export function DeliveryBadge({ delivery }: { readonly delivery: Delivery }): JS
   return nextAttemptAt === null ? <Badge tone="bad">Failed</Badge> : <Badge tone="waiting">Retrying</Badge>;
 }
 
-/** What the last attempt brought. */
+/** The result of the last attempt. */
 export function Outcome({ delivery }: { readonly delivery: Delivery }): JSX.Element {
   const { lastStatusCode, lastError } = delivery;
   if (lastStatusCode !== null) return <span class="number">{lastStatusCode}</span>;

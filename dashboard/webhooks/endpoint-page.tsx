@@ -106,7 +106,7 @@ function Head({ endpoint, tag, health, hasTenant, onChange }: HeadProps): JSX.El
   );
 }
 
-/** Changes send `If-Match`: somebody else's change in between is told, not overwritten. */
+/** Changes send `If-Match`: a change that somebody else made in between is reported, not overwritten. */
 function useChanges(endpoint: Endpoint, tag: string | null, onChange: Read<Endpoint>['read']) {
   const api = useApi();
   const [isEditing, setEditing] = useState(false);

@@ -1,4 +1,4 @@
-/** All endpoints of the caller: their state, their events and what became of their last deliveries; and the form for a new one. */
+/** All endpoints of the caller: their state, their events and the results of their last deliveries; and the form for a new one. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';

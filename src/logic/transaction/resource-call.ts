@@ -84,7 +84,7 @@ export type Transaction = {
 };
 
 /**
- * @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does
+ * @param caller the one of the request, who owns what functions create; absent: the program itself, and what they create has no owner
  * @param cause for the audit trail; absent: Comity itself
  */
 export type OpenTransaction = (caller?: Principal, cause?: Cause) => Transaction;

@@ -263,7 +263,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.deepEqual(changes[0], { text: { before: 'his, again', after: 'hers, again' } });
     });
 
-    test('a document that leaves because its parent changed is not told of, and nothing of it is sent from then on', async () => {
+    test('a document that leaves because its parent changed sends no left, and nothing of it from then on', async () => {
       const heard = await follow(asAda);
       const frames = await listen(asAda);
       const shelf = await write('POST', 'shelves', { keeper: adaId });

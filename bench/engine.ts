@@ -60,6 +60,13 @@ export const comityEnvironment: NodeJS.ProcessEnv = {
   NODE_ENV: 'production',
 };
 
+/** Settings of Comity over a place of its own. */
+export function environmentAt(place: Place): NodeJS.ProcessEnv {
+  const database =
+    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
+  return { ...comityEnvironment, ...database, COMITY_DATA: place.folder };
+}
+
 /** Which floor program answers a kind of request. */
 export function floorKindOf(kind: RequestKind): FloorKind {
   if (kind === 'query' || kind === 'list' || kind === 'query-new' || kind === 'list-new') return 'list';

@@ -87,7 +87,7 @@ function removeBesideWriters(folder: string): void {
   rmSync(removed, { recursive: true, force: true });
 }
 
-/** The web apps in dashboard/: a script and a style each, which the program serves (src/dashboard-assets.ts, src/portal-assets.ts). */
+/** The web apps in dashboard/: a script and a style each, which the program serves (src/app-assets.ts). */
 async function bundleDashboard(root: string) {
   const names = ['main.tsx', 'style.css', 'portal/main.tsx', 'portal/style.css'];
   const entries = names.map((name) => join(root, 'dashboard', name));

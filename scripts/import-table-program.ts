@@ -31,15 +31,9 @@ export const programRows: readonly FolderRow[] = [
   },
   { folder: 'src/package-version.ts', may: [], node: ['node:fs', 'node:url'], packages: [] },
   {
-    folder: 'src/dashboard-assets.ts',
-    may: ['src/package-version.ts', 'src/resources'],
+    folder: 'src/app-assets.ts',
+    may: ['src/accounts', 'src/config', 'src/package-version.ts', 'src/resources'],
     node: ['node:crypto', 'node:fs', 'node:path'],
-    packages: [],
-  },
-  {
-    folder: 'src/portal-assets.ts',
-    may: ['src/accounts', 'src/config', 'src/dashboard-assets.ts', 'src/package-version.ts', 'src/resources'],
-    node: ['node:fs', 'node:path'],
     packages: [],
   },
   {
@@ -60,8 +54,7 @@ export const programRows: readonly FolderRow[] = [
     may: [
       ...stored,
       ...rooms,
-      'src/dashboard-assets.ts',
-      'src/portal-assets.ts',
+      'src/app-assets.ts',
       'src/package-version.ts',
       'src/realtime',
       'src/hold',

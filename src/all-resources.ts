@@ -1,11 +1,11 @@
 /** All resources of the program, in the order of the OpenAPI document, from the features that compose.ts made. */
 import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
+import { dashboardAssets, portalAssets } from './app-assets.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import { shownSettings } from './config/shown-settings.ts';
-import { dashboardAssets } from './dashboard-assets.ts';
 import { holdResources } from './hold/hold-routes.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
@@ -19,7 +19,6 @@ import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
 import { packageVersion } from './package-version.ts';
-import { portalAssets } from './portal-assets.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { spreadOf } from '../cell.ts';
-import { adminKey, comityEnvironment } from '../engine.ts';
+import { adminKey, environmentAt, type Place } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
 import { spreadText, verdict } from '../table.ts';
@@ -21,15 +21,11 @@ const text = 'Enamelled kettle, 1.5 litres, in the colours of the season';
 const groups = 50;
 const msPerMinute = 60_000;
 
-type Place = ReturnType<Run['engine']['newPlace']>;
-
 export async function measureBulk(run: Run): Promise<unknown> {
   say(run, ...machine(run), '');
   const place = run.engine.newPlace();
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   const server = await startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...{ ...comityEnvironment, ...database, COMITY_DATA: place.folder },
+    ...environmentAt(place),
     COMITY_CONFIG: join(root, 'bench', 'functions', 'comity.config.ts'),
     HANDLED_WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   });

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent } from 'undici';
 import { type Spread, spreadOf } from '../cell.ts';
-import { adminKey, comityEnvironment } from '../engine.ts';
+import { adminKey, environmentAt } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
 import { sumOf } from '../received/program.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
@@ -70,10 +70,8 @@ type Sample = { readonly rate: number; readonly processorUs: number };
 export async function measureFunctions(run: Run): Promise<unknown> {
   say(run, ...machine(run), '');
   const place = run.engine.newPlace();
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   const server = await startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...{ ...comityEnvironment, ...database, COMITY_DATA: place.folder },
+    ...environmentAt(place),
     ...{
       COMITY_CONFIG: join(root, 'bench', 'functions', 'comity.config.ts'),
       HANDLED_WEBHOOK_SECRET: secret,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent } from 'undici';
-import { comityEnvironment } from '../engine.ts';
+import { environmentAt } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
 import { productId } from '../product.ts';
 import { seedPostgres } from '../seed-postgres.ts';
@@ -24,10 +24,8 @@ export async function measureMigrations(run: Run): Promise<unknown> {
   const place = run.engine.newPlace();
   if (place.store === 'sqlite') seed(place.folder, rows);
   else await seedPostgres(place.url, place.schema, rows);
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   const server = await startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...{ ...comityEnvironment, ...database, COMITY_DATA: place.folder },
+    ...environmentAt(place),
     COMITY_CONFIG: join(root, 'bench', 'migrations', 'comity.config.ts'),
     ...{ COMITY_MIGRATE_AT_START: 'on', COMITY_SERVE_UNMIGRATED: 'on' },
   });

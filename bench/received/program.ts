@@ -1,7 +1,7 @@
 /** Comity with its receiver, as the benchmark starts and watches it. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { adminKey, comityEnvironment, type Place } from '../engine.ts';
+import { adminKey, environmentAt, type Place } from '../engine.ts';
 import type { Pinning } from '../pin.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
 import { secret } from '../webhooks/sent-events.ts';
@@ -23,14 +23,10 @@ export type ReceivingProgram = {
 };
 
 export async function startReceiving(pinning: Pinning, place: Place): Promise<ReceivingProgram> {
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   const server = await startServer(pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...comityEnvironment,
-    ...database,
+    ...environmentAt(place),
     ...secretsOf(senderNames),
     COMITY_CONFIG: join(root, 'bench', 'received', 'comity.config.ts'),
-    COMITY_DATA: place.folder,
   });
   const url = `http://${server.host}:${server.port}/metrics`;
 

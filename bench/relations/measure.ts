@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent } from 'undici';
 import { type Spread, spreadOf } from '../cell.ts';
-import { adminKey, comityEnvironment } from '../engine.ts';
+import { adminKey, environmentAt } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
 import { spreadText, verdict } from '../table.ts';
@@ -46,10 +46,8 @@ type Caller = { readonly id: string; readonly authorization: string };
 export async function measureRelations(run: Run): Promise<unknown> {
   say(run, ...machine(run), '');
   const place = run.engine.newPlace();
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   const server = await startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...{ ...comityEnvironment, ...database, COMITY_DATA: place.folder },
+    ...environmentAt(place),
     COMITY_CONFIG: join(root, 'bench', 'relations', 'comity.config.ts'),
     COMITY_RESULT_CACHE_BYTES_MAX: '0',
   });

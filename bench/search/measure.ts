@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent } from 'undici';
 import { spreadOf } from '../cell.ts';
-import { comityEnvironment } from '../engine.ts';
+import { environmentAt, type Place } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
 import { spreadText, verdict } from '../table.ts';
@@ -21,8 +21,6 @@ const statusUnavailable = 503;
 const madeRowsMost = 100_000;
 /** Found documents that are ranked for a page, src/model/search/rank.ts: more rows cost no more. */
 const rankedFrom = 10_000;
-
-type Place = ReturnType<Run['engine']['newPlace']>;
 
 type Kind = {
   readonly title: string;
@@ -87,10 +85,8 @@ export async function measureSearch(run: Run): Promise<unknown> {
 }
 
 function start(run: Run, place: Place): Promise<ServerProcess> {
-  const database =
-    place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
   return startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
-    ...{ ...comityEnvironment, ...database, COMITY_DATA: place.folder },
+    ...environmentAt(place),
     COMITY_CONFIG: join(root, 'bench', 'search', 'comity.config.ts'),
   });
 }

@@ -26,7 +26,7 @@ export type PortalLinkOptions = Pick<Services, 'random'> & {
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'create', 'query', 'read', 'remove']);
 
-/** Where the page is; src/portal-assets.ts serves it. */
+/** Where the page is; src/app-assets.ts serves it. */
 export const portalPath = '/portal';
 
 export function portalLinkResources(options: PortalLinkOptions, serving: Serving): ServedCollection {

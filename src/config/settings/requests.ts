@@ -103,7 +103,7 @@ export const requestsSettings = section('Requests', {
     { unit: 'items', default: 1000, least: 1, most: 10_000 },
     'Entries of `items` in a bulk request; then 422.',
   ),
-  // All of it is one unit, which the main thread gives to the writer at once: 8 MiB held it 50 to 140 ms, by the machine.
+  // All of it is one unit, which the main thread gives to the writer at once: 7 MB took some 90 ms, half of it garbage collection.
   bulkBytesMax: integer(
     { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
     'Length of the content of a bulk request; then 413. With a content coding, `decodedBytesMax` bounds it as well.',

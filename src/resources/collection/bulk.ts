@@ -43,7 +43,7 @@ export function bulkOperation(
   limits: BulkLimits,
 ): Operation<Standing, BulkContent, BulkProposal> {
   const { collection } = served;
-  const alone = createTurns();
+  const alone = createQueue();
   return {
     permission: (principal) => permission(collection.access.create, 'create', principal),
     contentTypes: ['application/json'],
@@ -378,7 +378,7 @@ async function turns(index: number): Promise<void> {
 type Alone = (make: () => Promise<Result>) => Promise<Result>;
 
 /** Lets one make its unit after the other. The rows of many at once kept the garbage collector busy for 100 ms of one turn. */
-function createTurns(): Alone {
+function createQueue(): Alone {
   let last: Promise<unknown> = Promise.resolve();
   return (make) => {
     const made = last.then(make);

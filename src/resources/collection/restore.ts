@@ -103,9 +103,8 @@ function restore(served: Served, ask: Ask, { row, fields, restsOn }: Restoration
     deletedAt: null,
   });
   const location = `${served.path}/${encodeURIComponent(id)}`;
-  const made = madeOf(served, ask.principal, next, {
-    ...{ created: false, location, modifiedAt: at, validated: true },
-  });
+  const result = { created: false, location, modifiedAt: at, validated: true };
+  const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
   const events = [eventOf(served, 'created', { id, ...next }, at)];
   return whenKnown(mayCreate(served, ask.principal, next), (creation) =>

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { cutMembers, memberSpans, valueAt } from '../../src/http/syntax/json-members.ts';
+import { cutMembers, memberSpan, memberSpans, valueAt } from '../../src/http/syntax/json-members.ts';
 
 const name = fc.constantFrom(
   'a',
@@ -34,9 +34,29 @@ test('finds the text of every member, and of no other', () => {
         const span = found.get(each);
         const text = span === undefined ? undefined : json.slice(span.start, span.end);
         assert.equal(text, Object.hasOwn(members, each) ? JSON.stringify(members[each]) : undefined);
+        assert.deepEqual(memberSpan(json, each), span);
       }
     }),
   );
+});
+
+test('finds the member of the outer object and not its name elsewhere', () => {
+  const name = 'customerId';
+  for (const before of [
+    {},
+    { a: 1 },
+    { a: '{' },
+    { a: [1, ','], b: { customerId: 2, c: [{ customerId: 3 }] } },
+  ]) {
+    const texts = { one: `,"${name}":`, other: `"${name}":"x"`, '"customerId': 4, [`,"${name}"`]: 5 };
+    for (const value of ['x', 'a "quoted" text', ['x', 'y'], null, { customerId: 1 }]) {
+      const members = { ...before, ...texts, [name]: value, after: { [name]: 6 } };
+      for (const json of [JSON.stringify(members), JSON.stringify(members, undefined, 1)])
+        assert.deepEqual(valueAt(json, [name]), value, json);
+    }
+    assert.equal(valueAt(JSON.stringify({ ...before, ...texts, after: { [name]: 6 } }), [name]), undefined);
+  }
+  assert.equal(valueAt(`["x",{"a":1,"${name}":2}]`, [name]), undefined);
 });
 
 test('leaves members out as deleting them would', () => {

@@ -11,6 +11,7 @@ import type { Principal } from '../../model/principal.ts';
 import { rankedMax } from '../../model/search/rank.ts';
 import { isRanked } from '../../store/filter-shape.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { compileForm } from '../query/form-query.ts';
 import type { Asked, QueryLimits } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem } from './fault-problem.ts';
@@ -136,10 +137,13 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
     standing: () => open,
     propose: (ask) => {
       const proposal = proposeList(options, ask.query ?? '', ask.principal);
-      if (proposal.list?.prepared.asked.expansion === undefined) return proposal;
-      return includedPage(listing, ask, proposal.list).then((page) =>
+      const { list } = proposal;
+      if (list?.prepared.asked.expansion === undefined) return proposal;
+      // Only the read can tell that the page includes more than a response may.
+      const read = listing.page(list.prepared, ask.principal, list.position, { party: ask.party });
+      return whenKnown(read, (page) =>
         page.fault === undefined
-          ? { ...proposal, list: { ...proposal.list, page } as ListProposal['list'] }
+          ? { ...proposal, list: { ...list, page } }
           : { problem: parameterProblem([page.fault]), list: undefined },
       );
     },
@@ -154,18 +158,6 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       return representList(ask, { listing, cacheControl, ...proposal.list });
     },
   };
-}
-
-/**
- * Reads a page with what it includes. The proposal does it, because only the read can tell that it includes more than
- * a response may.
- */
-async function includedPage(
-  listing: Listing,
-  { principal, party }: Pick<Ask, 'principal' | 'party'>,
-  { prepared, position }: { readonly prepared: Prepared; readonly position: Position },
-): Promise<ListPage> {
-  return listing.page(prepared, principal, position, { party });
 }
 
 /** Compiles a query string for the listing. */

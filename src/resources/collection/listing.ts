@@ -234,9 +234,9 @@ function createPages(
       });
     }
     const sources = { store, readRelated, of: listable.relations };
-    return readRelatedPage(sources, expansion, { principal, party, read, shown }).then(
-      ({ page, version, ...added }) =>
-        finish(mac, entry, position, page, { ...added, tag: tagOf(version, principal) }),
+    const reading = { principal, party, read, shown };
+    return whenKnown(readRelatedPage(sources, expansion, reading), ({ page, version, ...added }) =>
+      finish(mac, entry, position, page, { ...added, tag: tagOf(version, principal) }),
     );
   };
 }

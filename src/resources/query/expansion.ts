@@ -3,7 +3,14 @@
  * fields, joined by dots; the documents on the way are included as well. The fields that the caller may not see are
  * refused when the documents are read (relations/related.ts).
  */
-import { type Count, type Expansion, type Relations, ruleTables, type Step } from '../relations/relations.ts';
+import {
+  type Count,
+  type Expansion,
+  expansionTables,
+  type Relations,
+  ruleTables,
+  type Step,
+} from '../relations/relations.ts';
 import type { Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote } from './query-faults.ts';
 
@@ -42,7 +49,7 @@ export function compileExpansion(
     counts: counted.sort((one, other) => byText(one.name, other.name)),
   };
   const judges = relations === undefined ? [] : judgesOf(expansion, relations);
-  return judges.length === 0 ? expansion : { ...expansion, judgedBy: judges };
+  return { ...expansion, tables: expansionTables(expansion, judges) };
 }
 
 /** The tables at which the rules of all collections of the expansion may look. */

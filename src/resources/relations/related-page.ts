@@ -7,8 +7,8 @@ import type { MaybePromise, Page, Store } from '../../store/store.ts';
 import { laterVersion } from '../../store/version-text.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { Fault } from '../query/list-query.ts';
-import type { ReadRelated } from './related.ts';
-import { type Expansion, type Relations, tablesOf } from './relations.ts';
+import type { ReadRelated, Related } from './related.ts';
+import type { Expansion, Relations } from './relations.ts';
 
 /** Then the version is of the content instead, because no versions of tables belong to it. */
 const readsMax = 3;
@@ -36,27 +36,35 @@ export type RelatedPage = {
   readonly fault?: Fault;
 };
 
-export async function readRelatedPage(
-  { store, readRelated, of }: PageSources,
+export function readRelatedPage(
+  sources: PageSources,
   expansion: Expansion,
-  { read, shown, principal, party }: PageReading,
-): Promise<RelatedPage> {
+  reading: PageReading,
+  readsLeft = readsMax,
+): MaybePromise<RelatedPage> {
+  const { store, readRelated, of } = sources;
+  const { read, shown, principal, party } = reading;
   if (readRelated === undefined || of === undefined) throw new Error('an expansion requires relations');
-  const tables = tablesOf(expansion);
-  for (let reads = 1; ; reads += 1) {
-    const before = versionsOf(store, tables);
-    // A failure of the page is reported first.
-    before.catch(() => undefined);
-    const page = await read();
-    const docs = await shown(page);
-    const related = await readRelated(expansion, { of, docs, principal, party });
-    if ('fault' in related) return { page, docs, version: page.version, fault: related.fault };
-    const { text, mark } = related;
-    const versions = await before;
-    const isSteady = versions === (await versionsOf(store, tables));
-    if (isSteady) return { page, docs, text, version: `${page.version}-${versions}` };
-    if (reads === readsMax) return { page, docs, text, version: `${page.version}-${mark()}` };
-  }
+  const before = versionsOf(store, expansion.tables);
+  // A failure of the page is reported first.
+  if (before instanceof Promise) before.catch(() => undefined);
+  const judged = (page: Page, docs: readonly string[], { text, mark }: Related): MaybePromise<RelatedPage> =>
+    whenKnown(before, (versions) =>
+      whenKnown(versionsOf(store, expansion.tables), (after) => {
+        if (versions === after) return { page, docs, text, version: `${page.version}-${versions}` };
+        if (readsLeft > 1) return readRelatedPage(sources, expansion, reading, readsLeft - 1);
+        return { page, docs, text, version: `${page.version}-${mark()}` };
+      }),
+    );
+  return whenKnown(read(), (page) =>
+    whenKnown(shown(page), (docs) =>
+      whenKnown(readRelated(expansion, { of, docs, principal, party }), (related) =>
+        'fault' in related
+          ? { page, docs, version: page.version, fault: related.fault }
+          : judged(page, docs, related),
+      ),
+    ),
+  );
 }
 
 export type ListTables = {
@@ -75,11 +83,14 @@ export function versionOfList(store: Store, { table, related, expansion }: ListT
     latest = whenKnown(one, (known) => whenKnown(next, (found) => laterVersion(known, found)));
   }
   if (expansion === undefined) return latest;
-  const included = versionsOf(store, tablesOf(expansion));
-  return whenKnown(latest, (own) => included.then((others) => `${own}-${others}`));
+  const included = versionsOf(store, expansion.tables);
+  return whenKnown(latest, (own) => whenKnown(included, (others) => `${own}-${others}`));
 }
 
 /** The versions of the tables as one text. */
-export async function versionsOf(store: Store, tables: readonly string[]): Promise<string> {
-  return (await Promise.all(tables.map((table) => store.version(table)))).join('-');
+function versionsOf(store: Store, tables: readonly string[]): MaybePromise<string> {
+  const versions = tables.map((table) => store.version(table));
+  const known = versions.filter((version) => typeof version === 'string');
+  if (known.length === versions.length) return known.join('-');
+  return Promise.all(versions).then((all) => all.join('-'));
 }

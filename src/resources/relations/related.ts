@@ -6,7 +6,7 @@
  * The documents are added to the text of the response as they are stored, without parsing any of them.
  */
 import { hash } from 'node:crypto';
-import { memberSpans } from '../../http/syntax/json-members.ts';
+import { valueAt } from '../../http/syntax/json-members.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -113,6 +113,7 @@ class Reading {
   readonly #found = new Map<string, Map<string, Included | undefined>>();
   #documents = 0;
   #bytes = 0;
+  #uncounted: (readonly Row[])[] = [];
 
   constructor(options: RelatedOptions, viewOf: (collection: Collection) => View, principal: Principal) {
     this.#options = options;
@@ -125,10 +126,9 @@ class Reading {
     const next: { readonly step: Step; readonly of: Relations; readonly ids: readonly string[] }[] = [];
     const wanted = new Map<Relations, Set<string>>();
     for (const { steps, of, docs } of levels) {
-      const referred = idsOf(docs, steps);
       for (const step of steps) {
         const target = of.references.get(step.field);
-        const ids = referred.get(step.field) ?? [];
+        const ids = target === undefined ? [] : idsIn(docs, step.field);
         if (target === undefined || ids.length === 0) continue;
         next.push({ step, of: target, ids });
         const known = this.#found.get(target.collection.name);
@@ -164,85 +164,94 @@ class Reading {
     const found = this.#found.get(collection.name) ?? new Map<string, Included | undefined>();
     this.#found.set(collection.name, found);
     for (const id of ids) found.set(id, undefined);
-    if (permission(collection.access.read, 'read', this.#principal) === 'denied') return undefined;
+    const permitted = permission(collection.access.read, 'read', this.#principal);
+    if (permitted === 'denied') return undefined;
     this.#documents += ids.length;
     if (this.#documents > expandDocumentsMax) {
       return tooMuch(`${expandDocumentsMax} documents (COMITY_EXPAND_DOCUMENTS_MAX)`);
     }
-    const read = () => store.readMany(collection.name, ids, expandBytesMax - this.#bytes);
+    const left = expandBytesMax - this.#countBytes();
+    const read = () => store.readMany(collection.name, ids, left);
     const rows = line === undefined ? read() : line.run(expandBytesMax, read);
     return whenKnown(rows, (all) => {
       if (all === undefined) return tooMuch(`${expandBytesMax} octets (COMITY_EXPAND_BYTES_MAX)`);
+      const rows = [...all.values()];
+      this.#uncounted.push(rows);
       const view = this.#viewOf(collection);
-      const beyond = new RelatedRows(store);
-      const readable = () =>
-        [...all.values()].filter((row) => mayRead(collection, this.#principal, row, beyond.find));
-      for (const row of all.values()) this.#bytes += Buffer.byteLength(row.doc);
-      return whenKnown(judged(beyond, readable), (seen) => {
+      return whenKnown(this.#readable(collection, rows, permitted === 'granted'), (seen) => {
         for (const row of seen) found.set(row.id, { row, seen: seenBy(view, row.doc, row.owner) });
         return undefined;
       });
     });
   }
 
+  #readable({ access }: Collection, rows: readonly Row[], areGranted: boolean): MaybePromise<readonly Row[]> {
+    if (areGranted) return rows.filter(({ deletedAt }) => deletedAt === null);
+    const beyond = new RelatedRows(this.#options.store);
+    return judged(beyond, () => rows.filter((row) => mayRead(access, this.#principal, row, beyond.find)));
+  }
+
+  /** The octets of all rows so far; the last ones of most responses are never counted. */
+  #countBytes(): number {
+    for (const rows of this.#uncounted) for (const { doc } of rows) this.#bytes += Buffer.byteLength(doc);
+    this.#uncounted = [];
+    return this.#bytes;
+  }
+
   /** @param counts as JSON; undefined if none were asked for */
   related({ steps }: Expansion, counts: string | undefined): Related {
-    const marks: unknown[] = [];
-    const collections: string[] = [];
+    const pieces: string[] = [];
     let modifiedAt: number | null = counts === undefined ? 0 : null;
     for (const [name, found] of this.#found) {
-      const members: string[] = [];
+      let before = `${pieces.length === 0 ? '' : '},'}${JSON.stringify(name)}:{`;
       for (const [id, included] of found) {
         // What is left out now may have been included before: no time of a change tells.
         if (included === undefined) modifiedAt = null;
         else {
-          const { seen, row } = included;
-          members.push(`${JSON.stringify(id)}:${seen.doc}`);
-          marks.push(name, id, row.rev, seen.mark);
-          if (modifiedAt !== null) modifiedAt = Math.max(modifiedAt, row.updatedAt);
+          pieces.push(before, JSON.stringify(id), ':', included.seen.doc);
+          before = ',';
+          if (modifiedAt !== null) modifiedAt = Math.max(modifiedAt, included.row.updatedAt);
         }
       }
-      if (members.length > 0) collections.push(`${JSON.stringify(name)}:{${members.join(',')}}`);
     }
     const counted = counts === undefined ? '' : `,"counts":${counts}`;
-    const included = steps.length === 0 ? '' : `,"included":{${collections.join(',')}}`;
-    const mark = () =>
-      hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
-    return { text: `${included}${counted}`, mark, modifiedAt };
+    const closed = pieces.length === 0 ? '' : '}';
+    // One copy of all documents; templates would make one for each.
+    const included = steps.length === 0 ? '' : `,"included":{${pieces.join('')}${closed}}`;
+    return { text: `${included}${counted}`, mark: () => this.#mark(counted), modifiedAt };
+  }
+
+  #mark(counted: string): string {
+    const marks: unknown[] = [];
+    for (const [name, found] of this.#found)
+      for (const [id, included] of found)
+        if (included !== undefined) marks.push(name, id, included.row.rev, included.seen.mark);
+    return hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
   }
 }
 
 /** 96 bits. */
 const markCharacters = 16;
 
-/** @returns the ids that the documents hold in each of the fields */
-function idsOf(docs: readonly string[], steps: readonly Step[]): ReadonlyMap<string, readonly string[]> {
-  const ids = new Map<string, string[]>();
-  if (steps.length === 0) return ids;
-  const names = steps.map(({ field }) => field);
+/** @returns the ids that the documents hold in the field */
+function idsIn(docs: readonly string[], field: string): readonly string[] {
+  const ids: string[] = [];
   for (const doc of docs) {
-    for (const [name, { start, end }] of memberSpans(doc, names)) {
-      const value: unknown = JSON.parse(doc.slice(start, end));
-      const all = Array.isArray(value) ? value : [value];
-      const known = ids.get(name) ?? [];
-      for (const id of all) if (typeof id === 'string') known.push(id);
-      ids.set(name, known);
-    }
+    const value = valueAt(doc, [field]);
+    if (typeof value === 'string') ids.push(value);
+    else if (Array.isArray(value)) for (const id of value) if (typeof id === 'string') ids.push(id);
   }
   return ids;
 }
 
 function mayRead(
-  { access }: Collection,
+  access: Collection['access'],
   principal: Principal,
   row: Row,
   related: RelatedRows['find'],
 ): boolean {
   if (row.deletedAt !== null) return false;
-  const member = (name: string): unknown => {
-    const span = memberSpans(row.doc, [name]).get(name);
-    return span === undefined ? undefined : JSON.parse(row.doc.slice(span.start, span.end));
-  };
+  const member = (name: string): unknown => valueAt(row.doc, [name]);
   return permits(access.read, 'read', principal, { owner: row.owner, member, related });
 }
 
@@ -260,10 +269,7 @@ async function countAll(
   counts: readonly Count[],
   { of, docs, principal, party }: Expanding,
 ): Promise<string> {
-  const ids = docs.map((doc) => {
-    const span = memberSpans(doc, ['id']).get('id');
-    return span === undefined ? '' : (JSON.parse(doc.slice(span.start, span.end)) as string);
-  });
+  const ids = docs.map((doc) => (valueAt(doc, ['id']) as string | undefined) ?? '');
   const found = await Promise.all(
     counts.map(async ({ name }) => {
       const referring = of.counts.get(name);

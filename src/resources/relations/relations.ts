@@ -35,8 +35,8 @@ export type Count = { readonly name: string; readonly from: string };
 export type Expansion = {
   readonly steps: readonly Step[];
   readonly counts: readonly Count[];
-  /** Tables whose rows decide which of the documents the caller may read. Absent: none. */
-  readonly judgedBy?: readonly string[];
+  /** The tables that a response depends on besides that of its documents, in a fixed order. */
+  readonly tables: readonly string[];
 };
 
 export function createRelations(collections: Iterable<Collection>): ReadonlyMap<string, Relations> {
@@ -62,8 +62,15 @@ export function createRelations(collections: Iterable<Collection>): ReadonlyMap<
   return all;
 }
 
-/** The tables that a response with the expansion depends on besides that of its documents, in a fixed order. */
-export function tablesOf({ steps, counts, judgedBy = [] }: Expansion): readonly string[] {
+/**
+ * The tables of what the steps and counts read.
+ *
+ * @param judgedBy tables whose rows decide which of the documents the caller may read
+ */
+export function expansionTables(
+  { steps, counts }: Pick<Expansion, 'steps' | 'counts'>,
+  judgedBy: readonly string[],
+): readonly string[] {
   const tables = new Set([...counts.map(({ from }) => from), ...judgedBy]);
   const gather = ({ collection, next }: Step): void => {
     tables.add(collection);

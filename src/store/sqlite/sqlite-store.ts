@@ -189,29 +189,17 @@ function startQueue(
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
-  const { snapshot, readers, writer, rows, tableOf, listeners, lines, backups } = running;
+  const { snapshot, readers, writer, tableOf, listeners, lines, backups } = running;
   const { shared, processId, hasEnded, tally } = running.membership;
   const shapes = createCompiledShapes();
   const layoutOf = (table: string): Layout => tableOf(table).layout;
   let closing: Promise<void> | undefined;
-  const read = (table: string, id: string): Row | undefined => {
-    const { tableNumber, readSql } = tableOf(table);
-    return snapshot.run(() => {
-      const areKept = rows.areAt(snapshot.revision(), writer.isCommitting);
-      const kept = areKept ? rows.take(tableNumber, id) : undefined;
-      if (kept !== undefined) return kept;
-      const cells = snapshot.prepare(readSql).get(id) as unknown as Cells | undefined;
-      if (cells === undefined) return undefined;
-      const row = rowOf(cells);
-      if (areKept) rows.keep(tableNumber, row);
-      return row;
-    });
-  };
+  const { read, readMany } = rowReads(running);
   return {
     ...{ shared, processId, hasEnded, tally, lines },
     revision: () => snapshot.run(() => snapshot.revision()),
     read,
-    readMany: (table, ids, bytesMax) => readEach((id) => read(table, id), ids, bytesMax),
+    readMany,
     readNewest: (table, id) => lines.newest(table, id) ?? { row: read(table, id), isProvisional: false },
     holdsDocuments(table) {
       if (!running.membership.data.numbers.has(table)) return false;
@@ -254,6 +242,38 @@ function storeOver(running: Running): SqliteStore {
       return closing;
     },
     unitsWaiting: () => writer.unitsWaiting,
+  };
+}
+
+/** Reads of rows by id. */
+function rowReads({ snapshot, writer, rows, tableOf }: Running) {
+  /** Only within `run`. */
+  const areKept = (): boolean => rows.areAt(snapshot.revision(), writer.isCommitting);
+  const rowIn = (
+    { tableNumber, readSql }: ReturnType<TableDirectory>,
+    isKept: boolean,
+    id: string,
+  ): Row | undefined => {
+    const kept = isKept ? rows.take(tableNumber, id) : undefined;
+    if (kept !== undefined) return kept;
+    const cells = snapshot.prepare(readSql).get(id) as unknown as Cells | undefined;
+    if (cells === undefined) return undefined;
+    const row = rowOf(cells);
+    if (isKept) rows.keep(tableNumber, row);
+    return row;
+  };
+  return {
+    read(table: string, id: string): Row | undefined {
+      const of = tableOf(table);
+      return snapshot.run(() => rowIn(of, areKept(), id));
+    },
+    readMany(table: string, ids: readonly string[], bytesMax: number) {
+      const of = tableOf(table);
+      return snapshot.run(() => {
+        const isKept = areKept();
+        return readEach((id) => rowIn(of, isKept, id), ids, bytesMax);
+      });
+    },
   };
 }
 

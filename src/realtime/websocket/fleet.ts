@@ -50,8 +50,9 @@ class PingWheel {
   }
 
   add(socket: Pinged): () => void {
-    // In turn: WebSockets that open together, as after a restart, are spread over the whole round.
-    this.#next = (this.#next + 1) % this.#slots.length;
+    // In turn: WebSockets that open together, as after a restart, are spread over the whole round, the first of them to its end.
+    if (this.#count === 0) this.#next = this.#at + 1;
+    this.#next = (this.#next + this.#slots.length - 1) % this.#slots.length;
     const slot = this.#slots[this.#next];
     slot?.add(socket);
     this.#count += 1;

@@ -32,6 +32,20 @@ describe('pings', () => {
     assert.equal(timers.mock.callCount(), 1);
   });
 
+  it('reach a WebSocket that is alone after a whole round', (test) => {
+    test.mock.timers.enable({ apis: ['setInterval'] });
+    const fleet = createFleet(limits);
+    let beats = 0;
+    for (let turn = 0; turn < 2; turn += 1) {
+      const leave = fleet.ping({ beat: () => (beats += 1) });
+      test.mock.timers.tick(limits.realtimePingMs - 1);
+      assert.equal(beats, turn);
+      test.mock.timers.tick(1);
+      assert.equal(beats, turn + 1);
+      leave();
+    }
+  });
+
   it('end for one that has left, and the timer with the last', (test) => {
     test.mock.timers.enable({ apis: ['setInterval'] });
     const stopped = test.mock.method(globalThis, 'clearInterval');

@@ -22,7 +22,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         config,
         env: {
           COMITY_SUBSCRIBER_DEPTH_MAX: '4',
-          COMITY_HANDLER_TIMEOUT_MS: '1500',
+          COMITY_HANDLER_TIMEOUT_MS: '3000',
           ...(database === undefined ? {} : { COMITY_DATABASE_URL: database.url }),
         },
       });

@@ -33,8 +33,9 @@ if (files.length === 0) {
   process.exit(1);
 }
 forgetConfiguration();
-// Loops of kills and of races run longer in the full tier (test/harness/rounds.ts).
+// The tiers differ in their files, in how long loops of kills and of races run (test/harness/rounds.ts), and in stores (engine-names.ts).
 if (options.full) process.env.COMITY_TEST_TIER = 'full';
+else if (positionals.length === 0) process.env.COMITY_TEST_TIER = 'default';
 const server = await offerServer();
 const isGood = await runAll();
 await server.close();

@@ -44,6 +44,9 @@ function compile(root: string, project: string): Promise<readonly Problem[]> {
     '--noEmit',
     '--pretty',
     'false',
+    // The projects run beside each other. With the usual four checkers, each judges again what they share: 48 s of processor time, not 24.
+    '--checkers',
+    '1',
     ...sinceLastTime(root, project),
   ];
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 /** The memory of the start is given back once, when no request would wait for it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { giveBackMemorySoon } from '../../src/cli/give-back-memory.ts';
 import { until } from '../harness/until.ts';
 

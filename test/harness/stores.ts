@@ -12,6 +12,7 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
+import { type EngineName, engineNames } from './engine-names.ts';
 import type { Ending } from './listening.ts';
 import { databaseWith } from './postgres-database.ts';
 
@@ -22,29 +23,32 @@ const tables: readonly Table[] = [
   { name: 'things', fields: [], indexes: [], unique: [], references: [], searched: false },
 ];
 
-export const engines: readonly (readonly [name: string, open: (context: TestContext) => Promise<Handles>])[] =
+type Engine = readonly [name: EngineName, open: (context: TestContext) => Promise<Handles>];
+
+const allEngines: readonly Engine[] = [
   [
-    [
-      'SQLite',
-      async (context) => {
-        const store = { ...(await openEmbedded(context)), shared: true };
-        return [store, { ...store }];
-      },
-    ],
-    [
-      'PostgreSQL',
-      async (context) => {
-        const database = await databaseWith(tables);
-        const opened: Store[] = [];
-        context.after(async () => {
-          for (const store of opened) await store.close();
-          await database.dispose();
-        });
-        for (let at = 0; at < 2; at += 1) opened.push(await openPostgresStore({ url: database.url, tables }));
-        return opened as [Store, Store];
-      },
-    ],
-  ];
+    'SQLite',
+    async (context) => {
+      const store = { ...(await openEmbedded(context)), shared: true };
+      return [store, { ...store }];
+    },
+  ],
+  [
+    'PostgreSQL',
+    async (context) => {
+      const database = await databaseWith(tables);
+      const opened: Store[] = [];
+      context.after(async () => {
+        for (const store of opened) await store.close();
+        await database.dispose();
+      });
+      for (let at = 0; at < 2; at += 1) opened.push(await openPostgresStore({ url: database.url, tables }));
+      return opened as [Store, Store];
+    },
+  ],
+];
+
+export const engines: readonly Engine[] = allEngines.filter(([name]) => engineNames.includes(name));
 
 /**
  * The one engine of a test that has one handle and makes one change after another: test/contract shows that such a test goes the same way

@@ -5,6 +5,7 @@ import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { byId } from '../../src/model/filter.ts';
 import { openLookingStore } from '../../src/open-store.ts';
 import { type Outcome, runCommand } from '../harness/command-line.ts';
+import { engineNames } from '../harness/engine-names.ts';
 import { linkPackage, temporaryFolder } from '../harness/temporary-folder.ts';
 import { testDatabase } from '../postgres/schema/database.ts';
 
@@ -20,11 +21,9 @@ export type Project = {
   documents(config: string, collection: string): Promise<Record<string, unknown>[]>;
 };
 
-const engineNames = ['SQLite', 'PostgreSQL'] as const;
-
 /** Until the tests of the file are over. */
 export async function openProjects(): Promise<readonly (readonly [engine: string, open: () => Project])[]> {
-  const { url } = await testDatabase();
+  const url = engineNames.includes('PostgreSQL') ? (await testDatabase()).url : '';
   let schemas = 0;
   return engineNames.map((engine) => [
     engine,

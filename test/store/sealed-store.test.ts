@@ -11,6 +11,7 @@ import { keyRowId, type SealOptions } from '../../src/store/secrets/secret-key-r
 import { type SecretKey, secretKeyOf } from '../../src/store/secrets/secret-keys.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../src/store/store.ts';
+import { engineNames } from '../harness/engine-names.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
@@ -72,7 +73,7 @@ const sealed = ({ open, options }: Place, given = options.given): Pick<Place, 'o
 const docOf = async (store: Store, table: string, id: string): Promise<string | undefined> =>
   (await store.read(table, id))?.doc;
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`secrets at rest on ${engine}`, () => {
     test('a secret is stored encrypted with the id of its key, and read as it was written', async () => {
       const at = await place(engine, [one]);

@@ -4,11 +4,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { runCommand } from '../harness/command-line.ts';
+import { engineNames } from '../harness/engine-names.ts';
 import { databaseOfProgram } from '../harness/program-database.ts';
 import { shopConfig, startServer } from '../harness/running-server.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async (context) => {
     if (engine === 'SQLite' && process.env.COMITY_TEST_STORE === 'postgres') {
       return context.skip('the program has a database there');

@@ -1,7 +1,9 @@
 /** How slow the processor of this machine is now, beside the one on which the bounds of processor time were set. */
 
 /** Its reading and writing is of the kind of work that requests cost. */
-const text = JSON.stringify(Array.from({ length: 200 }, (_, index) => ({ id: `row${index}`, tags: ['a', 'b'] })));
+const text = JSON.stringify(
+  Array.from({ length: 200 }, (_, index) => ({ id: `row${index}`, tags: ['a', 'b'] })),
+);
 const measuredMs = 60;
 /** Processor time of one round on a quiet machine with AMD EPYC processors, in ms. */
 const referenceMs = 0.1;

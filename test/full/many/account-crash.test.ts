@@ -14,6 +14,7 @@ import {
   type Client,
   openClient,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
@@ -32,7 +33,7 @@ type Person = {
   hasAsked?: boolean;
 };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`kills on ${engine}`, () => {
     const folder = temporaryFolder();
     let program: ServerProcess | undefined;

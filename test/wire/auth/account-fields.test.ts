@@ -16,6 +16,7 @@ import {
   type Tokens,
   tokensOf,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
@@ -23,7 +24,7 @@ const config = fileURLToPath(new URL('./fixtures/agency.config.ts', import.meta.
 const password = 'correct horse battery';
 type Headers = Readonly<Record<string, string>>;
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`accounts with fields on ${engine}`, () => {
     let server: RunningServer;
     let client: Client;

@@ -12,6 +12,7 @@ import {
   register,
   type Tokens,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { until } from '../../harness/until.ts';
@@ -19,7 +20,7 @@ import { until } from '../../harness/until.ts';
 const config = fileURLToPath(new URL('./fixtures/crew.config.ts', import.meta.url));
 const password = 'correct horse battery';
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`functions on ${engine}`, () => {
     let server: RunningServer;
     let client: Client;

@@ -13,13 +13,14 @@ import {
   openClient,
   tokensOf,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const config = fileURLToPath(new URL('./fixtures/guild.config.ts', import.meta.url));
 const password = 'correct horse battery';
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`the hook of accounts on ${engine}`, () => {
     let server: RunningServer;
     let client: Client;

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../harness/command-line.ts';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { startMailServer } from '../../harness/mail-server.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
@@ -58,7 +59,7 @@ async function restored(copy: string, to: Place, ...options: readonly string[]):
   return (JSON.parse(stdout) as { readonly held: unknown }).held;
 }
 
-for (const engine of ['SQLite', 'PostgreSQL']) {
+for (const engine of engineNames) {
   test(`a copy in another place holds deliveries and mails until it is released: ${engine}`, async (context) => {
     const receiver = await startDeliveryReceiver(context);
     const first = await place(context, engine);

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -13,7 +14,7 @@ import { watched } from './fixtures/actions.config.ts';
 const config = fileURLToPath(new URL('./fixtures/actions.config.ts', import.meta.url));
 const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`actions on ${engine}`, () => {
     let server: RunningServer;
     /** On a busy machine any action may take as long as this one allows. */

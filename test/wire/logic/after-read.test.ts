@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -11,7 +12,7 @@ import { openRealtime } from '../realtime/realtime-client.ts';
 const config = fileURLToPath(new URL('./fixtures/reads.config.ts', import.meta.url));
 const anonymous = { anonymous: true } as const;
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`afterRead on ${engine}`, () => {
     let server: RunningServer;
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
@@ -20,7 +21,7 @@ const cascadeMax = 5;
 const tickets = 40;
 const dependants = 4;
 
-for (const engine of (['SQLite', 'PostgreSQL'] as const).slice(0, roundsOf(1, 2))) {
+for (const engine of engineNames) {
   describe(engine, () => {
     let program: ServerProcess | undefined;
     let dispose: (() => Promise<void>) | undefined;

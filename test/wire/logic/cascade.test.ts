@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
@@ -14,7 +15,7 @@ const races = roundsOf(10, 50);
 /** Documents of which one is created and one deleted for each. */
 const children = roundsOf(200, 1000);
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`deletions with dependants on ${engine}`, () => {
     let server: RunningServer;
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -9,7 +10,7 @@ import { type RunningServer, startServer } from '../../harness/running-server.ts
 const config = fileURLToPath(new URL('./fixtures/computed.config.ts', import.meta.url));
 const merge = { 'Content-Type': 'application/merge-patch+json' };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`computed fields on ${engine}`, () => {
     let server: RunningServer;
 

@@ -13,6 +13,7 @@ import {
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import type { ResourcesIn } from '../../../src/config/define.ts';
 import { storeTables } from '../../../src/store-tables.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
@@ -53,7 +54,7 @@ test('mistakes of the declaration and of its settings are told together', async 
   });
 });
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`in process on ${engine}`, () => {
     let comity: Comity<ResourcesIn<typeof collections>>;
     const ada = { id: 'usr_ada', roles: ['author'] };

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../harness/command-line.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -13,7 +14,7 @@ import { allOf } from '../received/messages.ts';
 
 const config = fileURLToPath(new URL('./fixtures/jobs.config.ts', import.meta.url));
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`jobs on ${engine}`, () => {
     /** On PostgreSQL, the second is a process of its own. */
     let servers: readonly Pick<RunningServer, 'send' | 'stop' | 'url'>[];

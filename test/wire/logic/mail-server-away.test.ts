@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { type EngineName, engineNames } from '../../harness/engine-names.ts';
 import { fieldOf, startMailServer } from '../../harness/mail-server.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -13,7 +14,6 @@ import { eventually } from '../../harness/until.ts';
 import { freePort } from '../free-port.ts';
 
 const config = fileURLToPath(new URL('./fixtures/mail.config.ts', import.meta.url));
-const engines = ['SQLite', 'PostgreSQL'] as const;
 
 type Program = Pick<RunningServer, 'send'>;
 
@@ -27,7 +27,7 @@ async function countOf(program: Program, status: string): Promise<number> {
   return (answer.json().items as unknown[]).length;
 }
 
-async function storeOf(context: TestContext, engine: (typeof engines)[number]) {
+async function storeOf(context: TestContext, engine: EngineName) {
   if (engine === 'SQLite') return {};
   const database = await databaseOfProgram(config);
   context.after(() => database.dispose());
@@ -65,7 +65,7 @@ test('is not begun with attempts that take longer than mails are kept', async ()
   );
 });
 
-for (const engine of engines) {
+for (const engine of engineNames) {
   test(`waits while the mail server is away, and over a restart: ${engine}`, async (context) => {
     const port = await freePort();
     const folder = temporaryFolder();

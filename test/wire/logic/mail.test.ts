@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../harness/command-line.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { fieldOf, type MailServer, startMailServer, textOf } from '../../harness/mail-server.ts';
@@ -32,7 +33,7 @@ function startPickyServer(context: Ending): Promise<MailServer> {
   });
 }
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`mail of functions on ${engine}`, () => {
     let server: RunningServer;
     let mails: MailServer;

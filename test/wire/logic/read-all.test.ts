@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createComity } from 'comity';
+import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -19,7 +20,7 @@ const limits = {
 };
 const numbers = Array.from({ length: 45 }, (_, at) => at);
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`all documents on ${engine}`, () => {
     let server: RunningServer;
 

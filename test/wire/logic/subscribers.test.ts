@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../harness/command-line.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -12,7 +13,7 @@ import { allOf } from '../received/messages.ts';
 const config = fileURLToPath(new URL('./fixtures/subscribers.config.ts', import.meta.url));
 const merge = { 'Content-Type': 'application/merge-patch+json' };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`subscribers on ${engine}`, () => {
     let server: RunningServer;
 

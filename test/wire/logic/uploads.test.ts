@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { engineNames } from '../../harness/engine-names.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -15,7 +16,7 @@ type Body = Record<string, unknown>;
 type Part = readonly [name: string, value: string | Blob, fileName?: string];
 type Given = { readonly status: number; readonly headers: Headers; readonly body: Body };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`uploads on ${engine}`, () => {
     let server: RunningServer;
 

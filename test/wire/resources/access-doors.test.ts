@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { engineNames } from '../../harness/engine-names.ts';
 import { readEvents } from './event-reader.ts';
-import { engineNames, openHouse, people } from './house-of-rules.ts';
+import { openHouse, people } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';
 
 type Thing = {

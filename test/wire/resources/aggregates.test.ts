@@ -6,8 +6,8 @@ import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { type EngineName, engineNames } from '../../harness/engine-names.ts';
 import { databaseWith, type TestDatabase } from '../../harness/postgres-database.ts';
-import { engineNames } from './house-of-rules.ts';
 import { openShop, type Shop } from './shop-of-many.ts';
 
 const configuration = resolveConfiguration({
@@ -33,7 +33,7 @@ const configuration = resolveConfiguration({
 
 const path = '/api/v1/tickets';
 
-async function openTickets(engine: (typeof engineNames)[number]): Promise<Shop> {
+async function openTickets(engine: EngineName): Promise<Shop> {
   if (engine === 'SQLite') return openShop({ configuration });
   let database: TestDatabase | undefined;
   const shop = await openShop({

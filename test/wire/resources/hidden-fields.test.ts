@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { readEvents } from './event-reader.ts';
-import { engineNames, openHouse } from './house-of-rules.ts';
+import { openHouse } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';
 
 /** Values that stand nowhere else, so that any answer can be searched for them. */

@@ -10,6 +10,7 @@ import {
   openClient,
   register,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
@@ -25,7 +26,7 @@ type Version = {
   readonly changes: Readonly<Record<string, { readonly before?: unknown; readonly after?: unknown }>>;
 };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`history on ${engine}`, () => {
     let program: RunningServer;
     let client: Client;

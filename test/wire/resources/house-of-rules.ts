@@ -8,6 +8,7 @@ import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { allow } from '../../../src/model/access-function.ts';
 import { type Authenticated, anonymous, authenticated } from '../../../src/model/principal.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import type { EngineName } from '../../harness/engine-names.ts';
 import { databaseWith, type TestDatabase } from '../../harness/postgres-database.ts';
 import { knownAs } from '../../resources/known.ts';
 import { openShop, type Shop, type ShopOptions } from './shop-of-many.ts';
@@ -106,11 +107,9 @@ export const people: ReadonlyMap<string, Authenticated> = new Map([
   ].map((principal) => [principal.id, principal] as const),
 ]);
 
-export const engineNames = ['SQLite', 'PostgreSQL'] as const;
-
 /** @param declared what is served, where that is not the house */
 export async function openHouse(
-  engine: (typeof engineNames)[number],
+  engine: EngineName,
   declared: Pick<ShopOptions, 'configuration' | 'settings'> = {},
 ): Promise<Shop> {
   let database: TestDatabase | undefined;

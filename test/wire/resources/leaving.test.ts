@@ -14,6 +14,7 @@ import {
   openClient,
   register,
 } from '../../harness/account-client.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { until } from '../../harness/until.ts';
@@ -23,7 +24,7 @@ const config = fileURLToPath(new URL('../fixtures/leaving.config.ts', import.met
 type Headers = Readonly<Record<string, string>>;
 type Heard = { readonly id: string | undefined; readonly event: string; readonly data: string };
 
-for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+for (const engine of engineNames) {
   describe(`leaving on ${engine}`, () => {
     let program: RunningServer;
     let client: Client;

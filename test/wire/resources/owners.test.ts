@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer } from '../../harness/exchange.ts';
-import { engineNames, openHouse } from './house-of-rules.ts';
+import { openHouse } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';
 
 const open = { read: 'public', create: 'public', update: 'principal', delete: 'principal' } as const;

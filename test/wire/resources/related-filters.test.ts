@@ -4,7 +4,8 @@ import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { allow } from '../../../src/model/access-function.ts';
-import { engineNames, openHouse } from './house-of-rules.ts';
+import { engineNames } from '../../harness/engine-names.ts';
+import { openHouse } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';
 
 const Organisation = Type.Object({ name: Type.String(), seats: Type.Optional(Type.Integer()) });

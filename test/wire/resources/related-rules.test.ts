@@ -4,8 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { allow } from '../../../src/model/access-function.ts';
+import { engineNames } from '../../harness/engine-names.ts';
 import { type EventReader, readEvents } from './event-reader.ts';
-import { engineNames, openHouse } from './house-of-rules.ts';
+import { openHouse } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';
 
 const Ticket = Type.Object({

@@ -6,13 +6,10 @@ import { loadConfiguration } from '../../../../src/config/load-configuration.ts'
 import { loadSettings } from '../../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { storeTables } from '../../../../src/store-tables.ts';
+import type { EngineName } from '../../../harness/engine-names.ts';
 import { adminKey } from '../../../harness/exchange.ts';
 import { databaseWith, type TestDatabase } from '../../../harness/postgres-database.ts';
 import { temporaryFolder } from '../../../harness/temporary-folder.ts';
-
-export type Engine = 'SQLite' | 'PostgreSQL';
-
-export const engineNames: readonly Engine[] = ['SQLite', 'PostgreSQL'];
 
 export type Served = {
   readonly port: number;
@@ -24,7 +21,7 @@ export type Served = {
 };
 
 export async function serveOn(
-  engine: Engine,
+  engine: EngineName,
   configPath: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Served> {

@@ -7,11 +7,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Client, openClient } from '../../../harness/account-client.ts';
+import { engineNames } from '../../../harness/engine-names.ts';
 import { startIssuer } from '../../../harness/token-issuer.ts';
 import type { Stretch, Target } from './cells.ts';
 import { askCell, differences, eventOf, makeTarget, readStretch, refusalDifferences } from './cells.ts';
 import { type Carried, type Credentials, callerOf, makeCredentials, matrixSettings } from './credentials.ts';
-import { engineNames, type Served, serveOn } from './engines.ts';
+import { type Served, serveOn } from './engines.ts';
 import {
   type Caller,
   type CollectionName,

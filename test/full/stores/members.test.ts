@@ -1,9 +1,9 @@
 /** Embedded SQLite as workers use it: what one store over the folder commits, another one reads. */
-import type { Store } from '../../src/store/store.ts';
-import { openMembers } from '../store/open-members.ts';
-import type { Engine } from './engine.ts';
-import { sqliteEngine } from './sqlite-engine.ts';
-import { contractSuite } from './suite.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { Engine } from '../../contract/engine.ts';
+import { sqliteEngine } from '../../contract/sqlite-engine.ts';
+import { contractSuite } from '../../contract/suite.ts';
+import { openMembers } from '../../store/open-members.ts';
 
 const membersEngine: Engine = async (tables) => {
   // For the paths of backups and the stores that open them.

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Fleet, startFleet } from '../../full/many/fleet.ts';
 import {
   asAdministrator,
   base,
@@ -19,8 +18,9 @@ import {
 } from '../../harness/account-client.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
+import { type Fleet, startFleet } from './fleet.ts';
 
-const config = fileURLToPath(new URL('../auth/fixtures/agency.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/auth/fixtures/agency.config.ts', import.meta.url));
 const password = 'correct horse battery';
 const rounds = roundsOf(10, 100);
 

@@ -6,9 +6,9 @@ import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
-import { allOf } from '../received/messages.ts';
+import { allOf } from '../../wire/received/messages.ts';
 
-const config = fileURLToPath(new URL('./fixtures/subscribers.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/logic/fixtures/subscribers.config.ts', import.meta.url));
 const count = 12;
 
 test('events of one key keep their order across two processes, retries and a kill', async () => {

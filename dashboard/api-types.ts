@@ -1,5 +1,12 @@
 /** Types of what the API serves, from its OpenAPI document. Rendered by scripts/docs/api-types.ts; `npm run docs` writes it. */
 
+export type Backup = {
+  readonly id: string;
+  readonly file: string;
+  readonly bytes: number;
+  readonly createdAt: string;
+};
+
 export type Hold = {
   readonly held: boolean;
   readonly since: string | null;
@@ -72,6 +79,33 @@ export type Setting = {
   readonly default: string | number | boolean | null;
   readonly source: "default" | "configuration" | "environment" | "command line";
   readonly secret: boolean;
+};
+
+export type StoreReport = {
+  readonly engine: "sqlite" | "postgresql";
+  readonly readAt: string;
+  readonly bytes: number;
+  readonly schemaVersion: number;
+  readonly collections: readonly ({
+    readonly name: string;
+    readonly documents: number;
+    readonly isEstimate: boolean;
+    readonly bytes: number | null;
+    readonly indexes: readonly ({
+      readonly kind: "index" | "unique" | "search";
+      readonly fields: readonly (string)[];
+      readonly stands: boolean;
+    })[];
+  })[];
+  readonly migrations: readonly ({
+    readonly id: string;
+    readonly collection: string;
+    readonly state: "made" | "running" | "pending";
+    readonly at: string | null;
+    readonly documents: number | null;
+    readonly changed: number | null;
+    readonly program: string | null;
+  })[];
 };
 
 export type TotpEnrolment = {

@@ -264,6 +264,13 @@ export const importTable: readonly FolderRow[] = [
     node: [],
     packages: ['typebox'],
   },
+  // Backups that administrators ask for: files in a folder, written by the store.
+  {
+    folder: 'src/backups',
+    may: [...stored, 'src/kernel', 'src/resources'],
+    node: ['node:fs/promises', 'node:path'],
+    packages: ['typebox'],
+  },
   // Migrations of documents: a policy over the store, which uses how resources become rows.
   {
     folder: 'src/migrations',

@@ -1,7 +1,10 @@
 /** All resources of the program, in the order of the OpenAPI document, from the features that compose.ts made. */
+import { join } from 'node:path';
 import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import { dashboardAssets, portalAssets } from './app-assets.ts';
+import { backupResources } from './backups/backup-routes.ts';
+import { createBackups } from './backups/backups.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
@@ -15,6 +18,7 @@ import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
+import { shownMigrations } from './migrations/shown-migrations.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
@@ -26,6 +30,7 @@ import { createLogViews } from './resources/events/seen-event.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
 import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
+import { storeResource } from './resources/program/store-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
@@ -111,6 +116,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
       },
     }),
     ...metaResources(metaOptionsOf(options)),
+    ...storeResources(options),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
       assets: [...docsAssets(configuration.title), ...dashboard, ...portal],
@@ -136,6 +142,25 @@ function metaOptionsOf({ configuration, settings, sources, store, program }: Res
     },
     settings: shownSettings(settings, sources),
   };
+}
+
+function storeResources(options: ResourcesOptions): readonly Resource[] {
+  const { configuration, settings, store, accounts, program } = options;
+  const { base, collections } = configuration;
+  const engine = settings.databaseUrl === undefined ? 'sqlite' : 'postgresql';
+  const names = [...collections.keys(), configuration.accounts.users.name];
+  const backups = createBackups({
+    ...options,
+    ...{ folder: settings.backupFolder || join(settings.data, 'backups'), backupsMax: settings.backupsMax },
+    storeBytes: async () => program.storeBytes() ?? (await store.report([])).bytes,
+  });
+  return [
+    storeResource({
+      ...{ ...options, base, limits: settings, engine, collections: names },
+      migrations: () => shownMigrations(store, configuration),
+    }),
+    ...backupResources({ base, limits: settings, store, backups, audited: accounts.auditBackup }),
+  ];
 }
 
 function queryLimitsOf(settings: Settings): QueryTextLimits {

@@ -4,17 +4,16 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Program } from '../api-types.ts';
 import { base } from '../description.ts';
 import { send } from '../send.ts';
-import { Time } from './value.tsx';
+import { sizeText, Time } from './value.tsx';
 
 const refreshMs = 15_000;
-const bytesPerMebibyte = 1024 * 1024;
 
 export function AboutServer(): JSX.Element | null {
   const program = useProgram();
   if (program === undefined) return null;
   const { version, node, startedAt, store } = program;
   const engine = store.engine === 'sqlite' ? 'SQLite' : 'PostgreSQL';
-  const size = store.bytes === null ? '' : `, ${(store.bytes / bytesPerMebibyte).toFixed(1)} MiB`;
+  const size = store.bytes === null ? '' : `, ${sizeText(store.bytes)}`;
   return (
     <dl class="gauges">
       <div>

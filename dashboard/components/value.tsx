@@ -34,6 +34,12 @@ export function Badge({ text }: { readonly text: string }): JSX.Element {
   return <span class={`badge${tone}`}>{text.replaceAll('_', ' ')}</span>;
 }
 
+const bytesPerMebibyte = 1024 * 1024;
+
+export function sizeText(bytes: number): string {
+  return `${(bytes / bytesPerMebibyte).toLocaleString('en', { maximumFractionDigits: 1 })} MiB`;
+}
+
 export function Time({ value }: { readonly value: string }): JSX.Element {
   return (
     <time dateTime={value} title={value}>

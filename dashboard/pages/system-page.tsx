@@ -1,11 +1,13 @@
-/** The server: what it is, its health, rates and times of requests as charts of the last minutes, requests by route, and its settings. */
+/** The server: what it is, its health, rates and times of requests as charts of the last minutes, requests by route, its store, and its settings. */
 import type { JSX } from 'preact';
 import { AboutServer } from '../components/about-server.tsx';
+import { Backups } from '../components/backups.tsx';
 import { Gauges } from '../components/gauges.tsx';
 import { Hold } from '../components/hold.tsx';
 import { PlainTable } from '../components/plain-table.tsx';
 import { SeriesChart } from '../components/series-chart.tsx';
 import { SettingsTable } from '../components/settings-table.tsx';
+import { StoreReport } from '../components/store-report.tsx';
 import { quantileOf, type Sample, totalOf } from '../metrics.ts';
 import { isAdministrator } from '../session.ts';
 import { type Reading, useMetrics } from '../use-metrics.ts';
@@ -33,7 +35,13 @@ export function SystemPage(): JSX.Element {
       <AboutServer />
       <Hold />
       {now === undefined ? null : <Measured now={now} readings={readings} />}
-      {isAdministrator() ? <SettingsTable /> : null}
+      {isAdministrator() ? (
+        <>
+          <StoreReport />
+          <Backups />
+          <SettingsTable />
+        </>
+      ) : null}
     </section>
   );
 }

@@ -14,6 +14,7 @@ export const path = 'dashboard/api-types.ts';
 
 /** What pages show in their own way; what these refer to comes with them. */
 const roots = [
+  'Backup',
   'Hold',
   'Me',
   'Passkeys',
@@ -21,6 +22,7 @@ const roots = [
   'SecondFactor',
   'Session',
   'Setting',
+  'StoreReport',
   'TotpEnrolment',
   'Version',
 ];

@@ -9,7 +9,7 @@ import type { LoadedSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Request } from '../http/message.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
-import type { Resource } from '../kernel/resource.ts';
+import type { Ask, Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/mail-port.ts';
 import type { Collection } from '../model/collection.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
@@ -116,6 +116,8 @@ export type Accounts = {
   readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
   /** The entry of the audit trail about the removal of a subject's events. */
   readonly auditExpunction: AuditExpunction;
+  /** The audit entry of a backup that an administrator made or deleted. */
+  readonly auditBackup: (ask: Ask, type: 'backup.created' | 'backup.deleted', subject: string) => Change;
   /** How owners of endpoints are told of them. */
   readonly endpointMail: EndpointMail;
   /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
@@ -202,6 +204,7 @@ export async function createAccounts(options: AccountsOptions): Promise<Accounts
     resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateEnrolling })),
     keys: signingKeys,
     auditExpunction: auditExpunctionOf(parts),
+    auditBackup: auditBackupOf(parts),
     endpointMail: endpointMailOf(parts, mail.port),
     builtIn: (endpoints) => builtInOf(parts, endpoints),
     functionWrites: ({ generationChanges }) =>
@@ -272,6 +275,10 @@ function mailOf(parts: Parts) {
 function auditExpunctionOf({ audit, addressOf }: Parts): AuditExpunction {
   return (ask, subject, of) =>
     audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } }));
+}
+
+function auditBackupOf({ audit, addressOf }: Parts): Accounts['auditBackup'] {
+  return (ask, type, subject) => audit.entry(factOfAsk(ask, addressOf, { type, subject }));
 }
 
 function endpointMailOf(

@@ -32,7 +32,9 @@ export type AuditType =
   | 'portal_link.revoked'
   | 'portal_session.opened'
   | 'signing_key.rotated'
-  | 'events.expunged';
+  | 'events.expunged'
+  | 'backup.created'
+  | 'backup.deleted';
 
 export type AuditFact = {
   readonly type: AuditType;

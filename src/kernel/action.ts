@@ -37,6 +37,7 @@ import type {
   Ask,
   Made,
   Operation,
+  Postponed,
   Proposal,
   Representation,
   Resource,
@@ -57,6 +58,8 @@ export type Done =
       readonly fields?: readonly string[];
     }
   | { readonly refused: Problem; readonly allowance?: Allowance }
+  /** The request is stored, and carried out as an operation (202): its handler runs again, with companions. */
+  | Postponed
   /** Another change came first: the walk waits for its turn and runs the action again. */
   | Overtaken;
 
@@ -202,8 +205,8 @@ function readingStages<I extends TObject, S extends Standing>(
       const sound = (await judged?.(ask, standing, content)) ?? { problem: null, fields: {} };
       if (sound.problem !== null) return sound;
       const done = await handler(ask, sound.fields as Static<I>, standing);
-      if (done instanceof Overtaken)
-        throw new Error(`the action ${id} has a safe method, but its handler returned Overtaken`);
+      if (done instanceof Overtaken || 'postponed' in done)
+        throw new Error(`the action ${id} has a safe method, but its handler changes something`);
       return 'refused' in done ? { ...sound, problem: done.refused } : { ...sound, done };
     },
     represent: (_ask: Ask, _standing: S, proposal: Sound | undefined): Representation => ({
@@ -257,7 +260,9 @@ export function judge(validator: Validator, content: unknown): Sound {
 }
 
 function resultOf(done: Done): Result {
-  return done instanceof Overtaken || 'refused' in done ? done : { made: madeBy(done), rev: 0 };
+  return done instanceof Overtaken || 'refused' in done || 'postponed' in done
+    ? done
+    : { made: madeBy(done), rev: 0 };
 }
 
 /** The result of an action in the form that its companions receive. */

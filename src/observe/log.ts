@@ -228,6 +228,8 @@ const featureLines: Readonly<
         (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
         'function-failed'
       >
+    | 'backup-made'
+    | 'backup-failed'
     | 'documents-migrated'
     | 'documents-unfit'
     | 'documents-extended'
@@ -237,6 +239,8 @@ const featureLines: Readonly<
     Line
   >
 > = {
+  'backup-made': { level: 'info', message: 'backup made' },
+  'backup-failed': { level: 'error', message: 'a backup failed' },
   'documents-migrated': { level: 'info', message: 'documents migrated' },
   'documents-unfit': { level: 'warn', message: 'documents may not fit the configuration, and are served' },
   'documents-extended': { level: 'info', message: 'other processes serve a later declaration' },

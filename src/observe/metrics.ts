@@ -145,6 +145,8 @@ const uncountedKinds = [
   'stopped',
   'store-opened',
   'store-migrated',
+  'backup-made',
+  'backup-failed',
   'documents-migrated',
   'documents-unfit',
   'documents-extended',

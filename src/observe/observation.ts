@@ -79,6 +79,14 @@ export type Observation =
   | { readonly kind: 'documents-unfit'; readonly sentence: string }
   /** A later configuration of other processes extends the declaration of this one. */
   | { readonly kind: 'documents-extended'; readonly collection: string }
+  | {
+      readonly kind: 'backup-made';
+      /** Name in the folder of backups. */
+      readonly file: string;
+      readonly bytes: number;
+      readonly durationMs: number;
+    }
+  | { readonly kind: 'backup-failed'; readonly file: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
   /** A hook failed in a write of another function, which may have caught the error. */
   | { readonly kind: 'nested-hook-failed'; readonly error: unknown }

@@ -167,4 +167,5 @@ export const reasonPhrases: Readonly<Record<number, string>> = {
   501: 'Not Implemented',
   503: 'Service Unavailable',
   505: 'HTTP Version Not Supported',
+  507: 'Insufficient Storage',
 };

@@ -65,6 +65,11 @@ export function withEvents(tables: readonly Table[]): readonly Table[] {
  * @throws TypeError for an index without fields and for an invalid reference
  */
 export function declaredIndexes(table: Table, all: readonly Table[]): readonly DeclaredIndex[] {
+  return wantedIndexes(table, all).filter(({ label }) => table.late?.has(label) !== true);
+}
+
+/** As `declaredIndexes`, with those that are made after a migration of documents. */
+export function wantedIndexes(table: Table, all: readonly Table[]): readonly DeclaredIndex[] {
   const indexes = new Map<string, DeclaredIndex>();
   const add = (index: DeclaredIndex): unknown => indexes.has(index.label) || indexes.set(index.label, index);
   for (const fields of table.indexes) add(ordered(table, fields));
@@ -89,7 +94,7 @@ export function declaredIndexes(table: Table, all: readonly Table[]): readonly D
     const label = labelOf(table, 'unique', [field]);
     add({ label, fields: [field], over: [field], unique: true });
   }
-  return [...indexes.values()].filter(({ label }) => table.late?.has(label) !== true);
+  return [...indexes.values()];
 }
 
 function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {

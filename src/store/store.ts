@@ -12,6 +12,7 @@
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
 import type { SearchIndex } from '../model/search/search-index.ts';
+import type { StoreReport } from './store-report.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -358,6 +359,8 @@ export type Store = {
   tally(tallies: readonly Tally[]): Promise<readonly number[]>;
   /** Removes rows of `table` last updated before the time (ms), at most `limit`; returns their number. Emits no events. */
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
+  /** Tells of these tables, at a cost that does not grow with them. @throws StoreUnavailable */
+  report(tables: readonly string[]): Promise<StoreReport>;
   /** Writes a consistent copy while serving. Progress is reported in pages of the engine. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
   /** Rejects with `StoreUnavailable` if a trivial statement fails. */

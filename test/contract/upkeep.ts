@@ -9,6 +9,7 @@ import { commitAll, event, idsOf, put, rowAt, things, unit } from './fixture.ts'
 export function upkeepTests(bench: Bench): void {
   purgeTests(bench);
   backupTests(bench);
+  reportTests(bench);
   lifeTests(bench);
 }
 
@@ -83,6 +84,36 @@ function backupTests({ fresh }: Bench): void {
       StoreUnavailable,
     );
     await commitAll(opened.store, put(things, 'on', {}));
+  });
+}
+
+/** What a store tells of its tables, at a bounded cost. */
+function reportTests({ fresh }: Bench): void {
+  test('reports the tables that it is asked for, with their rows and indexes', async () => {
+    const { store } = await fresh();
+    for (let index = 0; index < 20; index += 1) {
+      const deletedAt = index < 5 ? 1 : null;
+      await commitAll(store, put(things, `r ${index}`, {}, undefined, { deletedAt }));
+    }
+    const { bytes, schemaVersion, tables } = await store.report(['things']);
+    assert.ok(bytes > 0 && schemaVersion >= 1);
+    const [table] = tables;
+    assert.deepEqual([tables.length, table?.name, table?.rows, table?.isEstimate], [1, 'things', 15, false]);
+    const indexes = table?.indexes.map(({ kind, fields, stands }) => `${kind} ${fields} ${stands}`) ?? [];
+    assert.ok(indexes.includes('index categoryId,price true') && indexes.includes('unique sku true'));
+    assert.deepEqual((await store.report([])).tables, []);
+  });
+
+  test('estimates the rows of a table that is not small', async () => {
+    const { store } = await fresh();
+    const changes = Array.from({ length: 1500 }, (_, index) => put(things, `e ${index}`, {}));
+    for (let at = 0; at < 9; at += 1) {
+      const own = changes.map((change) => ({ ...change, id: `${at} ${change.id}` }));
+      await commitAll(store, ...own);
+    }
+    const [table] = (await store.report(['things'])).tables;
+    assert.equal(table?.isEstimate, true);
+    assert.ok((table?.rows ?? 0) > 10_000 && (table?.rows ?? 0) < 20_000, String(table?.rows));
   });
 }
 

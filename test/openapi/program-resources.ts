@@ -21,6 +21,7 @@ import { meResource, refreshResource } from '../../src/accounts/session-routes.t
 import { userSessionResources } from '../../src/accounts/sessions/user-session-routes.ts';
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
+import { backupResources } from '../../src/backups/backup-routes.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
@@ -33,6 +34,7 @@ import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
 import { metaResources } from '../../src/resources/program/meta-routes.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
+import { storeResource } from '../../src/resources/program/store-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
 import { replayEventsResource } from '../../src/subscribers/replay-events.ts';
 import { subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
@@ -123,7 +125,11 @@ export function resourcesOf({
   });
   const realtime = realtimeResources(optionsWith({ collections: [...collections.values()] }));
   const program = programResources(optionsWith({ assets: [], metrics: { contentType: 'text/plain' } }));
-  const meta = metaResources(optionsWith({}));
+  const meta = [
+    ...metaResources(optionsWith({})),
+    storeResource(optionsWith({})),
+    ...backupResources(optionsWith({})),
+  ];
   return [...routes, ...realtime, ...meta, ...program];
 }
 

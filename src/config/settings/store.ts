@@ -56,6 +56,15 @@ export const storeSettings = section('Store', {
     { unit: 'MiB', default: 256, least: 0, most: 1_048_576 },
     'Largest file of the embedded store that Comity checks for damage at the start; `comity check --store` checks any. 0: no check.',
   ),
+  backupFolder: text(
+    '',
+    {},
+    'Folder of the backups that administrators make by a request; created when missing. Empty: `backups` in the folder `data`. Backups survive the loss of the disk only if it is another one.',
+  ),
+  backupsMax: integer(
+    { unit: 'backups', default: 20, least: 1, most: 1000 },
+    'Backups in that folder; then 409 until one is deleted. Comity deletes none by itself.',
+  ),
   logTruncateSeconds: integer(
     { unit: 'seconds', default: 60, least: 1, most: 86_400 },
     'Time after a write in which the write-ahead log of the embedded store is truncated, which removes deleted data from it.',

@@ -64,6 +64,18 @@ export const refusedRequestProblems = {
     retry: 'later',
     meaning: 'An endpoint runs one recovery at a time; the body names the running one.',
   },
+  backup_running: {
+    status: 409,
+    message: 'a backup is being made; wait for its end',
+    retry: 'later',
+    meaning: 'A process makes one backup at a time.',
+  },
+  backups_exhausted: {
+    status: 409,
+    message: 'the limit of backups is reached',
+    retry: 'no',
+    meaning: 'The folder of backups has as many as `COMITY_BACKUPS_MAX`. Delete one first.',
+  },
   event_id_used: {
     status: 409,
     message: 'another event has this id',

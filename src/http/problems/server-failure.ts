@@ -54,6 +54,19 @@ export const serverFailureProblems = {
     meaning:
       'The server is draining, its store cannot answer, or its memory budget for requests is used up; Retry-After says when to try again.',
   },
+  backup_failed: {
+    status: 500,
+    message: 'the backup cannot be written',
+    retry: 'later',
+    meaning: 'The copy of the store could not be made or written; the message has the reason.',
+  },
+  backup_space_missing: {
+    status: 507,
+    message: 'the disk has no space for a copy of the store',
+    retry: 'later',
+    meaning:
+      'The disk of `COMITY_BACKUP_FOLDER` has less space than the store needs, or was full before the copy was complete. No part of the copy is left.',
+  },
   version_unsupported: {
     status: 505,
     message: 'HTTP version not supported',

@@ -22,6 +22,7 @@ import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions } from './read/point-reads.ts';
 import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
+import { reportStore } from './read/postgres-report.ts';
 import { readFormer, readHead, readTail } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
@@ -293,6 +294,10 @@ function storeOver(running: Running): PostgresStore {
     tally,
     purge: async (table, updatedBefore, limit) =>
       committer.purge(layoutOf(layouts, table).table.name, updatedBefore, limit),
+    report: (names) => {
+      const tables = ordered.map(({ table }) => table);
+      return reportStore({ scan, schema, layoutOf: (table) => layoutOf(layouts, table), tables }, names);
+    },
     backup: (path, onProgress) => backups.run(path, onProgress),
     ping: () => ping(running),
     close() {

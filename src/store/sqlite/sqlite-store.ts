@@ -30,6 +30,7 @@ import { aggregateRows, countRows } from './sqlite-aggregate.ts';
 import { startBackup } from './sqlite-backup.ts';
 import { messageOf, unavailable } from './sqlite-failure.ts';
 import { createCompiledShapes, makePlan } from './sqlite-query.ts';
+import { reportStore } from './sqlite-report.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
 import { readFormer, readHead, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
@@ -131,7 +132,19 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
   const writer = startQueue(options, membership, { layouts, rows, listeners, damage, revisions });
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
-  return storeOver({ snapshot, readers, writer, rows, tableOf, listeners, lines, backups, membership });
+  const tables = layouts.map(({ table }) => table);
+  return storeOver({
+    snapshot,
+    readers,
+    writer,
+    rows,
+    tableOf,
+    listeners,
+    lines,
+    backups,
+    membership,
+    tables,
+  });
 }
 
 function ignore(): void {
@@ -148,6 +161,7 @@ type Running = {
   readonly lines: Lines;
   readonly backups: RunningBackups;
   readonly membership: Membership;
+  readonly tables: readonly Table[];
 };
 
 type QueueParts = {
@@ -189,7 +203,7 @@ function startQueue(
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
-  const { snapshot, readers, writer, tableOf, listeners, lines, backups } = running;
+  const { snapshot, readers, writer, tableOf, listeners, lines, backups, tables } = running;
   const { shared, processId, hasEnded, tally } = running.membership;
   const shapes = createCompiledShapes();
   const layoutOf = (table: string): Layout => tableOf(table).layout;
@@ -235,6 +249,7 @@ function storeOver(running: Running): SqliteStore {
       const { layout, tableNumber } = tableOf(table);
       return purgeRows(readers, writer, layout, tableNumber, { updatedBefore, limit });
     },
+    report: (names) => reportStore({ readers, tableOf, path: running.membership.data.path, tables }, names),
     backup: (to, onProgress) => backups.run(to, onProgress),
     ping: () => ping(writer, snapshot),
     close() {

@@ -1,0 +1,78 @@
+/** Backups in a folder, where the store fails (§4.21.4). */
+import assert from 'node:assert/strict';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type BackupsOptions, createBackups } from '../../src/backups/backups.ts';
+import { createIdSource } from '../../src/model/id.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
+
+const clock = () => 1_800_000_000_000;
+
+function backupsOf(backup: BackupsOptions['store']['backup'], given: Partial<BackupsOptions> = {}) {
+  const folder = join(temporaryFolder(), 'backups');
+  const newId = createIdSource(clock, () => 7);
+  return createBackups({
+    ...{ folder, clock, newId, backupsMax: 3, storeBytes: () => 0, observe: () => undefined },
+    store: { backup, shared: false },
+    ...given,
+  });
+}
+
+function failing(cause: Error | undefined): BackupsOptions['store']['backup'] {
+  return async () => {
+    throw new StoreUnavailable('cannot write', { retryAfterSeconds: 1, cause });
+  };
+}
+
+const fails = [
+  [Object.assign(new Error('write ENOSPC'), { code: 'ENOSPC' }), 'backup_space_missing'],
+  [new Error('database or disk is full'), 'backup_space_missing'],
+  [Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' }), 'backup_failed'],
+] as const;
+
+for (const [cause, code] of fails) {
+  test(`tells a copy that ends with "${cause.message}" as ${code}, and makes the next`, async () => {
+    let isFailing = true;
+    const backups = backupsOf(async (path, onProgress) => {
+      if (isFailing) await failing(cause)(path, onProgress);
+      writeFileSync(path, 'a copy');
+    });
+    const made = await backups.make();
+    assert.ok('refused' in made && made.refused.code === code);
+    isFailing = false;
+    assert.ok('id' in (await backups.make()));
+    assert.equal(backups.isBusy(), false);
+  });
+}
+
+test('leaves a backup to the next process when the store closes meanwhile', async () => {
+  const backups = backupsOf(failing(undefined));
+  await assert.rejects(backups.make(), StoreUnavailable);
+  assert.deepEqual(await backups.list(), []);
+});
+
+test('makes one copy at a time', async () => {
+  let running = 0;
+  let most = 0;
+  const backups = backupsOf(async (path) => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setImmediate(resolve));
+    writeFileSync(path, 'a copy');
+    running -= 1;
+  });
+  const made = await Promise.all([backups.make(), backups.make(), backups.make(), backups.make()]);
+  assert.deepEqual([most, made.filter((each) => 'refused' in each).length], [1, 1]);
+  assert.equal((await backups.list()).length, 3);
+});
+
+test('refuses a backup if the disk has less space than the store needs', async () => {
+  const backups = backupsOf(async () => assert.fail('a copy was begun'), {
+    storeBytes: () => Number.MAX_SAFE_INTEGER,
+  });
+  const made = await backups.make();
+  assert.ok('refused' in made && made.refused.code === 'backup_space_missing');
+  assert.deepEqual(readdirSync(backups.folder), []);
+});

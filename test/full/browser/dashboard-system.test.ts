@@ -1,0 +1,60 @@
+/** The system page of the dashboard in a real browser: backups, and what the store has. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
+import { openBrowser } from './chromium.ts';
+import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
+
+let program: RunningServer;
+let browser: Browser;
+let page: Page;
+let complaints: readonly string[];
+
+before(async () => {
+  program = await startServer({ env: { COMITY_BACKUPS_MAX: '1' } });
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await program?.stop();
+});
+
+beforeEach(async (t) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  ({ page, complaints } = await openWindow(context, program.url));
+  if ('after' in t) t.after(() => context.close());
+});
+
+test('makes a backup, shows it, refuses one too many with the reason, and deletes it', async () => {
+  await enterDashboard(page, program.url, '#/system');
+  await page.getByRole('button', { name: 'Back up now' }).click();
+  const file = page.getByRole('region', { name: 'Table of backups' }).getByRole('code');
+  await file.waitFor();
+  const path = join(program.folder, 'backups', (await file.textContent()) ?? '');
+  assert.ok(existsSync(path));
+  assert.deepEqual(await violationsOn(page), []);
+  await page.getByRole('button', { name: 'Back up now' }).click();
+  await page.getByRole('alert').getByText('backups_exhausted').waitFor();
+  await page.getByRole('button', { name: 'Delete…' }).click();
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByText('0 kept in the folder of the server').waitFor();
+  await until(() => !existsSync(path), 'the file is removed');
+  assert.deepEqual(complaints, []);
+});
+
+test('shows the size of the store, the documents and the indexes of each collection', async () => {
+  for (const name of ['one', 'two']) await program.send('POST', '/api/v1/categories', { json: { name } });
+  await enterDashboard(page, program.url, '#/system');
+  const table = page.getByRole('region', { name: 'Collections of the store' });
+  const row = table.getByRole('row', { name: /^products/ });
+  await row.getByText('unique: sku').waitFor();
+  await page.getByText(/MiB on disk, schema \d+/).waitFor();
+  await page.getByRole('heading', { name: 'Migrations of documents' }).waitFor();
+  assert.deepEqual(await violationsOn(page), []);
+  assert.deepEqual(complaints, []);
+});

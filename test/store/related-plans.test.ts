@@ -9,7 +9,12 @@ import type { Filter, Sort } from '../../src/model/filter.ts';
 import { shapeFilter } from '../../src/store/filter-shape.ts';
 import { settle } from '../../src/store/related-drive.ts';
 import { serve } from '../../src/store/serve.ts';
-import { compileFewPage, compileFirstRows } from '../../src/store/sqlite/compile/few-page.ts';
+import {
+  compileFewPage,
+  compileFirstOnCaller,
+  compileFirstRows,
+  firstOnCallerMax,
+} from '../../src/store/sqlite/compile/few-page.ts';
 import { encoding } from '../../src/store/sqlite/compile/filter.ts';
 import { bind, type PageStatement, type Selection } from '../../src/store/sqlite/compile/select.ts';
 import { installDeadline } from '../../src/store/sqlite/reader/deadline.ts';
@@ -37,6 +42,11 @@ const inParent = (parent: string): Filter => ({
   ...{ op: 'related', field: fields.categoryId, table: 'categories' },
   filter: { op: 'eq', field: fields.parentId, value: parent },
 });
+
+const inNamed: Filter = {
+  ...{ op: 'related', field: fields.parentId, table: 'categories' },
+  filter: { op: 'eq', field: fields.name, value: 'c1' },
+};
 
 const positions: readonly Position[] = [
   { from: 'start' },
@@ -125,6 +135,48 @@ describe('reads by rows that references name', () => {
         assert.ok(steps < stepsMost, `${steps} steps for ${parent}`);
       }
     }
+  });
+
+  test('ask a few of the first rows on the calling thread, by indexes and short documents alone', () => {
+    const isLive: Filter = { op: 'eq', field: fields.live, value: true };
+    for (const [parent, filter, stepsMost] of [
+      ['many', inParent('many'), limit * 120],
+      ['many', { op: 'and', filters: [inParent('many'), isLive] }, 2 * limit * 120],
+      ['few', inParent('few'), firstOnCallerMax * 120],
+    ] as const) {
+      const { drive, walked, named } = searchOf(filter);
+      assert.ok(walked !== undefined && named !== undefined);
+      for (const position of positions) {
+        const by = { drive, by: named, index: walked };
+        const page = compileFirstOnCaller(selectionOf(filter, byId), by, position);
+        const { values } = shapeFilter(filter, encoding);
+        const asked = { values, position, limit: limit + 1, docBytesMax: 4096 };
+        const sql = String(page?.sql);
+        const [rows, steps] = run(sql, bind(page as PageStatement, byId, asked));
+        assert.equal(rows.length === limit + 1, parent === 'many');
+        assert.ok(steps < stepsMost, `${steps} steps for ${parent}`);
+        const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`);
+        const looks = plan
+          .all(...bind(page as PageStatement, byId, asked))
+          .map(({ detail }) => String(detail));
+        assert.ok(
+          looks.some((look) =>
+            /USING INDEX categories.index\["parentId"\] \(<expr>=\? AND id=\?\)/.test(look),
+          ),
+          looks.join('; '),
+        );
+        // Of longer documents only the place is known.
+        const omitted = run(sql, bind(page as PageStatement, byId, { ...asked, docBytesMax: 10 }))[0];
+        assert.deepEqual(
+          omitted.map((row) => (row as { [column: string]: unknown })[Object.keys(row as object)[0] ?? '']),
+          Array.from({ length: limit + 1 }, () => ''),
+        );
+      }
+    }
+    const byName: Filter = { op: 'related', field: fields.categoryId, table: 'categories', filter: inNamed };
+    assert.equal(searchOf(byName).named, undefined);
+    const like: Filter = { op: 'like', field: fields.name, pattern: 'a%' };
+    assert.equal(searchOf({ op: 'and', filters: [inParent('few'), like] }).named, undefined);
   });
 
   test('begin on the calling thread only where no value of a document is read', () => {

@@ -1,9 +1,10 @@
 /**
- * Pages of lists under a condition on rows that references name, begun with those rows (store/related-drive.ts). Three ways, by how many
+ * Pages of lists under a condition on rows that references name, begun with those rows (store/related-drive.ts). Four ways, by how many
  * there are:
  *
  * - few: the calling thread finds the named rows, then those that refer to them, all in indexes, and sorts them;
- * - so many that the first rows of the list fill a page: a reader thread walks these, and looks up the row that each names;
+ * - so many that the first rows of the list fill a page: the calling thread walks some of these, and finds the row that each names in an
+ *   index; if they do not fill the page, or documents would have to be read, a reader thread walks more of them;
  * - some thousands: a reader thread begins with the named rows in one statement;
  * - more: a reader thread walks on, because a page is then full soon.
  */
@@ -11,7 +12,7 @@ import type { SqlValue } from '../field-value.ts';
 import { always, type Shape, type ValueSlot } from '../filter-shape.ts';
 import { quoteName } from '../quote-name.ts';
 import { type Drive, driveOf, type Source } from '../related-drive.ts';
-import { serve } from '../serve.ts';
+import { looksInside, serve } from '../serve.ts';
 import type { ListQuery } from '../store.ts';
 import type { Cells } from './cells.ts';
 import { namedBy, namedSql, referringSql } from './compile/named-rows.ts';
@@ -35,6 +36,8 @@ export type RelatedSearch = {
   readonly countSql: string;
   /** The index over the sort, whose first rows may fill a page; undefined: there is none. */
   readonly walked: string | undefined;
+  /** Set if the calling thread may ask some of them: the value by which an index tells the named rows. */
+  readonly named: ValueSlot | undefined;
   /** The numbers of named rows and of rows that refer to them, up to `foundMax` and one more. */
   readonly probe: Statement;
 };
@@ -48,12 +51,15 @@ export function relatedSearchOf(
   const drive = driveOf(layout, layoutOf, filter);
   if (drive === undefined) return undefined;
   const isPlain = drive.rest.every(readsColumns) && sort.every(({ field }) => field.column !== undefined);
+  const { source } = drive;
+  const isNamedByIndex = source.rest.length === 0 && drive.rest.every(readsOneRow);
   const rows = referringSql(layout, drive, namedBy);
   const ordered = serve(layout, always, sort);
   return {
     drive,
     walked: typeof ordered === 'object' ? ordered.index : undefined,
-    steps: isPlain ? stepsOf(drive.source) : undefined,
+    named: isNamedByIndex && 'value' in source.by ? source.by : undefined,
+    steps: isPlain ? stepsOf(source) : undefined,
     countSql: `SELECT count(*) FROM (SELECT 1 ${rows} LIMIT ${rowsOnCallerMax + 1})`,
     probe: probeOf(layout, drive),
   };
@@ -110,6 +116,13 @@ function probeOf(layout: Layout, drive: Drive<Layout>): Statement {
     sql: `SELECT (SELECT count(*) FROM (${counted})), (SELECT count(*) FROM (${rows}))`,
     parameters,
   };
+}
+
+/** True if a short document decides the condition soon. */
+function readsOneRow(part: Shape): boolean {
+  if ('parts' in part) return part.parts.every(readsOneRow);
+  if (part.op === 'not') return readsOneRow(part.part);
+  return part.op !== 'related' && !looksInside(part);
 }
 
 /** True if the condition reads only columns: a long document takes milliseconds to parse. */

@@ -5,9 +5,8 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
-import { idField } from '../../model/field.ts';
 import type { SqlValue } from '../field-value.ts';
-import { conjuncts, isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
+import { isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -22,7 +21,12 @@ import { serve } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
-import { compileFewPage, compileFirstRows } from './compile/few-page.ts';
+import {
+  compileFewPage,
+  compileFirstOnCaller,
+  compileFirstRows,
+  firstOnCallerMax,
+} from './compile/few-page.ts';
 import { compileFilter, encoding } from './compile/filter.ts';
 import { compileRanked } from './compile/ranked.ts';
 import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
@@ -30,10 +34,13 @@ import type { ReaderPool } from './reader/pool.ts';
 import { areSomeThousands, findFew, type RelatedSearch, relatedSearchOf } from './related-search.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
-import { foundMax, probe, type WordSearch, wordSearchOf } from './word-search.ts';
+import { foundMax, probe, type Search, searchOf, withoutSearch, wordSearchOf } from './word-search.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
+
+/** Documents that the calling thread looks into, for the ids of the rows that they name: 128 of them take a millisecond. */
+const shortDocBytesMax = 4096;
 
 /** Kinds of positions (which values of the key are null) whose statements one shape caches. */
 const positionsMax = 64;
@@ -59,9 +66,7 @@ type CompiledShape = {
   /** Reads pages on the calling thread; undefined if no index serves them. */
   readonly walk: Selection | undefined;
   /** Set if an index of words finds the rows: how few and how many found rows are read. */
-  readonly search:
-    | { readonly words: WordSearch; readonly few: Selection; readonly many: Selection }
-    | undefined;
+  readonly search: Search | undefined;
   /** Set if indexes lead from the rows that references name to those of the list. */
   readonly related?: RelatedSearch | undefined;
   /** A condition for all rows of a walk: one value, 1 if it holds. */
@@ -139,9 +144,7 @@ function compile(
     // Walks an index over the sort, if there is one, and asks each row for the words.
     const sorted = serve(layout, withoutSearch(filter), sort);
     const scan = typeof sorted === 'object' ? { ...unserved, service: sorted } : unserved;
-    const few = { ...unserved, found: words.found };
-    const search = isRanked(sort) ? rankedSearch(layout, few, words) : { words, few, many: scan };
-    return { key, scan, empty: false, ...unsearched, search };
+    return { key, scan, empty: false, ...unsearched, search: searchOf(scan, words) };
   }
   if (isRanked(sort)) throw new RangeError('a sort by rank needs a search by an index of words');
   if (service !== undefined) {
@@ -171,24 +174,9 @@ function isOpen({ sources: { snapshot }, shape: { gate }, values }: Run): boolea
   return holds === 1;
 }
 
-/** Of many found rows, those of the filter's own index are read if it has one; they may be much fewer. */
-function rankedSearch(layout: Layout, found: Selection, words: WordSearch): CompiledShape['search'] {
-  const few: Selection = { ...found, ranked: words.terms };
-  const own = serve(layout, withoutSearch(few.filter), newestFirst);
-  if (typeof own !== 'object' || own.index === layout.primaryKey) return { words, few, many: few };
-  return { words, few, many: { ...few, found: undefined, service: own } };
-}
-
-const newestFirst: ListQuery['sort'] = [{ field: idField, direction: 'desc' }];
-
-/** The rest of a conjunction, which decides if an index serves the sort. */
-function withoutSearch(filter: Shape): Shape {
-  return { op: 'and', parts: conjuncts(filter).filter(({ op }) => op !== 'search') };
-}
-
 async function readFound(
   run: Run,
-  { words, few, many }: NonNullable<CompiledShape['search']>,
+  { words, few, many }: Search,
   position: Position,
   party: string | undefined,
 ): Promise<Page> {
@@ -208,13 +196,33 @@ function readReferring(
   const { snapshot, tableNumber, relatedNumbers } = sources;
   const page = snapshot.run(() => {
     const named = findFew(related, values, snapshot);
-    if (named === undefined) return undefined;
     const version = snapshot.latestVersion(tableNumber, relatedNumbers);
-    const rows = readFew(run, related, position, named);
-    if (rows.some((cells) => cells[0] === omittedDocument)) return undefined;
+    const rows =
+      named === undefined ? readFirst(run, related, position) : readFew(run, related, position, named);
+    if (rows === undefined || rows.some((cells) => cells[0] === omittedDocument)) return undefined;
     return pageOf(rows, query, { backwards: position.from === 'before', version, isCut: false });
   });
   return page ?? readManyReferring(run, related, position, party);
+}
+
+/** The page, if some of the first rows of the list fill it; only within `Snapshot.run`. */
+function readFirst(
+  run: Run,
+  { drive, walked, named }: RelatedSearch,
+  position: Position,
+): readonly Cells[] | undefined {
+  const { sources, query, shape, values } = run;
+  const limit = query.limit + 1;
+  if (walked === undefined || named === undefined || limit > firstOnCallerMax / 2) return undefined;
+  const [page] = statementsOf(run, shape.scan, position, 'first on caller ', () => {
+    const compiled = compileFirstOnCaller(shape.scan, { drive, by: named, index: walked }, position);
+    return compiled === undefined ? [] : [compiled];
+  });
+  if (page === undefined) return undefined;
+  const asked = { values, position, limit, docBytesMax: Math.min(docBytesMax(query), shortDocBytesMax) };
+  const bound = bind(page, query.sort, asked);
+  const rows = sources.snapshot.prepare(page.sql).all(...bound) as unknown as readonly Cells[];
+  return rows.length < limit ? undefined : rows;
 }
 
 async function readManyReferring(

@@ -4,10 +4,13 @@
  * is asked for the words, because a page is then full soon.
  */
 
+import { idField } from '../../model/field.ts';
 import type { SqlValue } from '../field-value.ts';
-import { type Shape, searchIn } from '../filter-shape.ts';
+import { conjuncts, isRanked, type Shape, searchIn } from '../filter-shape.ts';
 import { quoteName } from '../quote-name.ts';
-import type { StoreUnavailable } from '../store.ts';
+import { serve } from '../serve.ts';
+import type { ListQuery, StoreUnavailable } from '../store.ts';
+import type { Selection } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import { unavailable } from './sqlite-failure.ts';
 import type { Layout } from './table-layout.ts';
@@ -34,6 +37,29 @@ export function wordSearchOf(layout: Layout, filter: Shape): WordSearch | undefi
     terms: words.terms,
     probeSql: `SELECT (SELECT count(*) FROM (${counted})), EXISTS (SELECT 1 FROM ${layout.name} INDEXED BY ${quoteName(pendingName(layout.table))} WHERE ${pendingSql})`,
   };
+}
+
+export type Search = { readonly words: WordSearch; readonly few: Selection; readonly many: Selection };
+
+/** @param scan walks the index over the sort, if there is one, and asks each row for the words */
+export function searchOf(scan: Selection, words: WordSearch): Search {
+  const few: Selection = { ...scan, service: undefined, found: words.found };
+  return isRanked(scan.sort) ? rankedSearch(few, words) : { words, few, many: scan };
+}
+
+/** Of many found rows, those of the filter's own index are read if it has one; they may be much fewer. */
+function rankedSearch(found: Selection, words: WordSearch): Search {
+  const few: Selection = { ...found, ranked: words.terms };
+  const own = serve(few.layout, withoutSearch(few.filter), newestFirst);
+  if (typeof own !== 'object' || own.index === few.layout.primaryKey) return { words, few, many: few };
+  return { words, few, many: { ...few, found: undefined, service: own } };
+}
+
+const newestFirst: ListQuery['sort'] = [{ field: idField, direction: 'desc' }];
+
+/** The rest of a conjunction, which decides if an index serves the sort. */
+export function withoutSearch(filter: Shape): Shape {
+  return { op: 'and', parts: conjuncts(filter).filter(({ op }) => op !== 'search') };
 }
 
 /** @returns the number of rows that the index finds, up to `foundMax` and one more @throws StoreUnavailable while it is incomplete */

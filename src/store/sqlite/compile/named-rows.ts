@@ -33,3 +33,15 @@ export function namedSql(
   for (const part of rest) conditions.push(compileFilter(part, parameters, level));
   return `SELECT ${level}.id FROM ${layout.name} AS ${level} INDEXED BY ${quoteName(index)} WHERE ${conditions.join(' AND ')}`;
 }
+
+/** True in SQL if the reference of a row names one of these rows; their index alone tells it, because it ends with the id. */
+export function namesSql(
+  { field: reference, source: { layout, index, field } }: Drive<Layout>,
+  by: ValueSlot,
+  parameters: { push(slot: ValueSlot): unknown },
+  outer: string,
+): string {
+  const level = levelWithin(outer);
+  parameters.push(by);
+  return `EXISTS (SELECT 1 FROM ${layout.name} AS ${level} INDEXED BY ${quoteName(index)} WHERE ${level}.deleted_at IS NULL AND ${valueSql(field, `${level}.`)} = ? AND ${level}.id = ${valueSql(reference, `${outer}.`)})`;
+}

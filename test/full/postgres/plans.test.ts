@@ -7,15 +7,21 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { Field } from '../../../src/model/field.ts';
 import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
+import type { Shape } from '../../../src/store/filter-shape.ts';
 import { shapeOfFilter } from '../../../src/store/postgres/compile/filter.ts';
-import { bind } from '../../../src/store/postgres/compile/page-statement.ts';
+import {
+  compileFirstRows,
+  compileNamedWalk,
+  namedWalkOf,
+} from '../../../src/store/postgres/compile/named-walk.ts';
+import { bind, type Selection } from '../../../src/store/postgres/compile/page-statement.ts';
 import { compileWalk } from '../../../src/store/postgres/compile/walk.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Bindable, Call } from '../../../src/store/postgres/connection/connection.ts';
 import { createPointReads } from '../../../src/store/postgres/read/point-reads.ts';
 import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
+import { type Layout, layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import { serve } from '../../../src/store/serve.ts';
 import type { Position, Table } from '../../../src/store/store.ts';
 import { fields, tables, things } from '../../contract/fixture.ts';
@@ -154,6 +160,88 @@ describe('plans kept from when things were otherwise', () => {
   });
 });
 
+const namedTables: readonly Table[] = [
+  { ...things, indexes: [...things.indexes, [fields.categoryId]] },
+  ...tables.filter((table) => table !== things),
+];
+const namedLayouts = layoutsOf(namedTables, schema);
+
+describe('pages by the rows that references name', () => {
+  /** The number of categories beneath each parent, each with twenty things among 20,000. */
+  const beneath = { none: 0, few: 8, rare: 70, many: 900 } as const;
+  const loaded = loadedDatabase(namedTables, 0);
+
+  before(async () => {
+    const client = loaded.client();
+    await client.query(`ALTER TABLE ${schema}.categories SET (autovacuum_enabled = off)`);
+    await client.query(
+      `INSERT INTO ${schema}.categories (id, rev, created_at, updated_at, doc)
+       SELECT 'c' || lpad(g::text, 4, '0'), 1, 1, 1, json_build_object('name', 'n' || g, 'parentId',
+         CASE WHEN g % 125 = 1 THEN 'few' WHEN g % 1000 < ${beneath.rare + 8} AND g % 125 <> 1 THEN 'rare' ELSE 'many' END)
+       FROM generate_series(0, 999) g`,
+    );
+    await load(
+      client,
+      20_000,
+      `json_build_object('price', g % 50, 'categoryId', 'c' || lpad((g * 7 % 1000)::text, 4, '0'), 'live', g % 2 = 0)`,
+    );
+  });
+
+  namedTests('just loaded');
+  describe('analysed', () => {
+    before(() => loaded.client().query('VACUUM ANALYZE'));
+    namedTests('analysed');
+  });
+
+  function namedTests(when: string): void {
+    for (const keys of [[fields.id], [fields.price, fields.id]]) {
+      for (const direction of ['asc', 'desc'] as const) {
+        test(`find the named rows, or ask the first rows of the list: ${when}, by ${keys[0]?.name}, ${direction}`, async () => {
+          for (const [parent, named] of Object.entries(beneath)) {
+            const filter: Filter = {
+              ...{ op: 'related', field: fields.categoryId, table: 'categories' },
+              filter: { op: 'eq', field: fields.parentId, value: parent },
+            };
+            for (const position of positionsOf(filter, keys)) {
+              if (position.from === 'offset' || ('key' in position && position.key.includes(null))) continue;
+              const call = namedCall(filter, keysBy(keys, direction), position, 20);
+              await execute(loaded.client(), call, `${when} ${parent}`);
+              const plan = await explain(loaded.client(), call, `${when} ${parent}`);
+              for (const scan of scansOf(plan)) assert.match(scan, /^Index (Only )?Scan$/, call.sql);
+              // Those of each named row, or each of the first rows with its look.
+              const most = named <= 64 ? named + named * 21 : 65 + 2 * 256;
+              assert.ok(visited(plan) <= most, `${visited(plan)} rows of ${parent}: ${call.sql}`);
+              if (parent === 'many' && position.from === 'start')
+                assert.ok(visited(plan) <= 65 + 3 * 21, `${visited(plan)} rows of many: ${call.sql}`);
+              // Above it the server compiles the statement.
+              assert.ok(plan['Total Cost'] < 100_000, `a cost of ${plan['Total Cost']}: ${call.sql}`);
+            }
+          }
+        });
+      }
+    }
+
+    test(`ask the first rows of the list beyond two references: ${when}`, async () => {
+      const filter: Filter = {
+        ...{ op: 'related', field: fields.categoryId, table: 'categories' },
+        filter: {
+          ...{ op: 'related', field: fields.parentId, table: 'categories' },
+          filter: { op: 'eq', field: fields.name, value: 'n1' },
+        },
+      };
+      const sort = keysBy([fields.id], 'asc');
+      const { shape, values } = shapeOfFilter(filter);
+      const page = compileFirstRows(namedSelection(shape, sort, 20), { from: 'start' });
+      const call = bind(page, sort, { values, position: { from: 'start' } });
+      await execute(loaded.client(), call, `first ${when}`);
+      const plan = await explain(loaded.client(), call, `first ${when}`);
+      for (const scan of scansOf(plan)) assert.match(scan, /^Index (Only )?Scan$/, call.sql);
+      assert.ok(visited(plan) <= 3 * 256, `${visited(plan)} rows: ${call.sql}`);
+      assert.ok(plan['Total Cost'] < 100_000, `a cost of ${plan['Total Cost']}: ${call.sql}`);
+    });
+  }
+});
+
 type Loaded = { readonly client: () => pg.Client };
 
 /** Has things past the committer, and no autovacuum that could come between. */
@@ -280,6 +368,26 @@ function pageCall(
   return bind(compileWalk(selection, service, position), sort, { values, position, limit });
 }
 
+function layoutNamed(name: string): Layout {
+  const layout = namedLayouts.find(({ table }) => table.name === name);
+  assert.ok(layout !== undefined);
+  return layout;
+}
+
+function namedSelection(filter: Shape, sort: readonly Sort[], limit: number): Selection {
+  const octets = { kind: 'capped', docBytesMax: 100_000 } as const;
+  const common = { layout: layoutNamed('things'), schema, tableNumber: 1, relatedNumbers: [2], filter, sort };
+  return { ...common, rows: limit + 1, whole: false, owners: false, octets };
+}
+
+function namedCall(filter: Filter, sort: readonly Sort[], position: Position, limit: number): Call {
+  const { shape, values } = shapeOfFilter(filter);
+  const walk = namedWalkOf(layoutNamed('things'), layoutNamed, shape, sort);
+  assert.ok(walk !== undefined);
+  const page = compileNamedWalk(namedSelection(shape, sort, limit), walk, position);
+  return bind(page, sort, { values, position });
+}
+
 /** A lane that answers nothing, and notes what it is asked. */
 function noting(calls: Call[]) {
   return {
@@ -292,6 +400,7 @@ function noting(calls: Call[]) {
 
 type Node = {
   readonly 'Node Type': string;
+  readonly 'Total Cost': number;
   readonly 'Relation Name'?: string;
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;

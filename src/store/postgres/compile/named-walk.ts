@@ -1,10 +1,13 @@
 /**
  * The page of a list under a condition on rows that references name (store/related-drive.ts), as one bounded statement: it finds the named
  * rows, up to a bound and one more, and walks for each of them the index of the reference in the order of the page, until it has a page's
- * rows. Each row says how many rows were named: beyond the bound the page is empty, and another statement reads it.
+ * rows. Beyond the bound it asks the first rows of the list which of them name such a row. Each row says how many rows were named: beyond
+ * the bound the page may lack rows, and then another statement reads it.
  */
-import { always, conjuncts, type Shape } from '../../filter-shape.ts';
+import type { Field } from '../../../model/field.ts';
+import { always, conjuncts, levelWithin, type Shape, type ValueSlot } from '../../filter-shape.ts';
 import { type OrderKey, reversed } from '../../keyset.ts';
+import { omittedDocument } from '../../page-of-rows.ts';
 import { type Drive, driveOf, type Source } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
 import type { ListQuery, Position } from '../../store.ts';
@@ -69,35 +72,98 @@ export function compileNamedWalk(
   const count = counts.length === 1 ? counts.join() : `greatest(${counts.join(', ')})`;
   const columns = `doc${keyColumnsSql(sort)}${selection.owners ? ', owner' : ''}`;
   const turn = walkSql({ ...selection, filter }, service, position, { parameters, columns, named });
-  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  const order = keyOrderSql(position.from === 'before' ? reversed(keys) : keys);
+  const order = pageOrderSql(selection, position);
+  if (turn === undefined)
+    return pageStatement(selection, undefined, parameters, true, { tables: tables.join(', '), count });
+  const few = `SELECT t.* FROM ${named} CROSS JOIN LATERAL (${turn}) t WHERE ${count} <= ${namedMax}${order} LIMIT ${rows}`;
+  const first = firstNaming(selection, { source, filter }, position, parameters);
+  // Each arm is in order, and one of them has no rows.
   const page =
-    turn === undefined
-      ? undefined
-      : `SELECT t.* FROM ${named} CROSS JOIN LATERAL (${turn}) t WHERE ${count} <= ${namedMax}${order} LIMIT ${rows}`;
+    first === undefined ? few : `(${few}) UNION ALL (${first.rows} AND ${count} > ${namedMax}${first.end})`;
   return pageStatement(selection, page, parameters, true, { tables: tables.join(', '), count });
 }
 
-/** Rows that are asked whether they match before the planner chooses how to find those that do. */
+/** Documents that a bounded read looks into, for the ids of the rows that they name. Longer ones are omitted. */
+const shortDocBytesMax = 4096;
+
+/**
+ * The rows that match among the first ones beyond the position, in two parts of a SELECT. The index that ends with the id tells whether a
+ * row is named, and long documents are omitted.
+ * @returns undefined if they cannot fill a page, or documents of the named table would have to be read
+ */
+function firstNaming(
+  selection: Selection,
+  { source, filter }: Pick<NamedWalk, 'source' | 'filter'>,
+  position: Position,
+  parameters: Parameters,
+): { readonly rows: string; readonly end: string } | undefined {
+  const { schema, sort, rows, owners, octets } = selection;
+  const [turn, ...rest] = conjuncts(filter);
+  if ('source' in source.by || !asksFirst(selection, source) || turn?.op !== 'eq') return undefined;
+  const first = firstRowsSql(selection, position, parameters);
+  if (first === undefined) return undefined;
+  const capBytes = Math.min(shortDocBytesMax, octets?.kind === 'capped' ? octets.docBytesMax : Infinity);
+  const doc = `CASE WHEN octet_length(first.doc) > ${capBytes} THEN '${omittedDocument}' ELSE first.doc END AS doc`;
+  const columns = `${doc}${sort.map((_, at) => `, first.k${at}`).join('')}${owners ? ', first.owner' : ''}`;
+  const conditions = [
+    namesSql(source, source.by, turn.field, { schema, parameters }),
+    ...rest.map((part) => compileFilter(part, parameters, { name: 'first', schema, steered: true })),
+  ];
+  return {
+    rows: `SELECT ${columns} FROM ${first} WHERE (octet_length(first.doc) > ${capBytes} OR (${conditions.join(' AND ')}))`,
+    end: `${pageOrderSql(selection, position)} LIMIT ${rows}`,
+  };
+}
+
+/** True if the statement asks the first rows as well, of which one that reads documents would find no more. */
+export function asksFirst({ rows }: Pick<Selection, 'rows'>, { by }: Source<Layout>): boolean {
+  return !('source' in by) && 2 * rows <= firstMax;
+}
+
+/** True in SQL if the reference of a row of `first` names one of the rows. Without its limit the planner would find and hash all of these. */
+function namesSql(
+  { layout, index, field }: Source<Layout>,
+  by: ValueSlot,
+  reference: Field,
+  { schema, parameters }: Pick<Naming, 'schema' | 'parameters'>,
+): string {
+  const name = levelWithin('first');
+  const live = index === layout.primaryKey ? liveInTable(schema) : liveInIndex(schema);
+  const value = parameters.addValue(by.value, typeOf(field, true));
+  return `EXISTS (SELECT 1 FROM ${layout.name} AS ${name} WHERE ${live} AND ${valueSql(field)} = ${value} AND ${name}.id = ${valueSql(reference, 'first.')} ${hiddenLimit(1)})`;
+}
+
+/** Rows that are asked whether they match before the planner chooses how to find those that do: at most some 2 ms. */
 const firstMax = 256;
 
 /** The rows that match among the first ones beyond the position, along an index over the sort: a full page if many match. */
 export function compileFirstRows(selection: Selection, position: Position): PageStatement {
-  const { layout, schema, filter, sort, rows } = selection;
+  const { schema, filter, rows } = selection;
   const parameters = new Parameters(true);
+  const first = firstRowsSql(selection, position, parameters);
+  if (first === undefined) return pageStatement(selection, undefined, parameters, true);
+  const condition = compileFilter(filter, parameters, { name: 'first', schema, steered: true });
+  const page = `SELECT * FROM ${first} WHERE ${condition}${pageOrderSql(selection, position)} LIMIT ${rows}`;
+  return pageStatement(selection, page, parameters, true);
+}
+
+/** The first rows beyond the position with their keys, as the table `first`. */
+function firstRowsSql(selection: Selection, position: Position, parameters: Parameters): string | undefined {
+  const { layout, sort } = selection;
   const walked = { ...selection, filter: always, rows: firstMax };
   const service = serve(layout, always, sort);
-  const first =
-    typeof service === 'object'
-      ? walkSql(walked, service, position, { parameters, columns: `*${keyColumnsSql(sort)}` })
-      : undefined;
-  if (first === undefined) return pageStatement(selection, undefined, parameters, true);
+  if (typeof service !== 'object') return undefined;
+  const rows = walkSql(walked, service, position, { parameters, columns: `*${keyColumnsSql(sort)}` });
+  if (rows === undefined) return undefined;
+  // The literal limit is for its estimate: otherwise the server compiles the statement, which takes 70 ms. Without the order the planner
+  // would not know that the rows are in that of the page, and would ask all of them.
+  return `(SELECT * FROM (${rows}) AS walked${pageOrderSql(selection, position)} LIMIT ${firstMax}) AS first`;
+}
+
+/** The order of the page, or against it, by the columns of the keys. */
+function pageOrderSql({ sort }: Pick<Selection, 'sort'>, position: Position): string {
   const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  const order = keyOrderSql(position.from === 'before' ? reversed(keys) : keys);
-  const condition = compileFilter(filter, parameters, { name: 'first', schema, steered: true });
-  // The literal limit is for its estimate: otherwise the server compiles the statement, which takes 70 ms.
-  const page = `SELECT * FROM (SELECT * FROM (${first}) AS walked LIMIT ${firstMax}) AS first WHERE ${condition}${order} LIMIT ${rows}`;
-  return pageStatement(selection, page, parameters, true);
+  return keyOrderSql(position.from === 'before' ? reversed(keys) : keys);
 }
 
 type Naming = { readonly schema: string; readonly parameters: Parameters; readonly tables: string[] };

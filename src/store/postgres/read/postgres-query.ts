@@ -23,6 +23,7 @@ import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from 
 import { versionText } from '../../version-text.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import {
+  asksFirst,
   compileFirstRows,
   compileNamedWalk,
   type NamedWalk,
@@ -197,8 +198,11 @@ async function readNamed(
   const capping = { ...selection, octets: capped };
   const walk = compiled(`named ${kind}`, () => compileNamedWalk(capping, named, position));
   const found = await read.send(bind(walk, sort, { values, position }));
-  if (found.some((cells) => cells[0] === omittedDocument)) return undefined;
-  if (Number(found[0]?.at(-2)) <= namedMax) return pageFrom(found, query, asked, false);
+  const isWhole = !found.some((cells) => cells[0] === omittedDocument);
+  const areFew = Number(found[0]?.at(-2)) <= namedMax;
+  if (areFew && !isWhole) return undefined;
+  if (isWhole && (areFew || found.length > query.limit)) return pageFrom(found, query, asked, false);
+  if (isWhole && asksFirst(selection, named.source)) return undefined;
   const first = compiled(`first ${kind}`, () => compileFirstRows(capping, position));
   const rows = await scan.read(bind(first, sort, { values, position }), party);
   const isFull = rows.length > query.limit && !rows.some((cells) => cells[0] === omittedDocument);

@@ -9,7 +9,7 @@ import { ProblemNote } from '../components/problem.tsx';
 import { codeOf, curlOf } from '../components/query-copies.ts';
 import { QueryEditor } from '../components/query-editor.tsx';
 import { ReferenceLink } from '../components/reference-link.tsx';
-import { CopyButton, Json } from '../components/value.tsx';
+import { Badge, CopyButton, Json } from '../components/value.tsx';
 import { description, type Listed, listOf } from '../description.ts';
 import { go, linkTo } from '../route.ts';
 import { isObject, prefix, problemOf, type Reply, send } from '../send.ts';
@@ -19,7 +19,7 @@ type Language = keyof typeof mediaTypes;
 
 const languageWords: Readonly<Record<Language, readonly string[]>> = {
   json: [
-    ...['filter', 'sort', 'limit', 'cursor', 'fields', 'q', 'expand', 'aggregate', 'groups', 'having'],
+    ...['filter', 'sort', 'limit', 'cursor', 'fields', 'q', 'expand', 'aggregate', 'groupBy', 'having'],
     ...['and', 'or', 'not', 'eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'count', 'sum', 'avg', 'min', 'max'],
   ],
   sql: [
@@ -72,7 +72,7 @@ function Console({ list, query }: ConsoleProps): JSX.Element {
     // The address changes without a step in the history for each run.
     const link = linkTo('query', { path: list.path, language, text });
     history.replaceState(null, '', link);
-    setReply(await send('QUERY', list.path, { text, headers: { 'Content-Type': type } }));
+    setReply(await send('QUERY', list.path, { text, headers: { 'Content-Type': type, Prefer: 'plan' } }));
   };
   useEffect(() => {
     if (linked !== null) void run();
@@ -149,11 +149,25 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
           </>
         )}
       </p>
+      <PlanNote field={reply.headers.get('Comity-Plan')} />
       <PlainTable rows={rows} label="Result" cell={cell} />
       <details>
         <summary>JSON</summary>
         <Json value={reply.json} label="The result as JSON" />
       </details>
     </div>
+  );
+}
+
+const planField = /^([a-z]+);words="([^"]*)"$/;
+
+/** How the list was read, which administrators are told, and everyone in development. */
+function PlanNote({ field }: { readonly field: string | null }): JSX.Element | null {
+  const [, token = '', words = ''] = planField.exec(field ?? '') ?? [];
+  if (words === '') return null;
+  return (
+    <p class="plan">
+      <Badge text={token} /> {words}
+    </p>
   );
 }

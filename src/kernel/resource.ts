@@ -249,10 +249,17 @@ export type Preferences = {
   readonly return: 'minimal' | 'representation' | undefined;
   readonly respondAsync: boolean;
   readonly countExact: boolean;
+  /** How a list is read shall be told. */
+  readonly plan: boolean;
 };
 
 /** The default of the known preferences of RFC 7240; unknown preferences are ignored (§2). */
-export const noPreferences: Preferences = { return: undefined, respondAsync: false, countExact: false };
+export const noPreferences: Preferences = {
+  return: undefined,
+  respondAsync: false,
+  countExact: false,
+  plan: false,
+};
 
 export function readPreferences(field: string | undefined): Preferences {
   if (field === undefined) return noPreferences;
@@ -262,5 +269,6 @@ export function readPreferences(field: string | undefined): Preferences {
     return: wanted === 'minimal' || wanted === 'representation' ? wanted : undefined,
     respondAsync: preferences.has('respond-async'),
     countExact: preferences.get('count')?.value === 'exact',
+    plan: preferences.has('plan'),
   };
 }

@@ -99,6 +99,7 @@ const preferenceMeanings: Readonly<Record<string, string>> = {
   'return=representation': 'the representation in the response',
   'respond-async': '202 immediately, the change later',
   'count=exact': 'the length of the whole list in X-Total-Count',
+  plan: 'how the list was read in Comity-Plan, for administrators',
 };
 
 function prefer(preferences: readonly string[], components: Components): Item {

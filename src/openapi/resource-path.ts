@@ -190,14 +190,17 @@ function traitsOf(
   };
 }
 
-/** `count=exact` applies if the response may carry a count. */
+/** `count=exact` and `plan` apply if the response may carry a count, or a plan. */
 function preferencesOf(
   method: string,
   { reports = false, asynchronous = false }: Operation,
   { representationFields = [] }: OperationDocumentation,
 ): readonly string[] {
   if (method === 'GET' || method === 'QUERY') {
-    return representationFields.includes('X-Total-Count') ? ['count=exact'] : [];
+    return [
+      ...(representationFields.includes('X-Total-Count') ? ['count=exact'] : []),
+      ...(representationFields.includes('Comity-Plan') ? ['plan'] : []),
+    ];
   }
   return [
     ...(reports ? [] : [method === 'DELETE' ? 'return=representation' : 'return=minimal']),

@@ -59,6 +59,11 @@ const fields = {
     description: 'Forbids a browser to run anything in the content.',
     example: "sandbox; default-src 'none'",
   },
+  'Comity-Plan': {
+    description:
+      'How the list was read, with `Prefer: plan`, for administrators: a token and a sentence (RFC 9651). `index`, `one` and `nothing` cost what they return; `words`, `references`, `scan` and `groups` may cost more.',
+    example: 'index;words="Walks the index of price in the order of the list: a page costs what it returns."',
+  },
   Deprecation: {
     description: 'Time from which the resource is deprecated (RFC 9745).',
     example: '@1735689600',

@@ -1,4 +1,4 @@
-/** What a store tells of itself and its tables (`Store.report`), at a cost that does not grow with them. */
+/** What a store tells people: of itself and its tables (`Store.report`), at a cost that does not grow with them, and how it reads a list. */
 
 /** Rows of a table up to which `report` counts; above, it estimates. */
 export const countedRowsMax = 10_000;
@@ -29,3 +29,18 @@ export type StoreReport = {
   readonly schemaVersion: number;
   readonly tables: readonly TableReport[];
 };
+
+/** Fields are those that clients name. */
+export type Way =
+  /** No row can match. */
+  | { readonly by: 'nothing' }
+  /** At most one row has the unique value. */
+  | { readonly by: 'one'; readonly fields: readonly string[] }
+  /** Rows are read in the order of the index, from the first of the page: a page costs what it returns. */
+  | { readonly by: 'index'; readonly fields: readonly string[] }
+  /** The index of words finds rows, which are then sorted. */
+  | { readonly by: 'words'; readonly fields: readonly string[] }
+  /** Begins with the rows of `table` that the field names. */
+  | { readonly by: 'references'; readonly field: string; readonly table: string }
+  /** Rows are looked at until the page is full. `wanted`: an index over these fields, in this order, would serve the query. */
+  | { readonly by: 'scan'; readonly wanted?: readonly string[] };

@@ -12,7 +12,7 @@
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
 import type { SearchIndex } from '../model/search/search-index.ts';
-import type { StoreReport } from './store-report.ts';
+import type { StoreReport, Way } from './store-report.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -195,6 +195,8 @@ export type Aggregate =
 export type Plan = {
   /** True if the cost of a page from `start` or a key does not grow with the table. */
   readonly bounded: boolean;
+  /** How pages are read, in terms of the declaration. */
+  way(): Way;
   /** @param party for whom the page is read: waiting reads take turns by party. Default: Comity itself */
   page(position: Position, party?: string): MaybePromise<Page>;
   /**

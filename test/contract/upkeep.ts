@@ -1,15 +1,17 @@
 /** Purge, backup, ping and close. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { always } from '../../src/model/filter.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+import type { Field, Scalar } from '../../src/model/field.ts';
+import { always, byId, type Filter, type Sort } from '../../src/model/filter.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
-import { commitAll, event, idsOf, put, rowAt, things, unit } from './fixture.ts';
+import { categories, commitAll, event, fields, idsOf, put, rowAt, things, unit } from './fixture.ts';
 
 export function upkeepTests(bench: Bench): void {
   purgeTests(bench);
   backupTests(bench);
   reportTests(bench);
+  wayTests(bench);
   lifeTests(bench);
 }
 
@@ -114,6 +116,53 @@ function reportTests({ fresh }: Bench): void {
     const [table] = (await store.report(['things'])).tables;
     assert.equal(table?.isEstimate, true);
     assert.ok((table?.rows ?? 0) > 10_000 && (table?.rows ?? 0) < 20_000, String(table?.rows));
+  });
+}
+
+/** What a plan says of itself holds: `bounded`, and the index that it names as missing. */
+function wayTests({ fresh }: Bench): void {
+  const by = (field: Field): Sort[] => [field, fields.id].map((each) => ({ field: each, direction: 'desc' }));
+  const eq = (field: Field, value: Scalar): Filter => ({ op: 'eq', field, value });
+  const planOf = (store: Store, filter: Filter, sort: readonly Sort[]) =>
+    store.plan({ table: 'things', filter, sort, limit: 5 });
+
+  test('tells by which index a plan walks, and which index would serve one that scans', async () => {
+    const { store } = await fresh();
+    const of = (filter: Filter, sort: readonly Sort[]) => planOf(store, filter, sort).way();
+    assert.deepEqual(of(always, byId), { by: 'index', fields: ['id'] });
+    assert.deepEqual(of(eq(fields.categoryId, 'c'), by(fields.price)), {
+      by: 'index',
+      fields: ['categoryId', 'price'],
+    });
+    assert.deepEqual(of(eq(fields.sku, 's'), by(fields.price)), { by: 'one', fields: ['sku'] });
+    assert.deepEqual(of({ op: 'never' }, byId), { by: 'nothing' });
+    const inside: Filter = { op: 'has', field: fields.tags, value: 'a' };
+    assert.deepEqual(of(inside, byId), { by: 'scan' });
+    assert.deepEqual(of({ op: 'not', filter: eq(fields.stock, 1) }, byId), { by: 'scan' });
+    const wanted = { by: 'scan', wanted: ['stock', 'due'] };
+    assert.deepEqual(of(eq(fields.stock, 1), by(fields.due)), wanted);
+  });
+
+  test('serves a scanned list by the index that its plan names', async () => {
+    const asks: readonly (readonly [Filter, readonly Sort[]])[] = [
+      [eq(fields.stock, 1), by(fields.due)],
+      [eq(fields.live, true), by(fields.name)],
+      [always, by(fields.stock)],
+      [{ op: 'gte', field: fields.due, value: '2026-01-01T00:00:00.000Z' }, by(fields.due)],
+    ];
+    const wanted: (readonly Field[])[] = [];
+    const { store } = await fresh();
+    for (const [filter, sort] of asks) {
+      const plan = planOf(store, filter, sort);
+      const way = plan.way();
+      assert.ok(!plan.bounded && way.by === 'scan' && way.wanted !== undefined);
+      wanted.push(way.wanted.map((name) => things.fields.find((field) => field.name === name) ?? fields.id));
+    }
+    const indexed = await fresh([{ ...things, indexes: [...things.indexes, ...wanted] }, categories]);
+    for (const [filter, sort] of asks) {
+      const plan = planOf(indexed.store, filter, sort);
+      assert.deepEqual([plan.bounded, plan.way().by], [true, 'index']);
+    }
   });
 }
 

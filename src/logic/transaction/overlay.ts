@@ -151,6 +151,7 @@ function planOf(store: Store, query: ListQuery, entries: Entries, read: Store['r
   if (!tables.some((table) => written.rowsOf(table).size > 0)) return committed;
   return {
     bounded: committed.bounded,
+    way: () => committed.way(),
     page: (position, party) =>
       tables.length > 1
         ? relatedPage(store, query, written, position, party)

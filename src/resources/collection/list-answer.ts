@@ -47,7 +47,7 @@ export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Repres
   const page =
     answer.page ?? listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
-  return representation(answer, page, undefined);
+  return representation(ask, answer, page, undefined);
 }
 
 async function representLater(
@@ -57,25 +57,35 @@ async function representLater(
 ): Promise<Representation> {
   const counted = async () => (await page).total ?? (await count(answer, ask));
   const total = ask.preferences.countExact ? await counted() : undefined;
-  return representation(answer, await page, total);
+  return representation(ask, answer, await page, total);
 }
 
 function count(answer: ListAnswer, { principal, party }: Ask): MaybePromise<number> {
   return answer.listing.count(answer.prepared, principal, party);
 }
 
-function representation(answer: ListAnswer, page: ListPage, total: number | undefined): Representation {
-  const { prepared } = answer;
+function representation(
+  { preferences, principal }: Ask,
+  answer: ListAnswer,
+  page: ListPage,
+  total: number | undefined,
+): Representation {
+  const { listing, prepared, position } = answer;
+  const plan = preferences.plan ? listing.plan(prepared, principal, position) : undefined;
+  const applied: (readonly [name: string, value: string])[] = [];
+  if (total !== undefined) applied.push(['count', 'exact']);
+  if (plan !== undefined) applied.push(['plan', '']);
   const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference];
   if (answer.target !== undefined) fields.push('Link', listLinks(answer.target, prepared.asked, page, total));
   if (total !== undefined) fields.push('X-Total-Count', String(total));
+  if (plan !== undefined) fields.push('Comity-Plan', plan);
   return {
     content: page.body,
     mediaType: 'application/json',
     validators: { tag: page.tag, modifiedAt: null },
     cacheControl: answer.cacheControl,
     fields,
-    ...(total === undefined ? {} : { preferencesApplied: [['count', 'exact'] as const] }),
+    ...(applied.length === 0 ? {} : { preferencesApplied: applied }),
   };
 }
 

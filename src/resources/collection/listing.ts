@@ -9,19 +9,19 @@ import { hash } from 'node:crypto';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
-import type { Field, Fields } from '../../model/field.ts';
+import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { openCursor, sealCursor } from '../query/cursor.ts';
+import { openCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
-import { projection, withMember } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
 import type { ReadRelated } from '../relations/related.ts';
 import { readRelatedPage, versionOfList } from '../relations/related-page.ts';
 import { readGroups } from './group-page.ts';
-import { inOctets, inText, joined, type ListPage } from './list-page.ts';
+import { finish, inOctets, inText, type ListPage, textBytesMax } from './list-page.ts';
+import { planWords } from './plan-words.ts';
 import type { ShowDocs } from './show-docs.ts';
 
 export type Listable = Target & {
@@ -96,6 +96,8 @@ export type Listing = {
   /** A cached page with an earlier tag, if it is still in the cache. */
   kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
   count(prepared: Prepared, principal: Principal, party: string): MaybePromise<number>;
+  /** How a page is read, in words; undefined if the principal may not know. */
+  plan(prepared: Prepared, principal: Principal, position: Position): string | undefined;
 };
 
 /** The caches that all listings of the program share. */
@@ -140,12 +142,11 @@ export type ListingOptions = {
   readonly pageBytesMax: number;
   /** The queue in which reads of pages wait; undefined: each is read immediately. */
   readonly pageLine: OctetLine | undefined;
+  /** Tells everyone how lists are read; absent: administrators only. */
+  readonly development?: boolean | undefined;
   /** Reads what queries include; absent: they include nothing. */
   readonly readRelated?: ReadRelated | undefined;
 };
-
-/** A longer page is cached as octets. */
-const textBytesMax = 64 * 1024;
 
 export function createListing(options: ListingOptions): Listing {
   const { store, listable, caches, mac } = options;
@@ -213,7 +214,18 @@ export function createListing(options: ListingOptions): Listing {
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
     count: (entry, principal, party) =>
       store.count(listable.table, filterOf(listable, entry, principal), party),
+    plan: tellPlans(options, planOf),
   };
+}
+
+function tellPlans(
+  { development }: ListingOptions,
+  planOf: (entry: Prepared, principal: Principal) => Plan,
+): Listing['plan'] {
+  return (entry, principal, position) =>
+    development === true || isAdministrator(principal)
+      ? planWords(() => planOf(entry, principal).way(), entry.asked, position)
+      : undefined;
 }
 
 /** Reads pages from the store. */
@@ -339,46 +351,6 @@ function filterOf(listable: Listable, entry: Prepared | undefined, principal: Pr
 }
 
 const noTables: readonly string[] = [];
-
-/** The documents of a page as one principal sees them, and what is added to them. */
-type Shown = {
-  readonly docs: readonly string[];
-  readonly tag: string;
-  /** Further members of the body. */
-  readonly text?: string;
-  readonly fault?: Fault;
-};
-
-/**
- * @param page is not copied: its first and last key are read lazily from documents, and most pages need one key or none
- */
-function finish(
-  mac: (text: string) => string,
-  entry: Prepared,
-  position: Position,
-  page: Page,
-  { docs: shown, tag, text: further = '', fault }: Shown,
-): ListPage {
-  if (fault !== undefined) return { body: '', tag, nextCursor: null, previousCursor: null, fault };
-  const seal = (key: Page['last'], direction: 'after' | 'before') =>
-    key === null ? null : sealCursor(mac, { shape: entry.shape, key, direction });
-  const backwards = position.from === 'before';
-  const atStart = position.from === 'start' || (position.from === 'offset' && position.offset === 0);
-  const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
-  const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
-  const { select, owner } = entry.asked;
-  const selected = select === undefined ? shown : shown.map(projection(select));
-  const docs = owner === undefined ? selected : withOwners(selected, owner, page.owners);
-  const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
-  const text = joined(docs, '{"items":[', `],"nextCursor":${next}${further}}`);
-  const made = { body: text, tag, nextCursor, previousCursor };
-  return text.length > textBytesMax ? inOctets(made) : made;
-}
-
-function withOwners(docs: readonly string[], { name }: Field, owners: Page['owners']): readonly string[] {
-  const member = JSON.stringify(name);
-  return docs.map((doc, at) => withMember(doc, member, JSON.stringify(owners?.[at] ?? null)));
-}
 
 function pageKey(entry: Prepared, position: Position, tag: string): string {
   const at = position.from === 'start' ? '' : JSON.stringify(position);

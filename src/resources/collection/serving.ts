@@ -67,6 +67,8 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly addressOf: CallerAddress;
   /** The functions of an application within writes; absent: no collection has any. */
   readonly logic?: (serving: Serving) => WriteLogic;
+  /** Tells everyone how lists are read (`Prefer: plan`); absent: administrators only. */
+  readonly development?: boolean;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
   readonly pageLine?: OctetLine;
 };
@@ -103,7 +105,7 @@ export function createServing(options: ServingOptions): Serving {
     listingOf: (listable) =>
       createListing({
         ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
-        ...{ pageLine, readRelated },
+        ...{ pageLine, readRelated, development: options.development },
       }),
     ...{ relations, readRelated },
   };

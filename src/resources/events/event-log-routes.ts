@@ -96,7 +96,7 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
       representation: json(page, { items: [eventExample], nextCursor: null }),
       stream: { 'text/event-stream': { itemSchema } },
     },
-    representationFields: ['Link', 'X-Total-Count'],
+    representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'],
     codes: ['query_parameter_invalid'],
   };
 }

@@ -71,6 +71,7 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
       if (!tables.has(table)) return plan;
       return {
         bounded: plan.bounded,
+        way: () => plan.way(),
         page() {
           throw new TypeError(`${table} cannot be read by pages, because its rows are encrypted; read rows`);
         },

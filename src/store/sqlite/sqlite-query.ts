@@ -19,7 +19,9 @@ import {
 import { settle } from '../related-drive.ts';
 import { serve } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
+import type { Way } from '../store-report.ts';
 import { versionText } from '../version-text.ts';
+import { wayOf } from '../way.ts';
 import type { Cells } from './cells.ts';
 import {
   compileFewPage,
@@ -97,11 +99,13 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     sources.shapes.set(key, shape);
   }
   const run: Run = { sources, query, shape, values: filter.values };
-  if (shape.empty) return { bounded: true, page: () => emptyPage(run), rows: () => [] };
+  const way = () => wayTo(run, filter.shape);
+  if (shape.empty) return { bounded: true, way, page: () => emptyPage(run), rows: () => [] };
   const { scan, walk, search, related } = shape;
   if (walk === undefined) {
     return {
       bounded: false,
+      way,
       page(position, party) {
         if (search !== undefined) return readFound(run, search, position, party);
         if (related !== undefined) return readReferring(run, related, position, party);
@@ -116,6 +120,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const first: Selection = query.bytesMax === undefined ? walk : { ...walk, capped: true };
   return {
     bounded: true,
+    way,
     page(position, party): MaybePromise<Page> {
       if (position.from === 'offset' && position.offset > offsetOnCallerMax) {
         return readOnReader(run, scan, position, party);
@@ -124,6 +129,11 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     },
     rows: (position, limit) => readRows(run, whole, position, rowsLimit(query, limit)),
   };
+}
+
+function wayTo({ sources: { layout }, query: { sort }, shape }: Run, filter: Shape): Way {
+  const service = shape.empty ? 'never' : shape.walk?.service;
+  return wayOf({ layout, filter, sort, service, drive: shape.related?.drive });
 }
 
 function compile(
@@ -278,7 +288,7 @@ function statementsOf(
   { sources: { shapes }, shape }: Run,
   selection: Selection,
   position: Position,
-  way = wayOf(selection),
+  way = kindOf(selection),
   compile = () =>
     selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position),
 ): readonly PageStatement[] {
@@ -293,7 +303,7 @@ function statementsOf(
   return compiled;
 }
 
-function wayOf({ whole, found, drive, timed, capped }: Selection): string {
+function kindOf({ whole, found, drive, timed, capped }: Selection): string {
   if (whole) return 'whole ';
   if (found !== undefined) return 'found ';
   if (drive !== undefined) return 'driven ';

@@ -47,6 +47,19 @@ test('makes a backup, shows it, refuses one too many with the reason, and delete
   assert.deepEqual(complaints, []);
 });
 
+test('tells in the query console how a list was read, and which index would serve it', async () => {
+  await enterDashboard(page, program.url, '#/query?path=/api/v1/products');
+  const plan = page.locator('.plan');
+  await page.getByRole('textbox', { name: 'Query' }).fill('{"filter": {"name": "a"}}');
+  await page.getByRole('button', { name: /^Run/ }).click();
+  await plan.getByText('An index of name would.').waitFor();
+  assert.deepEqual(await violationsOn(page), []);
+  await page.getByRole('textbox', { name: 'Query' }).fill('{"sort": ["-id"]}');
+  await page.getByRole('button', { name: /^Run/ }).click();
+  await plan.getByText('Walks the index of id').waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('shows the size of the store, the documents and the indexes of each collection', async () => {
   for (const name of ['one', 'two']) await program.send('POST', '/api/v1/categories', { json: { name } });
   await enterDashboard(page, program.url, '#/system');

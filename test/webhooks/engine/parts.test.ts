@@ -361,7 +361,12 @@ describe('queue of an endpoint', () => {
     const doc = JSON.stringify({ id, dueAt: new Date(dueAt).toISOString() });
     return { id, rev: 1, doc, owner: null, createdAt: 0, updatedAt: 0, deletedAt: null };
   };
-  const plan = { bounded: true, rows: () => [], page: () => assert.fail('it reads rows') };
+  const plan = {
+    bounded: true,
+    way: () => ({ by: 'nothing' }) as const,
+    rows: () => [],
+    page: () => assert.fail('it reads rows'),
+  };
   const made = () => {
     const budget = { buffered: 0 };
     const breaker = { webhookBreakerFailuresMax: 1, webhookBreakerSeconds: 1, webhookBreakerSecondsMax: 1 };

@@ -29,6 +29,8 @@ import { namedAt, walkSql } from './walk.ts';
 export const namedMax = 64;
 
 export type NamedWalk = {
+  /** The reference. */
+  readonly field: Field;
   readonly source: Source<Layout>;
   /** The conditions on rows of the list, of which the first is that the reference names the row of the turn. */
   readonly filter: Shape;
@@ -48,7 +50,7 @@ export function namedWalkOf(
   const turn = turnOf(drive);
   const service = serve(layout, turn, sort);
   if (service === undefined || service === 'never') return undefined;
-  return { source: drive.source, filter: turn, service };
+  return { field: drive.field, source: drive.source, filter: turn, service };
 }
 
 function isPlain({ by, rest }: Source<Layout>): boolean {

@@ -21,6 +21,7 @@ import { settle } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
 import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
+import { wayOf } from '../../way.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import {
   asksFirst,
@@ -98,6 +99,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     shapes.set(key, shape);
   }
   const { selection, service, walked, named } = shape;
+  const way = () => wayOf({ layout, filter, sort, service, drive: named });
   if (service === 'never') {
     const page = async (): Promise<Page> =>
       pageOf([], query, {
@@ -105,7 +107,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
         version: await versions.latest([layout.table.name, ...tablesOf(query.filter)]),
         isCut: false,
       });
-    return { bounded: true, page, rows: async () => [] };
+    return { bounded: true, way, page, rows: async () => [] };
   }
   const { bytesMax } = query;
   const capped =
@@ -114,6 +116,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const compiled = (kind: string, compile: () => PageStatement) => statementOf(shapes, shape, kind, compile);
   return {
     bounded: service !== undefined,
+    way,
     async page(position, party) {
       const kind = shapeOf(sort, position);
       if (named !== undefined) {

@@ -25,11 +25,13 @@ import { createDocuments } from './openapi/document.ts';
 import { packageVersion } from './package-version.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { QueryTextLimits } from './resources/collection/query.ts';
+import { SlowLists } from './resources/collection/slow-lists.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLogViews } from './resources/events/seen-event.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
 import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
+import { slowListResource } from './resources/program/slow-list-routes.ts';
 import { storeResource } from './resources/program/store-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
@@ -70,9 +72,10 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const portal = settings.portal === 'on' ? portalAssets(configuration) : [];
+  const slowLists = new SlowLists({ ...settings, clock: options.clock });
   const resources: readonly Resource[] = [
     ...createRoutes({
-      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
+      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages, slowLists },
       ...{
         contentLimits: settings,
         longContent: options.contentThreads,
@@ -117,6 +120,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     }),
     ...metaResources(metaOptionsOf(options)),
     ...storeResources(options),
+    slowListResource({ base: configuration.base, limits: settings, slowLists }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
       assets: [...docsAssets(configuration.title), ...dashboard, ...portal],

@@ -7,6 +7,7 @@ import { Hold } from '../components/hold.tsx';
 import { PlainTable } from '../components/plain-table.tsx';
 import { SeriesChart } from '../components/series-chart.tsx';
 import { SettingsTable } from '../components/settings-table.tsx';
+import { SlowLists } from '../components/slow-lists.tsx';
 import { StoreReport } from '../components/store-report.tsx';
 import { quantileOf, type Sample, totalOf } from '../metrics.ts';
 import { isAdministrator } from '../session.ts';
@@ -38,6 +39,7 @@ export function SystemPage(): JSX.Element {
       {isAdministrator() ? (
         <>
           <StoreReport />
+          <SlowLists />
           <Backups />
           <SettingsTable />
         </>

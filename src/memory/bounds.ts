@@ -60,6 +60,15 @@ export const memoryBounds = {
     setting: 'resultCacheBytesMax',
     atBound: dropped,
   },
+  slowLists: {
+    file: 'src/resources/collection/slow-lists.ts',
+    name: '#known',
+    holds: 'shapes of lists that were slow in the last hour',
+    chosenBy: 'callers who may list',
+    entries: 128,
+    entryOctets: 8 * KiB,
+    atBound: 'Comity drops the one that was fastest',
+  },
   keptAnswers: {
     file: 'src/kernel/kept-answers.ts',
     name: '#answers',

@@ -34,6 +34,7 @@ import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
 import { metaResources } from '../../src/resources/program/meta-routes.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
+import { slowListResource } from '../../src/resources/program/slow-list-routes.ts';
 import { storeResource } from '../../src/resources/program/store-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
 import { replayEventsResource } from '../../src/subscribers/replay-events.ts';
@@ -129,6 +130,7 @@ export function resourcesOf({
     ...metaResources(optionsWith({})),
     storeResource(optionsWith({})),
     ...backupResources(optionsWith({})),
+    slowListResource(optionsWith({})),
   ];
   return [...routes, ...realtime, ...meta, ...program];
 }

@@ -18,6 +18,10 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
     'Length of the items on a page. A page ends with the item that reaches it, even if `limit` allows more; `nextCursor` leads to the next page.',
   ),
+  slowListMs: integer(
+    { unit: 'ms', default: 20, least: 0, most: 3_600_000 },
+    'Time of reading a page from which administrators find its shape among the slow lists. 0 notes every page.',
+  ),
   filterDepthMax: integer(
     { unit: 'levels', default: 16, least: 1, most: 64 },
     'Nesting of `and`, `or` and `not` in a filter.',

@@ -23,6 +23,7 @@ import { readGroups } from './group-page.ts';
 import { finish, inOctets, inText, type ListPage, textBytesMax } from './list-page.ts';
 import { planWords } from './plan-words.ts';
 import type { ShowDocs } from './show-docs.ts';
+import type { SlowLists } from './slow-lists.ts';
 
 export type Listable = Target & {
   readonly visibility: (principal: Principal) => Filter;
@@ -142,6 +143,8 @@ export type ListingOptions = {
   readonly pageBytesMax: number;
   /** The queue in which reads of pages wait; undefined: each is read immediately. */
   readonly pageLine: OctetLine | undefined;
+  /** Notes slow reads; absent: none. */
+  readonly slowLists?: SlowLists | undefined;
   /** Tells everyone how lists are read; absent: administrators only. */
   readonly development?: boolean | undefined;
   /** Reads what queries include; absent: they include nothing. */
@@ -161,7 +164,7 @@ export function createListing(options: ListingOptions): Listing {
     return whenKnown(versionOfList(store, tables), (found) => tagOf(found, principal));
   };
 
-  const fresh = createPages(options, planOf);
+  const fresh = createTimedPages(options, planOf);
   const keep = (entry: Prepared, position: Position, page: ListPage): ListPage => {
     if (page.fault === undefined) cache.set(pageKey(entry, position, page.tag), page);
     return page;
@@ -228,7 +231,39 @@ function tellPlans(
       : undefined;
 }
 
-/** Reads pages from the store. */
+/** Reads pages from the store, and notes those that took long, also if they failed. */
+function createTimedPages(
+  options: ListingOptions,
+  planOf: (entry: Prepared, principal: Principal) => Plan,
+): Listing['page'] {
+  const { slowLists, listable } = options;
+  const read = createPages(options, planOf);
+  if (slowLists === undefined) return read;
+  return (...asked) => {
+    const startedAt = performance.now();
+    const note = (hasFailed: boolean): void => {
+      const durationMs = performance.now() - startedAt;
+      if (durationMs < slowLists.leastMs) return;
+      const [entry, principal, position] = asked;
+      const query = entry.asked;
+      try {
+        const plan = planWords(() => planOf(entry, principal).way(), query, position);
+        slowLists.note({ list: listable.table, asked: query, plan, durationMs, hasFailed });
+      } catch {
+        // There is no plan, for the reason with which the read has failed.
+      }
+    };
+    const page = read(...asked);
+    if (page instanceof Promise) {
+      page.then(
+        () => note(false),
+        () => note(true),
+      );
+    } else note(false);
+    return page;
+  };
+}
+
 function createPages(
   options: ListingOptions,
   planOf: (entry: Prepared, principal: Principal) => Plan,

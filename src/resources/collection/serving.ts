@@ -33,6 +33,7 @@ import type { QueryOptions, QueryTextLimits } from './query.ts';
 import { createReaches, type Reaches } from './reach.ts';
 import type { Served, WriteLogic } from './served.ts';
 import { showDocs } from './show-docs.ts';
+import type { SlowLists } from './slow-lists.ts';
 import { subjectOf } from './standing.ts';
 import { aggregatedFields, createViews, fieldNamed, type View } from './view.ts';
 
@@ -67,6 +68,8 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly addressOf: CallerAddress;
   /** The functions of an application within writes; absent: no collection has any. */
   readonly logic?: (serving: Serving) => WriteLogic;
+  /** Notes slow reads of pages; absent: none. */
+  readonly slowLists?: SlowLists;
   /** Tells everyone how lists are read (`Prefer: plan`); absent: administrators only. */
   readonly development?: boolean;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
@@ -105,7 +108,7 @@ export function createServing(options: ServingOptions): Serving {
     listingOf: (listable) =>
       createListing({
         ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
-        ...{ pageLine, readRelated, development: options.development },
+        ...{ pageLine, readRelated, development: options.development, slowLists: options.slowLists },
       }),
     ...{ relations, readRelated },
   };

@@ -15,7 +15,7 @@ let page: Page;
 let complaints: readonly string[];
 
 before(async () => {
-  program = await startServer({ env: { COMITY_BACKUPS_MAX: '1' } });
+  program = await startServer({ env: { COMITY_BACKUPS_MAX: '1', COMITY_SLOW_LIST_MS: '0' } });
   browser = await openBrowser();
 });
 
@@ -57,6 +57,15 @@ test('tells in the query console how a list was read, and which index would serv
   await page.getByRole('textbox', { name: 'Query' }).fill('{"sort": ["-id"]}');
   await page.getByRole('button', { name: /^Run/ }).click();
   await plan.getByText('Walks the index of id').waitFor();
+  assert.deepEqual(complaints, []);
+});
+
+test('shows which lists were slow, and how they were read', async () => {
+  await program.send('GET', '/api/v1/products?name=a&sort=-price');
+  await enterDashboard(page, program.url, '#/system');
+  const row = page.getByRole('region', { name: 'Table of slow lists' }).getByRole('row', { name: /name eq/ });
+  await row.getByText('An index of name, price would.').waitFor();
+  assert.deepEqual(await violationsOn(page), []);
   assert.deepEqual(complaints, []);
 });
 

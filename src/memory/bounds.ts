@@ -86,7 +86,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   sqliteShapes: {
-    file: 'src/store/sqlite/sqlite-query.ts',
+    file: 'src/store/sqlite/compiled-shape.ts',
     name: 'createCompiledShapes',
     holds: 'SQL of queries, by shape',
     chosenBy: 'callers who may list',

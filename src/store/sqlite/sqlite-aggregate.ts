@@ -10,7 +10,7 @@ import { compileFilter, encoding, tickSql } from './compile/filter.ts';
 import { namedSql, referringSql } from './compile/named-rows.ts';
 import { isFound, source } from './compile/select.ts';
 import { valueSql } from './compile/value.ts';
-import type { PlanSources } from './sqlite-query.ts';
+import type { PlanSources } from './compiled-shape.ts';
 import { probe, wordSearchOf } from './word-search.ts';
 
 /** Counts the undeleted rows that match a filter. */

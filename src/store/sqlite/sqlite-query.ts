@@ -3,19 +3,9 @@
  * adds the values. If an index serves the query, pages are read on the calling thread; everything else, and far offsets, goes to a reader
  * thread, so that no scan blocks the event loop.
  */
-import { memoryBounds } from '../../memory/bounds.ts';
-import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import type { SqlValue } from '../field-value.ts';
 import { isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
-import {
-  docBytesMax,
-  omittedDocument,
-  pageOf,
-  rowsInOrder,
-  rowsLimit,
-  shapeOf,
-  unbounded,
-} from '../page-of-rows.ts';
+import { docBytesMax, omittedDocument, pageOf, rowsInOrder, rowsLimit, unbounded } from '../page-of-rows.ts';
 import { settle } from '../related-drive.ts';
 import { serve } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
@@ -30,64 +20,26 @@ import {
   firstOnCallerMax,
 } from './compile/few-page.ts';
 import { compileFilter, encoding } from './compile/filter.ts';
-import { compileRanked } from './compile/ranked.ts';
 import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
-import type { ReaderPool } from './reader/pool.ts';
+import { type CompiledShape, type PlanSources, type Run, statementsOf } from './compiled-shape.ts';
+import type { Probe, Statement } from './reader/reader-messages.ts';
 import { areSomeThousands, findFew, type RelatedSearch, relatedSearchOf } from './related-search.ts';
-import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
-import { foundMax, probe, type Search, searchOf, withoutSearch, wordSearchOf } from './word-search.ts';
+import {
+  beingBuilt,
+  foundMax,
+  probe,
+  type Search,
+  searchOf,
+  withoutSearch,
+  wordSearchOf,
+} from './word-search.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
 
 /** Documents that the calling thread looks into, for the ids of the rows that they name: 128 of them take a millisecond. */
 const shortDocBytesMax = 4096;
-
-/** Kinds of positions (which values of the key are null) whose statements one shape caches. */
-const positionsMax = 64;
-
-export type PlanSources = {
-  readonly snapshot: Snapshot;
-  readonly readers: ReaderPool;
-  readonly layout: Layout;
-  readonly layoutOf: (table: string) => Layout;
-  readonly tableNumber: number;
-  /** Those of the other tables that the filter looks at. */
-  readonly relatedNumbers: readonly number[];
-  readonly shapes: CompiledShapes;
-};
-
-export type CompiledShapes = OctetCache<CompiledShape>;
-
-/** Shared by queries that differ only in values and limit. */
-type CompiledShape = {
-  readonly key: string;
-  /** Reads pages on a reader thread. */
-  readonly scan: Selection;
-  /** Reads pages on the calling thread; undefined if no index serves them. */
-  readonly walk: Selection | undefined;
-  /** Set if an index of words finds the rows: how few and how many found rows are read. */
-  readonly search: Search | undefined;
-  /** Set if indexes lead from the rows that references name to those of the list. */
-  readonly related?: RelatedSearch | undefined;
-  /** A condition for all rows of a walk: one value, 1 if it holds. */
-  readonly gate?: { readonly sql: string; readonly parameters: readonly ValueSlot[] } | undefined;
-  /** No row can match. */
-  readonly empty: boolean;
-  readonly statements: Map<string, readonly PageStatement[]>;
-};
-
-export function createCompiledShapes(): CompiledShapes {
-  return new OctetCache({ octetsMax: memoryBounds.sqliteShapes.octets, octetsOf: octetsOfShape });
-}
-
-type Run = {
-  readonly sources: PlanSources;
-  readonly query: ListQuery;
-  readonly shape: CompiledShape;
-  readonly values: readonly SqlValue[];
-};
 
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
@@ -184,15 +136,26 @@ function isOpen({ sources: { snapshot }, shape: { gate }, values }: Run): boolea
   return holds === 1;
 }
 
+/** Counts what the index finds, and reads the page by it, in one trip to a reader thread. */
 async function readFound(
   run: Run,
   { words, few, many }: Search,
   position: Position,
   party: string | undefined,
 ): Promise<Page> {
-  const count = await probe(words, run.values, run.sources, party);
-  if (count === 0) return emptyPage(run);
-  return readOnReader(run, count <= foundMax ? few : many, position, party);
+  const { sources, values } = run;
+  const statements = statementsOf(run, few, position);
+  if (statements.length === 0) {
+    await probe(words, values, sources, party);
+    return emptyPage(run);
+  }
+  return readOnReader(run, few, position, party, {
+    statements,
+    probe: {
+      ...{ sql: words.probeSql, parameters: [values[words.found.at] ?? null], countMax: foundMax },
+      beyond: boundTo(run, statementsOf(run, many, position), position),
+    },
+  });
 }
 
 /** Reads a page by the rows that references name: on this thread, if they and the rows that refer to them are few. */
@@ -249,7 +212,7 @@ async function readManyReferring(
       return compiled === undefined ? [] : [compiled];
     });
     if (first.length > 0) {
-      const page = await readOnReader(run, shape.scan, position, party, first);
+      const page = await readOnReader(run, shape.scan, position, party, { statements: first });
       // Otherwise further rows may match.
       if (page.more) return page;
     }
@@ -281,46 +244,6 @@ function sorts(
   const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
   const steps = explain.all(...bind(page, sort, { values, position: { from: 'start' }, limit: 1 }));
   return steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
-}
-
-/** The statements of a page, compiled at the first position of their kind. */
-function statementsOf(
-  { sources: { shapes }, shape }: Run,
-  selection: Selection,
-  position: Position,
-  way = kindOf(selection),
-  compile = () =>
-    selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position),
-): readonly PageStatement[] {
-  const kind = `${way}${shapeOf(selection.sort, position)}`;
-  const kept = shape.statements.get(kind);
-  if (kept !== undefined) return kept;
-  if (shape.statements.size >= positionsMax) shape.statements.clear();
-  const compiled = compile();
-  shape.statements.set(kind, compiled);
-  // Set again, because its size has grown.
-  shapes.set(shape.key, shape);
-  return compiled;
-}
-
-function kindOf({ whole, found, drive, timed, capped }: Selection): string {
-  if (whole) return 'whole ';
-  if (found !== undefined) return 'found ';
-  if (drive !== undefined) return 'driven ';
-  if (timed) return 'timed ';
-  return capped ? 'capped ' : '';
-}
-
-const statementOctets = 256;
-
-function octetsOfShape({ key, statements }: CompiledShape): number {
-  let octets = 1024 + 4 * octetsOfText(key);
-  for (const pages of statements.values()) {
-    for (const { sql, parameters } of pages) {
-      octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
-    }
-  }
-  return octets;
 }
 
 function emptyPage({ sources: { snapshot, tableNumber, relatedNumbers }, query }: Run): Page {
@@ -367,33 +290,42 @@ function walkIndex(run: Run, selection: Selection, position: Position, limit: nu
   return rows;
 }
 
+type OnReader = { readonly statements?: readonly PageStatement[]; readonly probe?: Probe };
+
 async function readOnReader(
   run: Run,
   selection: Selection,
   position: Position,
   party: string | undefined,
-  statements = statementsOf(run, selection, position),
+  { statements = statementsOf(run, selection, position), probe: first }: OnReader = {},
 ): Promise<Page> {
-  const { sources, query, values } = run;
-  const { sort, limit, bytesMax = Number.POSITIVE_INFINITY } = query;
-  const rowsMax = limit + 1;
-  const [read, ...rest] = statements.map((page) => ({
-    sql: page.sql,
-    parameters: bind(page, sort, { values, position, limit: rowsMax }),
-  }));
+  const { sources, query } = run;
+  const { limit, bytesMax = Number.POSITIVE_INFINITY } = query;
+  const [read, ...rest] = boundTo(run, statements, position);
   if (read === undefined) return emptyPage(run);
-  const { rows, version, isCut } = await sources.readers.read(
+  const { rows, version, isCut, isBarred } = await sources.readers.read(
     read.sql,
     read.parameters,
     sources.tableNumber,
     {
-      ...{ party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
-      relatedNumbers: sources.relatedNumbers,
+      ...{ party, rest, octets: { column: 0, rowsMax: limit + 1, bytesMax, looksBeyond: true } },
+      ...{ relatedNumbers: sources.relatedNumbers, ...(first === undefined ? {} : { probe: first }) },
     },
   );
+  if (isBarred) throw beingBuilt(sources.layout);
   return pageOf(rows, query, {
     backwards: position.from === 'before',
     version: versionText(version),
     isCut,
   });
+}
+
+/** The statements with their values, each for one row beyond the page. */
+function boundTo(
+  { query, values }: Run,
+  statements: readonly PageStatement[],
+  position: Position,
+): readonly Statement[] {
+  const asked = { values, position, limit: query.limit + 1 };
+  return statements.map((page) => ({ sql: page.sql, parameters: bind(page, query.sort, asked) }));
 }

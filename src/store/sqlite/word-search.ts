@@ -23,7 +23,7 @@ export type WordSearch = {
   readonly found: { readonly name: string; readonly at: number };
   /** Where the values of the terms are. */
   readonly terms: readonly number[];
-  /** One value, the query of the index: how many rows it finds, up to `foundMax` and one more, and whether the index is incomplete. */
+  /** One value, the query of the index: how many rows it finds, up to `foundMax` and one more, and 1 if the index is incomplete. */
   readonly probeSql: string;
 };
 
@@ -71,10 +71,10 @@ export async function probe(
 ): Promise<number> {
   const { rows } = await readers.read(probeSql, [values[found.at] ?? null], tableNumber, { party });
   const [count, isPending] = rows[0] ?? [];
-  if (isPending === 1) throw building(layout);
+  if (isPending === 1) throw beingBuilt(layout);
   return Number(count);
 }
 
-function building({ table }: Layout): StoreUnavailable {
+export function beingBuilt({ table }: Layout): StoreUnavailable {
   return unavailable(`the search index of ${table.name} is being built; repeat the request later`);
 }

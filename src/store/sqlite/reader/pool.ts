@@ -15,7 +15,7 @@ import type { Damage } from '../integrity.ts';
 import { unavailable } from '../sqlite-failure.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
 
-export type ReadRows = Pick<Extract<ReadReply, { kind: 'rows' }>, 'rows' | 'version' | 'isCut'>;
+export type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
 
 type Waiting = {
   readonly request: ReadRequest;
@@ -63,7 +63,7 @@ export class ReaderPool {
     sql: string,
     parameters: readonly SqlValue[],
     tableNumber: number,
-    bounds: Pick<ReadRequest, 'rest' | 'octets' | 'relatedNumbers'> & {
+    bounds: Pick<ReadRequest, 'rest' | 'octets' | 'relatedNumbers' | 'probe'> & {
       readonly party?: string | undefined;
     } = {},
   ): Promise<ReadRows> {

@@ -12,25 +12,34 @@ export type ReaderData = {
   readonly cancelled: Int32Array;
 };
 
+export type Statement = { readonly sql: string; readonly parameters: readonly SqlValue[] };
+
+/** A statement of one row, read first and in the same snapshot: a count, and 1 if nothing may be read. */
+export type Probe = Statement & {
+  /** Of no rows nothing is read, and of more than this what `beyond` reads. */
+  readonly countMax: number;
+  readonly beyond: readonly Statement[];
+};
+
 /** A statement, with the table whose revision is read in the same snapshot. */
-export type ReadRequest = {
-  readonly sql: string;
-  readonly parameters: readonly SqlValue[];
+export type ReadRequest = Statement & {
   readonly tableNumber: number;
   /** Further tables that the statement reads: the latest revision of all is the answer's. */
   readonly relatedNumbers?: readonly number[] | undefined;
   /** Statements to run after the first, in the same snapshot, until there are enough rows. */
-  readonly rest?: readonly Pick<ReadRequest, 'sql' | 'parameters'>[];
+  readonly rest?: readonly Statement[];
+  readonly probe?: Probe;
   readonly octets?: OctetEnd;
 };
 
 export type ReadReply =
-  /** `isCut`: octets ended the read, and rows remain. */
+  /** `isCut`: octets ended the read, and rows remain. `isBarred`: the probe said that nothing may be read. */
   | {
       readonly kind: 'rows';
       readonly rows: readonly Cells[];
       readonly version: number;
       readonly isCut: boolean;
+      readonly isBarred: boolean;
     }
   | { readonly kind: 'late' }
   /** `mistake`: the request is at fault, not the storage. */

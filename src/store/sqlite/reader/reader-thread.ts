@@ -9,7 +9,7 @@ import { connect } from '../connection.ts';
 import { faultOf, isMistake, messageOf } from '../sqlite-failure.ts';
 import { StatementCache } from '../statement-cache.ts';
 import { installDeadline } from './deadline.ts';
-import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
+import type { ReaderData, ReadReply, ReadRequest, Statement } from './reader-messages.ts';
 
 const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
 
@@ -30,12 +30,12 @@ function run(data: ReaderData): void {
     database.exec('BEGIN');
     try {
       deadline.start();
-      const { rows, isCut } = rowsOf(statements, request);
+      const found = rowsOf(statements, request);
       const { tableNumber, relatedNumbers = [] } = request;
       const revisions = [tableNumber, ...relatedNumbers].map(revisionOf);
-      return { kind: 'rows', rows, version: Math.max(...revisions), isCut };
+      return { kind: 'rows', ...found, version: Math.max(...revisions) };
     } catch (error) {
-      for (const { sql } of [request, ...(request.rest ?? [])]) statements.drop(sql);
+      for (const { sql } of statementsIn(request)) statements.drop(sql);
       if (deadline.passed) return { kind: 'late' };
       return {
         kind: 'failed',
@@ -56,20 +56,30 @@ function run(data: ReaderData): void {
   });
 }
 
-function rowsOf(
-  statements: StatementCache,
-  { sql, parameters, rest = [], octets }: ReadRequest,
-): { readonly rows: readonly Cells[]; readonly isCut: boolean } {
+type Found = Pick<Extract<ReadReply, { kind: 'rows' }>, 'rows' | 'isCut' | 'isBarred'>;
+
+function rowsOf(statements: StatementCache, request: ReadRequest): Found {
+  const { sql, parameters, rest = [], octets, probe } = request;
+  let chosen: readonly Statement[] = [{ sql, parameters }, ...rest];
+  if (probe !== undefined) {
+    const [count, isBarred] = statements.prepare(probe.sql).get(...probe.parameters) as unknown as Cells;
+    if (isBarred === 1 || count === 0) return { rows: [], isCut: false, isBarred: isBarred === 1 };
+    if (Number(count) > probe.countMax) chosen = probe.beyond;
+  }
   if (octets === undefined) {
     const rows = statements.prepare(sql).all(...parameters) as unknown as readonly Cells[];
-    return { rows, isCut: false };
+    return { rows, isCut: false, isBarred: false };
   }
   const taking = new OctetTaking(octets);
-  for (const each of [{ sql, parameters }, ...rest]) {
+  for (const each of chosen) {
     if (taking.isOver) break;
     taking.takeFrom(statements.prepare(each.sql).iterate(...each.parameters) as unknown as Iterable<Cells>);
   }
-  return { rows: taking.rows as readonly Cells[], isCut: taking.isCut };
+  return { rows: taking.rows as readonly Cells[], isCut: taking.isCut, isBarred: false };
+}
+
+function statementsIn({ rest = [], probe, ...first }: ReadRequest): readonly Pick<Statement, 'sql'>[] {
+  return probe === undefined ? [first, ...rest] : [first, ...rest, probe, ...probe.beyond];
 }
 
 lowerOwnPriority();

@@ -98,11 +98,8 @@ async function listFolder(folder: string): Promise<readonly Backup[]> {
 async function obstacleIn(options: BackupsOptions, folder: string): Promise<Problem | undefined> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const count = (await filesIn(folder)).filter(({ isPartial }) => !isPartial).length;
-    if (count >= options.backupsMax) {
-      const message = `the limit of ${options.backupsMax} backups in ${folder} is reached (COMITY_BACKUPS_MAX); delete one`;
-      return { code: 'backups_exhausted', message, context: { backups: count } };
-    }
+    const exhausted = await exhaustionOf(options, folder, 0);
+    if (exhausted !== undefined) return exhausted;
     const neededBytes = ((await options.storeBytes()) ?? 0) + spareBytes;
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
@@ -110,6 +107,18 @@ async function obstacleIn(options: BackupsOptions, folder: string): Promise<Prob
   } catch (error) {
     return failure(folder, error);
   }
+}
+
+/** @param own how many of those in the folder are not finished yet */
+async function exhaustionOf(
+  { backupsMax }: Pick<BackupsOptions, 'backupsMax'>,
+  folder: string,
+  own: number,
+): Promise<Problem | undefined> {
+  const count = (await filesIn(folder)).filter(({ isPartial }) => !isPartial).length - own;
+  if (count < backupsMax) return undefined;
+  const message = `the limit of ${backupsMax} backups in ${folder} is reached (COMITY_BACKUPS_MAX); delete one`;
+  return { code: 'backups_exhausted', message, context: { backups: count } };
 }
 
 async function makeBackup(
@@ -129,6 +138,12 @@ async function makeBackup(
   try {
     await store.backup(path, ignore);
     const { size } = await stat(path);
+    // Other workers and processes may have written to the folder meanwhile.
+    const exhausted = await exhaustionOf(options, folder, 1);
+    if (exhausted !== undefined) {
+      await rm(path, { force: true });
+      return { refused: exhausted };
+    }
     observe({ kind: 'backup-made', file, bytes: size, durationMs: performance.now() - startedAt });
     return { id, file, bytes: size, createdAt: `${second}.000Z` };
   } catch (error) {

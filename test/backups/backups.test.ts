@@ -1,7 +1,7 @@
 /** Backups in a folder, where the store fails (§4.21.4). */
 import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { type BackupsOptions, createBackups } from '../../src/backups/backups.ts';
 import { createIdSource } from '../../src/model/id.ts';
@@ -66,6 +66,17 @@ test('makes one copy at a time', async () => {
   const made = await Promise.all([backups.make(), backups.make(), backups.make(), backups.make()]);
   assert.deepEqual([most, made.filter((each) => 'refused' in each).length], [1, 1]);
   assert.equal((await backups.list()).length, 3);
+});
+
+test('keeps no backup beyond the limit that another process reached meanwhile', async () => {
+  const others = ['a', 'b', 'c'].map((letter) => `20260801T093000Z_bak_${letter.repeat(26)}.db`);
+  const backups = backupsOf(async (path) => {
+    for (const other of others) writeFileSync(join(dirname(path), other), 'a copy of another process');
+    writeFileSync(path, 'a copy');
+  });
+  const made = await backups.make();
+  assert.ok('refused' in made && made.refused.code === 'backups_exhausted');
+  assert.deepEqual(readdirSync(backups.folder).sort(), others);
 });
 
 test('refuses a backup if the disk has less space than the store needs', async () => {

@@ -227,10 +227,27 @@ function writeOfPatch({ id, row, restsOn }: MemberStanding, fields: FieldsOrWrit
 function update(
   served: Served,
   ask: Ask,
-  { id, before: row, restsOn }: Patch,
+  { before: row, restsOn }: Patch,
   fields: FieldsOrWritten,
 ): MaybePromise<Result> {
   if (row === undefined) throw new Error('a patch requires the row of its resource');
+  return commitFields(served, ask, { row, restsOn, fields, event: 'updated' });
+}
+
+/** The next fields of a row, and the event that says whether its resource was there for readers. */
+type NextFields = Pick<MemberStanding, 'restsOn'> & {
+  readonly row: Row;
+  readonly fields: FieldsOrWritten;
+  readonly event: 'created' | 'updated';
+};
+
+/** Gives a row other fields and keeps its owner and `createdAt`, if the caller may update or create it so. */
+export function commitFields(
+  served: Served,
+  ask: Ask,
+  { row, restsOn, fields, event }: NextFields,
+): MaybePromise<Result> {
+  const { id } = row;
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
     id,
@@ -243,11 +260,15 @@ function update(
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const result = { created: false, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, next, result);
+  const isUpdate = event === 'updated';
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  const events = [eventOf(served, 'updated', { id, ...next }, at, row.doc)];
-  return whenKnown(mayMove(served, ask.principal, row, next), (moved) =>
-    moved.permitted
-      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...moved.restsOn])
+  const events = [eventOf(served, event, { id, ...next }, at, isUpdate ? row.doc : undefined)];
+  const judgement = isUpdate
+    ? mayMove(served, ask.principal, row, next)
+    : mayCreate(served, ask.principal, next);
+  return whenKnown(judgement, (found) =>
+    found.permitted
+      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...found.restsOn])
       : closedTo(ask.principal),
   );
 }

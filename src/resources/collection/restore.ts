@@ -9,19 +9,15 @@ import {
   pathParameter,
   representationOf,
 } from '../../kernel/documentation.ts';
-import type { Ask, Operation, Resource, Result } from '../../kernel/resource.ts';
+import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
-import type { MaybePromise, Row } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import type { Row } from '../../store/store.ts';
 import { madeMembers } from '../document/unpatchable.ts';
 import { deprecationFields } from './collection-routes.ts';
-import { commitUnit } from './commit.ts';
-import { eventOf, nextRow, timeAfter } from './row.ts';
+import { commitFields } from './proposing.ts';
 import type { Served } from './served.ts';
-import { withStamps } from './stamp.ts';
-import { closedTo, deletedStanding, type MemberStanding, mayCreate } from './standing.ts';
-import { madeOf } from './write-result.ts';
+import { deletedStanding, type MemberStanding } from './standing.ts';
 
 /** @param served a collection with `softDelete` */
 export function restoreResource(served: Served): Resource {
@@ -74,7 +70,7 @@ function restoreOperation(served: Served): Operation<MemberStanding> {
       if (errors.length > 0) return { refused: { code: 'validation_failed', errors } };
       const { logic } = served;
       const make = (within: Served, own: Ask, after: typeof fields | object) =>
-        restore(within, own, { row, fields: after as typeof fields, restsOn });
+        commitFields(within, own, { row, restsOn, fields: after as typeof fields, event: 'created' });
       if (logic === undefined) return make(served, ask, fields);
       const write = { action: 'create', id, before: undefined, fields } as const;
       return logic.write(served, ask, [write], (within, own, [after = fields]) => make(within, own, after));
@@ -87,29 +83,4 @@ type Fields = Readonly<Record<string, unknown>>;
 function fieldsOf({ doc }: Row): Fields {
   const made = new Set(madeMembers);
   return Object.fromEntries(Object.entries(JSON.parse(doc) as Fields).filter(([name]) => !made.has(name)));
-}
-
-type Restoration = Pick<MemberStanding, 'restsOn'> & { readonly row: Row; readonly fields: Fields };
-
-function restore(served: Served, ask: Ask, { row, fields, restsOn }: Restoration): MaybePromise<Result> {
-  const { id } = row;
-  const at = timeAfter(served.clock, row.updatedAt);
-  const next = nextRow(served, {
-    id,
-    fields: withStamps(served, ask, fields, { before: row.doc, at }),
-    owner: row.owner,
-    createdAt: row.createdAt,
-    updatedAt: at,
-    deletedAt: null,
-  });
-  const location = `${served.path}/${encodeURIComponent(id)}`;
-  const result = { created: false, location, modifiedAt: at, validated: true };
-  const made = madeOf(served, ask.principal, next, result);
-  const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  const events = [eventOf(served, 'created', { id, ...next }, at)];
-  return whenKnown(mayCreate(served, ask.principal, next), (creation) =>
-    creation.permitted
-      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...creation.restsOn])
-      : closedTo(ask.principal),
-  );
 }

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
@@ -256,13 +255,20 @@ for (const engine of engineNames) {
         return socket;
       };
       watched.seen.length = 0;
+      const begun = async (): Promise<() => void> => {
+        await until(() => watched.finish !== undefined);
+        const { finish } = watched;
+        watched.finish = undefined;
+        return finish as () => void;
+      };
       const closing = open();
       closing.end();
+      void begun().then((finish) => finish());
       let received = '';
       for await (const octets of closing) received += String(octets);
       assert.match(received, /^HTTP\/1\.1 200 .*done/s);
       const leaving = open();
-      await pause(100);
+      await begun();
       leaving.resetAndDestroy();
       await until(() => watched.seen.length === 2);
       assert.deepEqual(watched.seen, ['done', 'aborted']);

@@ -94,7 +94,7 @@ test('gives up an answer that the client does not take', async (t) => {
   await once(socket, 'connect');
   socket.write(get());
   while (listener.counts().connections === 0) await new Promise((resolve) => setImmediate(resolve));
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 60_000;
   while (listener.counts().connections > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

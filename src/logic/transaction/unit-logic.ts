@@ -155,6 +155,8 @@ export class RequestLogic implements WriteLogic {
       } catch (error) {
         if (error instanceof CascadeExceeded)
           return { refused: { code: 'dependants_exist', message: error.message } };
+        // Another request deleted one of them between two reads: the next part looks again.
+        if (!(error instanceof StoreUnavailable) && part.torn() !== undefined) continue;
         return {
           refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
         };

@@ -167,6 +167,11 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    reason:
+      'One entry for each open event stream, WebSocket or tunnel, which `streamsMax`, `connectionsMax` and `tunnelsMax` admit.',
+    at: [['src/observe/open-connections.ts', 'open']],
+  },
+  {
     reason: 'One entry for each kind of observation.',
     at: [['src/observe/log.ts', 'seen']],
   },

@@ -20,6 +20,7 @@ import type { Mails } from './mail/mails.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
 import { shownMigrations } from './migrations/shown-migrations.ts';
 import type { Metrics } from './observe/metrics.ts';
+import type { OpenConnections } from './observe/open-connections.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
 import { packageVersion } from './package-version.ts';
@@ -29,6 +30,7 @@ import { SlowLists } from './resources/collection/slow-lists.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLogViews } from './resources/events/seen-event.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
+import { connectionsResource } from './resources/program/connection-routes.ts';
 import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { slowListResource } from './resources/program/slow-list-routes.ts';
@@ -42,6 +44,7 @@ import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
 export type Features = Services & {
+  readonly connections: OpenConnections;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
@@ -121,6 +124,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     ...metaResources(metaOptionsOf(options)),
     ...storeResources(options),
     slowListResource({ base: configuration.base, limits: settings, slowLists }),
+    connectionsResource({ ...options, base: configuration.base, limits: settings }),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
       assets: [...docsAssets(configuration.title), ...dashboard, ...portal],

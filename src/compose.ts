@@ -39,6 +39,7 @@ import { createDifferences } from './observe/differences.ts';
 import { watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
+import { createOpenConnections } from './observe/open-connections.ts';
 import { openStore, type StoreMembership, type StoreSharing, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
@@ -204,7 +205,8 @@ function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
   const { observe, list: differences } = createDifferences(clock);
   const program = { startedAt: clock(), differences, storeBytes: () => storeBytes(settings) };
-  return { ...options, observe: fanOut(options.observe, observe), program };
+  const connections = createOpenConnections(clock);
+  return { ...options, observe: fanOut(options.observe, observe), program, connections };
 }
 
 async function assemble(options: ReturnType<typeof withProgram>): Promise<Assembled> {

@@ -20,6 +20,13 @@ const everyMs = 3000;
 
 const tables = (): readonly WorkTable[] => [
   {
+    path: pathOf('meta/connections'),
+    query: '',
+    title: 'Connections',
+    columns: ['kind', 'about', 'principal', 'peer', 'openedAt', 'octets'],
+    key: 'id',
+  },
+  {
     path: pathOf('jobs'),
     query: '?limit=100',
     title: 'Jobs',

@@ -96,6 +96,11 @@ export function callerOf(principal: Principal): string {
   return principal.kind === 'anonymous' ? '' : principal.id;
 }
 
+/** Null without a credential. */
+export function principalIdOf(principal: Principal): string | null {
+  return principal.kind === 'authenticated' ? principal.id : null;
+}
+
 export type Scheme =
   /** The administrator key or an API key, in any carrier. */
   | 'key'

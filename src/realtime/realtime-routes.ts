@@ -12,7 +12,8 @@ import type { CorsPolicy } from '../kernel/answer/cors.ts';
 import { named, type OperationDocumentation, type Tag } from '../kernel/documentation.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Operation, Proposal, Resource, Standing } from '../kernel/resource.ts';
-import { callerOf, operatorId } from '../model/principal.ts';
+import { callerOf, operatorId, principalIdOf } from '../model/principal.ts';
+import type { OpenConnections } from '../observe/open-connections.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Store } from '../store/store.ts';
@@ -42,6 +43,7 @@ export type RealtimeOptions = ReadersOptions &
     readonly hubBatchEventsMax?: number;
     readonly catchUpBatchEventsMax?: number;
     readonly eventBatchBytesMax: number;
+    readonly connections: Pick<OpenConnections, 'enter'>;
   };
 
 /** Small, because a catch-up reads again what its client did not take. */
@@ -118,8 +120,17 @@ function converseOperation(options: RealtimeOptions): Operation {
         open: (peer) => {
           const readers = readersByAudience.hold(principal);
           const onEnd = known === undefined ? undefined : known.onEnd;
-          const onClosed = (): void => readersByAudience.release(readers);
-          const socket = {
+          let socket: RealtimeSocket | undefined;
+          const leave = options.connections.enter({
+            ...{ kind: 'websocket', principal: principalIdOf(principal), peer: request.peer },
+            about: () => [...(socket?.patterns ?? [])].join(' '),
+            octets: () => socket?.octetsSent ?? 0,
+          });
+          const onClosed = (): void => {
+            leave();
+            readersByAudience.release(readers);
+          };
+          const socketOptions = {
             store,
             hub,
             readers,
@@ -131,7 +142,8 @@ function converseOperation(options: RealtimeOptions): Operation {
             onEnd,
             onClosed,
           };
-          return new RealtimeSocket(socket, head);
+          socket = new RealtimeSocket(socketOptions, head);
+          return socket;
         },
       })),
   };

@@ -62,6 +62,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #lastId: string | undefined;
   /** The peer reported a full buffer, and has not called `onReady` since. */
   #isFull = false;
+  #octetsSent = 0;
   #malformed = 0;
   #frames = 0;
   #minute = 0;
@@ -79,6 +80,16 @@ export class RealtimeSocket implements Listener, ConversationListener {
     const stop = onEnd?.(() => this.#close(1008, 'credential ended'));
     if (this.#mode === 'closed') stop?.();
     else this.#stopWatching = stop;
+  }
+
+  /** Patterns of its subscriptions. */
+  get patterns(): Iterable<string> {
+    return this.#subscriptions.keys();
+  }
+
+  /** Octets of the events that were sent. */
+  get octetsSent(): number {
+    return this.#octetsSent;
   }
 
   onMessage(text: string): void {
@@ -170,6 +181,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
 
   #send(id: string, frame: string | Uint8Array): boolean {
     this.#lastId = id;
+    this.#octetsSent += Buffer.byteLength(frame);
     const hasRoom = this.#options.peer.send(frame);
     if (!hasRoom) this.#isFull = true;
     return hasRoom;

@@ -8,6 +8,7 @@ import type { Operation, Resource } from '../kernel/resource.ts';
 import type { Filter } from '../model/filter.ts';
 import { isAdministrator, type Principal } from '../model/principal.ts';
 import type { Observe } from '../observe/observation.ts';
+import type { OpenConnections } from '../observe/open-connections.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
 import { restoreResource } from './collection/restore.ts';
@@ -31,6 +32,7 @@ export type RoutesOptions = ServingOptions & {
   /** Receives failures of hooks that no response can tell. */
   readonly observe?: Observe;
   readonly streamLimits: StreamLimits;
+  readonly connections: Pick<OpenConnections, 'enter'>;
   /** The built-in collections, which emit no events, and further resources. */
   readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
   /** Publishing events: POST to the event log, and paths below it. */
@@ -88,6 +90,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },
       streamLimits: options.streamLimits,
+      connections: options.connections,
       post: posted?.post,
     }),
     ...(posted?.resources ?? []),

@@ -14,6 +14,7 @@ import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import { type HostRules, judgeHosts } from '../model/host-rules.ts';
 import { type Authenticated, isAdministrator, type Known } from '../model/principal.ts';
 import type { Observe, TunnelEnd, TunnelKind } from '../observe/observation.ts';
+import type { OpenConnections } from '../observe/open-connections.ts';
 import { type Account, type BudgetSettings, createBudget, type Entry } from './budget.ts';
 import type { Destination } from './destination.ts';
 import { type OpenTunnel, openTunnels, type Reached } from './open-tunnels.ts';
@@ -27,6 +28,7 @@ export type AdmissionOptions = CallerOptions & {
   /** Host rules of the caller, those of its key last. */
   readonly hostsOf: (principal: Authenticated, known: Known) => readonly HostRules[];
   readonly observe: Observe;
+  readonly connections: Pick<OpenConnections, 'enter'>;
   readonly clock: () => number;
   readonly monotonic: () => number;
 };
@@ -70,11 +72,11 @@ type Doubtful = { readonly refusal: Refusal; readonly principal?: Authenticated 
 const drainRetrySeconds = 5;
 
 export function createAdmission(options: AdmissionOptions): AdmissionDesk {
-  const { settings, observe, hostsOf } = options;
+  const { settings, observe, hostsOf, monotonic, connections } = options;
   const budget = createBudget(settings, options.clock);
   const callerOf = createCallerOf(options);
   const ports = readPortRanges(commaSeparated(settings.tunnelPorts));
-  const tunnels = openTunnels({ observe, monotonic: options.monotonic, count: budget.count });
+  const tunnels = openTunnels({ observe, monotonic, connections, count: budget.count });
 
   /** Returns the refusal of the port or host rules, else the objections of rules in the mode `report`. */
   function judgePlace({ known, principal }: Caller, { host, port }: Destination) {
@@ -118,23 +120,37 @@ export function createAdmission(options: AdmissionOptions): AdmissionDesk {
       tunnels.look();
     };
     const { reported } = judged;
+    const counted = countedBy(account);
+    const { octets } = counted;
+    const opening = { known, peer: request.peer, how, destination, reported, giveBack, octets };
     const admitted: Admitted = {
       known,
       principal,
       destination,
-      account,
+      account: counted,
       refuse(refusal) {
         giveBack();
         return refused({ refusal, principal });
       },
       release: giveBack,
-      open: (reached, cut) =>
-        tunnels.open({ known, peer: request.peer, how, destination, reached, reported, cut, giveBack }),
+      open: (reached, cut) => tunnels.open({ ...opening, reached, cut }),
     };
     return { ok: true, admitted };
   };
 
   return { admit, drain: tunnels.drain, count: budget.count };
+}
+
+/** The account of one tunnel, which also counts by itself. */
+function countedBy(account: Account): Account & { readonly octets: () => number } {
+  let octets = 0;
+  return {
+    spend(bytes) {
+      octets += bytes;
+      return account.spend(bytes);
+    },
+    octets: () => octets,
+  };
 }
 
 const stopping: Refusal = {

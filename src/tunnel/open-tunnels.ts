@@ -4,6 +4,7 @@
  */
 import type { Known } from '../model/principal.ts';
 import type { Observe, TunnelEnd, TunnelKind } from '../observe/observation.ts';
+import type { OpenConnections } from '../observe/open-connections.ts';
 import type { Destination } from './destination.ts';
 
 export type Reached = {
@@ -27,6 +28,8 @@ export type Opening = {
   readonly reported: readonly string[];
   readonly cut: (why: TunnelEnd) => void;
   readonly giveBack: () => void;
+  /** Octets that it has carried, in both directions. */
+  readonly octets: () => number;
 };
 
 export type OpenTunnels = {
@@ -42,14 +45,16 @@ export function openTunnels(options: {
   readonly observe: Observe;
   readonly monotonic: () => number;
   readonly count: () => number;
+  readonly connections: Pick<OpenConnections, 'enter'>;
 }): OpenTunnels {
-  const { observe, monotonic, count } = options;
+  const { observe, monotonic, count, connections } = options;
   const cuts = new Set<(why: TunnelEnd) => void>();
   const waiting = new Set<() => void>();
   let isDraining = false;
   let isOver = false;
 
-  function open({ known, peer, how, destination, reached, reported, cut, giveBack }: Opening): OpenTunnel {
+  function open(opening: Opening): OpenTunnel {
+    const { known, peer, how, destination, reached, reported, cut, giveBack, octets } = opening;
     const { host, port } = destination;
     const principal = known.principal.id;
     const { address, dnsMs, connectMs } = reached;
@@ -63,12 +68,15 @@ export function openTunnels(options: {
       observe({ kind: 'tunnel-reported', principal, how, host, port, why: reported.join('; ') });
     }
     observe({ kind: 'tunnel-opened', peer, principal, how, host, port, address, dnsMs, connectMs });
+    const about = (): string => `${how} ${host}:${port}`;
+    const leave = connections.enter({ kind: 'tunnel', principal, peer, about, octets });
     const stopListening = known.onEnd(() => cutOnce('revoked'));
     if (isOver) queueMicrotask(() => cutOnce('drained'));
     return {
       close(why, sentBytes, receivedBytes) {
         if (!cuts.delete(cutOnce)) return;
         stopListening();
+        leave();
         giveBack();
         const durationMs = monotonic() - startedMs;
         const carried = { address, sentBytes, receivedBytes, durationMs };

@@ -25,19 +25,20 @@ export type TunnelOptions = {
   readonly clock: () => number;
   readonly authenticate: AdmissionOptions['authenticate'];
   readonly addressOf: CallerAddress;
+  readonly connections: AdmissionOptions['connections'];
   /** The program's own listeners: no tunnel may lead to them, and a request for them is not forwarded. */
   readonly ownListeners: () => readonly OwnListener[];
 };
 
 /** Undefined if the tunnel is off: CONNECT is then answered as by a server that is not a proxy. */
 export function createTunnel(options: TunnelOptions): HttpProxy | undefined {
-  const { configuration, settings, observe, clock, ownListeners, addressOf } = options;
+  const { configuration, settings, observe, connections, clock, ownListeners, addressOf } = options;
   if (settings.tunnel === 'off') return undefined;
   const monotonic = (): number => performance.now();
   const { judge } = createEgressPolicy({ ...settings, everyPort: true, ownListeners });
   const dial = createDialer({ ...settings, policy: { judge }, monotonic });
   const desk = createAdmission({
-    ...{ settings, observe, clock, monotonic, addressOf },
+    ...{ settings, observe, connections, clock, monotonic, addressOf },
     authenticate: options.authenticate,
     challengesFor: proxyChallengesFor,
     hostsOf: createHostLists(configuration.tunnel),

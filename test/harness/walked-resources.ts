@@ -22,6 +22,7 @@ import type { WalkContext } from '../../src/kernel/walk-context.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { type Authenticated, anonymous, authenticated, operatorId } from '../../src/model/principal.ts';
 import type { Observe } from '../../src/observe/observation.ts';
+import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import { createRoutes, type RoutesOptions } from '../../src/resources/routes.ts';
 import { createListener } from '../../src/server/listener.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -78,6 +79,7 @@ export function routed(surroundings: Surroundings, options: Partial<RoutesOption
     clock,
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
     addressOf: ({ peer }) => peer,
+    connections: createOpenConnections(clock),
     queryLimits: {
       ...settings,
       json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },

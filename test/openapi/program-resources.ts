@@ -32,6 +32,7 @@ import { mailResources } from '../../src/mail/mail-routes.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
+import { connectionsResource } from '../../src/resources/program/connection-routes.ts';
 import { metaResources } from '../../src/resources/program/meta-routes.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
 import { slowListResource } from '../../src/resources/program/slow-list-routes.ts';
@@ -108,6 +109,7 @@ export function resourcesOf({
       store: missing,
       newId: missing,
       clock: missing,
+      connections: missing,
       mac: missing,
       addressOf: missing,
     },
@@ -131,6 +133,7 @@ export function resourcesOf({
     storeResource(optionsWith({})),
     ...backupResources(optionsWith({})),
     slowListResource(optionsWith({})),
+    connectionsResource(optionsWith({})),
   ];
   return [...routes, ...realtime, ...meta, ...program];
 }

@@ -10,6 +10,7 @@ import { createCallerAddress } from '../../src/kernel/rate-limit/caller-address.
 import type { Resource } from '../../src/kernel/resource.ts';
 import { eventDocument } from '../../src/model/event.ts';
 import { anonymous, authenticated, type Known, type Principal } from '../../src/model/principal.ts';
+import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import { type RealtimeOptions, realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import type { EventEntry, Store } from '../../src/store/store.ts';
@@ -32,6 +33,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     collections,
     views: createLogViews(collections),
     clock: Date.now,
+    connections: createOpenConnections(Date.now),
     random: randomBytes,
     cors: corsPolicy('', 0),
     crossSite: () => false,

@@ -23,6 +23,7 @@ import type { Request, Response } from '../../src/http/message.ts';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import type { HostRules } from '../../src/model/host-rules.ts';
 import type { Observation } from '../../src/observe/observation.ts';
+import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createAdmission } from '../../src/tunnel/admission.ts';
 import type { HttpProxy } from '../../src/tunnel/proxy-call.ts';
@@ -91,6 +92,7 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
   const dial = options.dial ?? createDialer({ ...settings, policy, ...lookup });
   const desk = createAdmission({
     settings,
+    connections: createOpenConnections(clock),
     authenticate: createProxyAuthenticate({ verifiers: verifiersOver(store, clock), cache }),
     challengesFor: proxyChallengesFor,
     addressOf: ({ peer }) => peer,

@@ -7,8 +7,13 @@
 import { ResourceRefused } from '../../config/handler.ts';
 import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
-import { type Authenticated, authenticated, operatorId, type Principal } from '../../model/principal.ts';
-import { ownerOf } from '../../resources/collection/proposing.ts';
+import {
+  type Authenticated,
+  authenticated,
+  operatorId,
+  type Principal,
+  principalIdOf,
+} from '../../model/principal.ts';
 import { eventOf } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
@@ -126,7 +131,7 @@ class LogicTransaction implements Transaction {
     this.#shared = shared;
     this.#cause = cause ?? { actor: systemActor };
     this.caller = caller ?? shared.principal;
-    this.#owner = caller === undefined ? null : ownerOf(caller);
+    this.#owner = caller === undefined ? null : principalIdOf(caller);
     this.#stampedBy = caller ?? null;
     this.#overlay = createOverlay(shared.serving.store);
     const own = this.scope();

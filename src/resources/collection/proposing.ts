@@ -5,7 +5,7 @@
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
-import type { Principal } from '../../model/principal.ts';
+import { type Principal, principalIdOf } from '../../model/principal.ts';
 import type { Change, MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
@@ -179,12 +179,7 @@ function withHooks<W extends ProposedWrite & { readonly fields: FieldsOrWritten 
 
 /** The owner of a new resource of this collection. */
 export function makersOwner({ owner }: Pick<Served, 'owner'>, principal: Principal): string | null {
-  return owner === undefined ? ownerOf(principal) : owner;
-}
-
-/** The owner of resources that this principal creates by default. */
-export function ownerOf(principal: Principal): string | null {
-  return principal.kind === 'authenticated' ? principal.id : null;
+  return owner === undefined ? principalIdOf(principal) : owner;
 }
 
 /**

@@ -7,7 +7,8 @@ import { json, type OperationDocumentation, pageSchema, pathParameter } from '..
 import type { Operation, Resource, Standing } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
 import { allOf, anyOf, type Filter } from '../../model/filter.ts';
-import { audienceOf, type Principal } from '../../model/principal.ts';
+import { audienceOf, type Principal, principalIdOf } from '../../model/principal.ts';
+import type { OpenConnections } from '../../observe/open-connections.ts';
 import { eventsTable, type Store } from '../../store/store.ts';
 import {
   type ListOptions,
@@ -42,6 +43,7 @@ export type EventsOptions = {
   /** The same for streams, which go on where a hook fails. */
   readonly streamViews: (principal: Principal) => LogView;
   readonly withholds: WithholdsFrom;
+  readonly connections: Pick<OpenConnections, 'enter'>;
   /** The POST of an event; absent: 405. */
   readonly post?: Operation | undefined;
 };
@@ -129,6 +131,12 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
         lastEventId: ask.request.fields.lastEventId,
         onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
         limits: streamLimits,
+        enter: (octets) =>
+          options.connections.enter({
+            ...{ kind: 'stream', principal: principalIdOf(ask.principal), peer: ask.request.peer },
+            about: () => ask.query ?? '',
+            octets,
+          }),
       });
     },
   };

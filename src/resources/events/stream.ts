@@ -36,6 +36,8 @@ export type StreamOptions = {
   /** Calls back when the credential of the stream ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   readonly limits: StreamLimits;
+  /** Takes the stream into the list of what is open, given the octets that it has sent. @returns takes it out again */
+  readonly enter: (octets: () => number) => () => void;
 };
 
 export async function openEventStream(store: Store, options: StreamOptions): Promise<EventStream> {
@@ -78,6 +80,7 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
   let open = true;
   let stopWatching: (() => void) | undefined;
   const writer = createPieceWriter(sink, options.turns);
+  const leave = options.enter(writer.octets);
   const stopListening = store.onAppend(() => {
     grown = true;
     if (mode === 'waiting') pump();
@@ -114,6 +117,7 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
 
   function close(): void {
     open = false;
+    leave();
     stopWatching?.();
     writer.close();
     stopListening();
@@ -142,6 +146,8 @@ const pieceBytesMax = 16 * 1024;
 type PieceWriter = {
   /** Calls `done` when the client has taken all octets except the last piece. One call at a time. */
   write(octets: Uint8Array, done: () => void): void;
+  /** Octets that were written. */
+  octets(): number;
   /** Stops writing; `done` is not called afterwards. */
   close(): void;
 };
@@ -153,6 +159,7 @@ type PieceWriter = {
  */
 function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
   let open = true;
+  let written = 0;
   /** Cleared before each call: the socket may also drain after a comment of the heartbeat. */
   let resume: (() => void) | undefined;
 
@@ -170,6 +177,7 @@ function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
         if (from + piece.length < octets.length) writeFrom(octets, from + piece.length, done);
         else if (open) done();
       };
+      written += piece.length;
       if (sink.write(piece)) next();
       else resume = next;
       return piece.length;
@@ -181,6 +189,7 @@ function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
       if (octets.length === 0) done();
       else writeFrom(octets, 0, done);
     },
+    octets: () => written,
     close: () => {
       open = false;
     },

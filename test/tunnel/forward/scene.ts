@@ -9,6 +9,7 @@ import type { Request } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { createOpenConnections } from '../../../src/observe/open-connections.ts';
 import { type AdmissionDesk, type AdmissionOptions, createAdmission } from '../../../src/tunnel/admission.ts';
 import { createForward, type ForwardOptions } from '../../../src/tunnel/forward/forward.ts';
 import type { ForwardCall } from '../../../src/tunnel/proxy-call.ts';
@@ -112,6 +113,7 @@ function admissionOf(
     },
   };
   return createAdmission({
+    connections: createOpenConnections(Date.now),
     settings: {
       ...{ tunnelPorts: '1-65535', tunnelsMax: 100, tunnelsPerPrincipalMax: 50, tunnelBytesPerDayMax: 0 },
       ...settings,

@@ -23,6 +23,7 @@ import { CapsuleReader, datagramHeadBytes, writeDatagramHead } from '../../../sr
 import type { HostRules } from '../../../src/model/host-rules.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation, Observe } from '../../../src/observe/observation.ts';
+import { createOpenConnections } from '../../../src/observe/open-connections.ts';
 import { createAdmission } from '../../../src/tunnel/admission.ts';
 import type { ClientSide, ProxyCall, ProxyReply } from '../../../src/tunnel/proxy-call.ts';
 import { createUdp } from '../../../src/tunnel/udp/udp.ts';
@@ -195,6 +196,7 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}) {
 
 function admissionOf(options: ProxyOptions, observe: Observe, revocations: (() => void)[]) {
   return createAdmission({
+    connections: createOpenConnections(Date.now),
     settings: {
       tunnelPorts: options.ports ?? '1-65535',
       tunnelsMax: options.tunnelsMax ?? 100,

@@ -8,10 +8,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always, never } from '../../../src/model/filter.ts';
 import { anonymous, type Known } from '../../../src/model/principal.ts';
+import { createOpenConnections } from '../../../src/observe/open-connections.ts';
 import { createLogViews } from '../../../src/resources/events/seen-event.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
 import { openEventStream, type StreamOptions, WriteTurns } from '../../../src/resources/events/stream.ts';
-
 import { type Store, StoreUnavailable, type TailEntry } from '../../../src/store/store.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { ampleMemory } from '../../memory/ample.ts';
@@ -80,7 +80,12 @@ const reach = { visible: always, formerly: never, both: always };
 const reader = { key: '', filter: always, view: wholeEvents, reach, party: '' };
 
 function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
-  return { reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits };
+  const { enter } = createOpenConnections(Date.now);
+  const stream = { kind: 'stream', principal: null, peer: '', about: () => '' } as const;
+  return {
+    ...{ reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits },
+    enter: (octets: () => number) => enter({ ...stream, octets }),
+  };
 }
 
 const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);

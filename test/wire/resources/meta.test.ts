@@ -49,7 +49,7 @@ test('lists settings with defaults and sources, and no secret', async () => {
 
 test('shows the program to administrators alone', async () => {
   const { token } = await register(client, 'ada@meta.example', 'correct horse battery staple');
-  for (const path of ['/api/v1/meta', '/api/v1/meta/settings']) {
+  for (const path of ['/api/v1/meta', '/api/v1/meta/settings', '/api/v1/meta/connections']) {
     assert.equal((await client.ask('GET', path)).status, 401);
     const headers = { Authorization: `Bearer ${token}` };
     assert.equal((await client.ask('GET', path, { headers })).status, 403);

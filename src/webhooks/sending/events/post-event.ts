@@ -33,8 +33,7 @@ import { withoutCause } from '../../../model/actor.ts';
 import { eventDocument, noCollection } from '../../../model/event.ts';
 import { eventTypeCharactersMax } from '../../../model/event-pattern.ts';
 import { equalJson, isMembers, type Members } from '../../../model/json-value.ts';
-import { isAdministrator, type Principal } from '../../../model/principal.ts';
-import { ownerOf } from '../../../resources/collection/proposing.ts';
+import { isAdministrator, type Principal, principalIdOf } from '../../../model/principal.ts';
 import { eventSchema } from '../../../resources/events/event-schema.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { type Commit, type EventEntry, eventsTable, Overtaken, type Store } from '../../../store/store.ts';
@@ -272,7 +271,7 @@ async function append(options: PostEventOptions, ask: Ask, posted: Posted): Prom
   const { store, path, clock } = options;
   const at = clock();
   const id = posted.id ?? `evt_${options.newId()}`;
-  const event = postedEntry(posted, { id, at, owner: ownerOf(ask.principal) });
+  const event = postedEntry(posted, { id, at, owner: principalIdOf(ask.principal) });
   const { doc } = event;
   const location = `${path}/${id}`;
   const made: Made = {

@@ -8,6 +8,9 @@ import { spawnCommand } from '../../harness/command-line.ts';
 import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
+/** How long a server in production waits for a request: the default of COMITY_DRAIN_MS. */
+const productionDrainMs = 10_000;
+
 const configuration = `
 import { collection, defineConfig, Type } from 'comity';
 import { check } from './rules.ts';
@@ -87,7 +90,7 @@ test('restarts upon a change of what the configuration imports, and shows mistak
   assert.equal((await session.ended).code, 0);
 });
 
-test('restarts within the time of a start while a request hangs, and at once where the configuration hangs', async (t) => {
+test('restarts without waiting for a request that hangs, and at once where the configuration hangs', async (t) => {
   const folder = temporaryFolder();
   linkPackage(folder);
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -121,7 +124,11 @@ test('restarts within the time of a start while a request hangs, and at once whe
   const hanging = fetch(`${url}/api/v1/hang`).catch(() => 'cut');
   await pause(100);
   const busyMs = await restartMs(3);
-  assert.ok(busyMs - idleMs < 700, `${idleMs} ms idle, ${busyMs} ms with a request under way`);
+  t.diagnostic(`restarts in ${idleMs.toFixed()} ms idle, ${busyMs.toFixed()} ms with a request under way`);
+  assert.ok(
+    busyMs < idleMs + productionDrainMs / 2,
+    `${idleMs} ms idle, ${busyMs} ms with a request under way`,
+  );
   assert.equal(await hanging, 'cut');
 
   write('await new Promise(() => {});\nexport const version = 1;');
@@ -132,7 +139,7 @@ test('restarts within the time of a start while a request hangs, and at once whe
   write('export const version = 1;\nthrow new Error("broken at import");');
   await session.told('waiting for a change');
   assert.equal(session.stderr().split('comity: deep.ts:2: broken at import').length, 2);
-  assert.ok((await restartMs(4)) - idleMs < 700);
+  assert.ok((await restartMs(4)) < idleMs + productionDrainMs / 2);
   session.process.kill('SIGTERM');
   assert.equal((await session.ended).code, 0);
 });

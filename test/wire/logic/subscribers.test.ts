@@ -260,7 +260,8 @@ for (const engine of engineNames) {
         assert.equal((await server.send('GET', '/api/v1/sums/all')).status, 200);
         slowest.ms = Math.max(slowest.ms, performance.now() - began);
       }
-      assert.ok(slowest.ms < 1000, `${slowest.ms} ms`);
+      // The handler would hold them for its whole time (COMITY_HANDLER_TIMEOUT_MS).
+      assert.ok(slowest.ms < 2500, `${slowest.ms} ms`);
     });
   });
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { runCommand } from '../harness/command-line.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 import { openWords } from './words-to-migrate.ts';
 
 const { url, client, folder, configuration, environment } = await openWords();
@@ -79,10 +80,12 @@ test('keeps the indexes of the last configuration for as long as it is told to',
 });
 
 test('says that the embedded store makes its own tables', async () => {
-  const { code, stdout } = await runCommand(['migrate'], { COMITY_CONFIG: lean });
+  // Not the folder that `npm start` leaves in the repository.
+  const own = { COMITY_CONFIG: lean, COMITY_DATA: temporaryFolder() };
+  const { code, stdout } = await runCommand(['migrate'], own);
   assert.equal(code, 0);
   assert.match(stdout, /^Nothing to do: the embedded store brings itself up to date when it starts/);
-  const told = await runCommand(['migrate', '--json'], { COMITY_CONFIG: lean });
+  const told = await runCommand(['migrate', '--json'], own);
   assert.deepEqual(JSON.parse(told.stdout), {
     engine: 'sqlite',
     steps: [],

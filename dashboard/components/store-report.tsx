@@ -1,4 +1,4 @@
-/** What the store has: its size, the documents and indexes of each collection, and the migrations of documents. */
+/** The store: its size, the documents and indexes of each collection, and the migrations of documents. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { StoreReport as Report } from '../api-types.ts';

@@ -161,7 +161,7 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
 
 const planField = /^([a-z]+);words="([^"]*)"$/;
 
-/** How the list was read, which administrators are told, and everyone in development. */
+/** How the server read the list: it says so to administrators, and in development to everyone. */
 function PlanNote({ field }: { readonly field: string | null }): JSX.Element | null {
   const [, token = '', words = ''] = planField.exec(field ?? '') ?? [];
   if (words === '') return null;

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 /** How often it looks whether the program is idle; the reader of the ready line has been served by the first time. */
 const everyMs = 1000;
 
-/** Of the last second that the event loop may have worked: the collection would delay the requests of a busy program. */
+/** Share of the last second for which the event loop worked; above it, the collection would delay requests. */
 const busyShareMax = 0.2;
 
 type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-resort' }) => Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * What is open between this process and its clients for longer than a response takes (§4.21.8): event streams, WebSockets and tunnels, with
- * what each carries. Their numbers are bounded where they are admitted, so this adds an entry to each and no bound of its own.
+ * The open event streams, WebSockets and tunnels of this process, with the octets that each has carried (§4.21.8). Admission bounds their
+ * numbers, so the list needs no bound of its own.
  */
 
 export type OpenConnection = {
@@ -9,7 +9,7 @@ export type OpenConnection = {
   readonly principal: string | null;
   /** Address of the peer. */
   readonly peer: string;
-  /** What it is about: a query, patterns of events, or a destination. Called when somebody asks. */
+  /** The query of a stream, the patterns of a WebSocket, or the destination of a tunnel. Called for each request of the list. */
   readonly about: () => string;
   /** Octets that it has carried: to the client, or for a tunnel in both directions. */
   readonly octets: () => number;

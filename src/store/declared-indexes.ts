@@ -7,6 +7,7 @@
 import { type Field, idField, madeFields } from '../model/field.ts';
 import { fieldKey, kindOf } from './field-value.ts';
 import { eventsTable, type Table } from './store.ts';
+import type { IndexReport } from './store-report.ts';
 
 export type DeclaredIndex = {
   /** Identifies the index by table, kind and fields, such as `products.index["price"]`. */
@@ -106,4 +107,16 @@ function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {
 
 function labelOf(table: Table, kind: 'index' | 'unique', fields: readonly Field[]): string {
   return `${table.name}.${kind}${JSON.stringify(fields.map((field) => field.name))}`;
+}
+
+/** @param isStanding whether the index of this label is in the store */
+export function reportIndexes(
+  wanted: readonly DeclaredIndex[],
+  isStanding: (label: string) => boolean,
+): readonly IndexReport[] {
+  return wanted.map(({ label, fields, unique }) => ({
+    kind: unique ? 'unique' : 'index',
+    fields: fields.map(({ name }) => name),
+    stands: isStanding(label),
+  }));
 }

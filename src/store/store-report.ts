@@ -1,4 +1,4 @@
-/** What a store tells people: of itself and its tables (`Store.report`), at a cost that does not grow with them, and how it reads a list. */
+/** The report of a store about itself and its tables (`Store.report`), whose cost does not grow with them, and the way in which it reads a list. */
 
 /** Rows of a table up to which `report` counts; above, it estimates. */
 export const countedRowsMax = 10_000;

@@ -36,7 +36,7 @@ export type StreamOptions = {
   /** Calls back when the credential of the stream ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   readonly limits: StreamLimits;
-  /** Takes the stream into the list of what is open, given the octets that it has sent. @returns takes it out again */
+  /** Lists the stream among the open connections. @param octets returns the octets sent so far @returns a function that removes it */
   readonly enter: (octets: () => number) => () => void;
 };
 

@@ -1,4 +1,4 @@
-/** What is compiled of list queries and kept by their shape: the ways to read pages, and the statements of each way and kind of position. */
+/** The compiled form of list queries, cached by their shape: the ways to read pages, and the statements of each way and kind of position. */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import type { SqlValue } from '../field-value.ts';

@@ -3,7 +3,7 @@
  * is estimated from parts of the range of its rowids, so that the cost does not grow with it (5 ms for 10^6 rows).
  */
 import { statSync } from 'node:fs';
-import { wantedIndexes } from '../declared-indexes.ts';
+import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
 import { countedRowsMax, type IndexReport, type StoreReport, type TableReport } from '../store-report.ts';
@@ -18,7 +18,7 @@ const rowidsPerSample = 128;
 type Sources = {
   readonly readers: Pick<ReaderPool, 'read'>;
   readonly tableOf: TableDirectory;
-  /** Of the file. */
+  /** Size of the file in octets. */
   readonly path: string;
   readonly tables: readonly Table[];
 };
@@ -77,11 +77,7 @@ async function indexesOf(
   tables: readonly Table[],
   standing: ReadonlySet<string>,
 ): Promise<readonly IndexReport[]> {
-  const indexes: IndexReport[] = wantedIndexes(table, tables).map(({ label, fields, unique }) => ({
-    kind: unique ? 'unique' : 'index',
-    fields: fields.map((field) => field.name),
-    stands: standing.has(label),
-  }));
+  const indexes = reportIndexes(wantedIndexes(table, tables), (label) => standing.has(label));
   if (words === undefined) return indexes;
   const pending = pendingName(table);
   const stands =

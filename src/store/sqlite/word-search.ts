@@ -47,7 +47,7 @@ export function searchOf(scan: Selection, words: WordSearch): Search {
   return isRanked(scan.sort) ? rankedSearch(few, words) : { words, few, many: scan };
 }
 
-/** Of many found rows, those of the filter's own index are read if it has one; they may be much fewer. */
+/** If the search finds many rows and the filter has an index of its own, it reads the rows of that index, which may be much fewer. */
 function rankedSearch(found: Selection, words: WordSearch): Search {
   const few: Selection = { ...found, ranked: words.terms };
   const own = serve(few.layout, withoutSearch(few.filter), newestFirst);

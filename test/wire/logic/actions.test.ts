@@ -1,12 +1,12 @@
 /** Actions over the wire, on both stores: the conduct of any resource, one transaction, and every kind of input and output. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { engineNames } from '../../harness/engine-names.ts';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
-import { databaseOfProgram } from '../../harness/program-database.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
+import { serversOn } from '../../harness/servers-on.ts';
 import { until } from '../../harness/until.ts';
 import { watched } from './fixtures/actions.config.ts';
 
@@ -22,20 +22,7 @@ for (const engine of engineNames) {
     let user: { readonly Authorization: string };
     let agent: { readonly Authorization: string };
 
-    const ends: (() => Promise<void>)[] = [];
-    const start = async (env: Record<string, string>): Promise<RunningServer> => {
-      const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
-      const url = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
-      const started = await startServer({ config, env: { ...env, ...url } });
-      ends.push(async () => {
-        await started.stop();
-        await database?.dispose();
-      });
-      return started;
-    };
-    after(async () => {
-      for (const end of ends) await end();
-    });
+    const start = serversOn(engine, config);
     before(async () => {
       server = await start({ COMITY_CORS_ORIGINS: 'https://app.example' });
       impatient = await start({ COMITY_ACTION_TIMEOUT_MS: '500' });

@@ -1,11 +1,11 @@
 /** Hooks of writes over the wire, on both stores: one unit with the write, and nothing of it where one fails. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer } from '../../harness/exchange.ts';
-import { databaseOfProgram } from '../../harness/program-database.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
+import { serversOn } from '../../harness/servers-on.ts';
 
 const config = fileURLToPath(new URL('./fixtures/hooks.config.ts', import.meta.url));
 const merge = { 'Content-Type': 'application/merge-patch+json' };
@@ -16,20 +16,7 @@ for (const engine of engineNames) {
     /** On a busy machine any hook may take as long as this one allows. */
     let impatient: RunningServer;
 
-    const ends: (() => Promise<void>)[] = [];
-    const start = async (env: Record<string, string>): Promise<RunningServer> => {
-      const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
-      const url = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
-      const started = await startServer({ config, env: { ...env, ...url } });
-      ends.push(async () => {
-        await started.stop();
-        await database?.dispose();
-      });
-      return started;
-    };
-    after(async () => {
-      for (const end of ends) await end();
-    });
+    const start = serversOn(engine, config);
     before(async () => {
       server = await start({ COMITY_HOOK_DEPTH_MAX: '3' });
       impatient = await start({ COMITY_HOOK_TIMEOUT_MS: '200' });
@@ -173,11 +160,7 @@ for (const engine of engineNames) {
         const answer = await post(collection, { text });
         assert.equal(answer.status, 500);
         assert.equal(answer.json().code, 'internal');
-        const lines = server
-          .stderr()
-          .split('\n')
-          .filter((each) => each.includes(String(answer.json().requestId)));
-        assert.match(lines.join('\n'), told);
+        assert.match(logOf(answer, server), told);
         assert.deepEqual([await countOf(collection), await countOf('notes')], [strange, notes]);
       });
     }
@@ -190,11 +173,7 @@ for (const engine of engineNames) {
       test(`that take too long write nothing, and the log says why: ${text}`, async () => {
         const answer = await impatient.send('POST', `/api/v1/${collection}`, { json: { text } });
         assert.deepEqual([answer.status, answer.json().code], [500, 'internal']);
-        const lines = impatient
-          .stderr()
-          .split('\n')
-          .filter((each) => each.includes(String(answer.json().requestId)));
-        assert.match(lines.join('\n'), told);
+        assert.match(logOf(answer, impatient), told);
         assert.deepEqual([await countOf(collection, impatient), await countOf('notes', impatient)], [0, 0]);
       });
     }
@@ -217,4 +196,14 @@ for (const engine of engineNames) {
       assert.equal(await countOf('notes'), notes + 1);
     });
   });
+}
+
+/** Lines of the log about a request. */
+function logOf(answer: Answer, at: RunningServer): string {
+  const id = String(answer.json().requestId);
+  return at
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes(id))
+    .join('\n');
 }

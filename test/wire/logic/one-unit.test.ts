@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { engineNames } from '../../harness/engine-names.ts';
 import type { Answer } from '../../harness/exchange.ts';
-import { databaseOfProgram } from '../../harness/program-database.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { serversOn } from '../../harness/servers-on.ts';
 import { eventually, until } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('./fixtures/one-unit.config.ts', import.meta.url));
@@ -19,22 +19,9 @@ for (const engine of engineNames) {
   describe(`the unit of a function on ${engine}`, () => {
     let server: RunningServer;
 
-    const ends: (() => Promise<void>)[] = [];
-    const start = async (more: Record<string, string> = {}): Promise<RunningServer> => {
-      const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
-      const url = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
-      const started = await startServer({ config, env: { ...env, ...more, ...url } });
-      ends.push(async () => {
-        await started.stop();
-        await database?.dispose();
-      });
-      return started;
-    };
-    after(async () => {
-      for (const end of ends) await end();
-    });
+    const start = serversOn(engine, config);
     before(async () => {
-      server = await start();
+      server = await start(env);
     });
 
     const post = (path: string, json: unknown): Promise<Answer> =>
@@ -145,7 +132,7 @@ for (const engine of engineNames) {
     }
 
     test('loses what a late call of a hook writes that was given up', async () => {
-      const impatient = await start({ COMITY_HOOK_TIMEOUT_MS: '200' });
+      const impatient = await start({ ...env, COMITY_HOOK_TIMEOUT_MS: '200' });
       const acted = await impatient.send('POST', '/api/v1/act', { json: { mode: 'caught late' } });
       assert.equal(acted.status, 200);
       assert.deepEqual([await textsOf('notes', impatient), await textsOf('strict', impatient)], [[], []]);

@@ -2,7 +2,7 @@
  * What PostgreSQL tells of the store's tables and indexes (`Store.report`). Small tables are counted; of a larger one the server's own
  * estimate is taken, so that the cost does not grow with it. Sizes include indexes and long values.
  */
-import { wantedIndexes } from '../../declared-indexes.ts';
+import { reportIndexes, wantedIndexes } from '../../declared-indexes.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Table } from '../../store.ts';
 import { countedRowsMax, type IndexReport, type StoreReport, type TableReport } from '../../store-report.ts';
@@ -76,11 +76,8 @@ async function indexesOf(
   tables: readonly Table[],
   standing: ReadonlySet<string>,
 ): Promise<readonly IndexReport[]> {
-  const indexes: IndexReport[] = wantedIndexes(table, tables).map(({ label, fields, unique }) => ({
-    kind: unique ? 'unique' : 'index',
-    fields: fields.map((field) => field.name),
-    stands: standing.has(physicalName(label)),
-  }));
+  const wanted = wantedIndexes(table, tables);
+  const indexes = reportIndexes(wanted, (label) => standing.has(physicalName(label)));
   const { words } = table;
   if (search === undefined || words === undefined) return indexes;
   const isMade = standing.has(search.words.name) && standing.has(search.pending.name);

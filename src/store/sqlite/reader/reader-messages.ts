@@ -16,7 +16,7 @@ export type Statement = { readonly sql: string; readonly parameters: readonly Sq
 
 /** A statement of one row, read first and in the same snapshot: a count, and 1 if nothing may be read. */
 export type Probe = Statement & {
-  /** Of no rows nothing is read, and of more than this what `beyond` reads. */
+  /** If the count is 0, the reader reads nothing; above this number, it runs `beyond`. */
   readonly countMax: number;
   readonly beyond: readonly Statement[];
 };

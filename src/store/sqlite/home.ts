@@ -17,6 +17,7 @@ import { workerFile } from '../worker-file.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { rewriteOnce } from './erasure.ts';
 import { createHomeState, type HomeData } from './home-state.ts';
+import { inTransaction } from './in-transaction.ts';
 import { checkPages, convertDamage, refuseEmptyFile, refuseFullDisk } from './integrity.ts';
 import { lockFolder } from './lock.ts';
 import { reconcile, type TableNumbers } from './reconcile.ts';
@@ -68,7 +69,7 @@ export function openHome(options: HomeOptions): SqliteHome {
     refuseFullDisk(options.folder);
     // SQLite gives the log and the shared memory file the mode of the database.
     if (existsSync(path)) chmodSync(path, 0o600);
-    else makeFile(path, options.durable ?? true, observe);
+    else makeFile(path, layouts, { durable: options.durable ?? true, observe });
     const connection = homeConnection(options);
     const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
     const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
@@ -100,13 +101,26 @@ function ignore(): void {
   // No observer was given.
 }
 
-/** Names a new file only when it is a store, so that an empty file is always a sign of damage. */
-function makeFile(path: string, durable: boolean, observe: Observe): void {
+/**
+ * Names a new file only when it is a store with its tables, so that an empty file is always a sign of damage. Until then a crash leaves
+ * what the next start deletes, so the journal need not be on the disk.
+ */
+function makeFile(
+  path: string,
+  layouts: readonly Layout[],
+  { durable, observe }: { readonly durable: boolean; readonly observe: Observe },
+): void {
   const partial = beginPartial(path);
-  const database = new DatabaseSync(partial);
-  database.exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = ${durable ? 'FULL' : 'OFF'}`);
-  migrate(database, partial, observe);
-  database.close();
+  const database = new DatabaseSync(partial, { enableDoubleQuotedStringLiterals: false });
+  database.exec(
+    `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = ${durable ? 'FULL' : 'OFF'}`,
+  );
+  try {
+    migrate(database, partial, observe);
+    inTransaction(database, () => void reconcile(database, layouts, observe));
+  } finally {
+    database.close();
+  }
   publish(path);
 }
 

@@ -1,6 +1,7 @@
 /**
  * Reconciles the tables and indexes of the file with the declared ones: creates missing ones, drops indexes no longer declared, keeps
- * tables no longer declared. Each index is a transaction of its own, so an interrupted start continues where it was.
+ * tables no longer declared. Each index is a transaction of its own, so an interrupted start continues where it was; a new file is one
+ * transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
@@ -8,6 +9,7 @@ import { tracedColumns } from '../backup-file/layout.ts';
 import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable } from '../store.ts';
+import { inTransaction } from './in-transaction.ts';
 import type { Layout } from './table-layout.ts';
 import { reconcileViews } from './views.ts';
 import { pendingIndex, reconcileWords } from './word-index.ts';
@@ -82,15 +84,10 @@ export class UnfitRows extends Error {
 
 function createTable(database: DatabaseSync, layout: Layout, observe: Observe): void {
   const started = performance.now();
-  database.exec('BEGIN IMMEDIATE');
-  try {
+  inTransaction(database, () => {
     database.exec(layout.createSql);
     database.prepare('INSERT INTO comity_counters (name, rev) VALUES (?, 0)').run(layout.table.name);
-    database.exec('COMMIT');
-  } catch (error) {
-    database.exec('ROLLBACK');
-    throw error;
-  }
+  });
   observe({
     kind: 'store-migrated',
     what: `table ${layout.table.name}`,
@@ -117,11 +114,9 @@ function addTracedColumns(database: DatabaseSync, { name, table }: Layout, obser
 }
 
 function change(database: DatabaseSync, sql: string, index: string): void {
-  database.exec('BEGIN IMMEDIATE');
   try {
-    database.exec(`${sql}; COMMIT`);
+    inTransaction(database, () => database.exec(sql));
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
     const reason = error instanceof Error ? error.message : String(error);
     throw new UnfitRows(`cannot make index ${index}: ${reason}`, { index, cause: error });
   }

@@ -9,6 +9,7 @@ import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
 import { viewColumns, viewName } from '../view-columns.ts';
 import { pathLiteral, valueSql } from './compile/value.ts';
+import { inTransaction } from './in-transaction.ts';
 
 /** Replaces views that differ from the declaration, and leaves others of the same name that are not its own. */
 export function reconcileViews(database: DatabaseSync, tables: readonly Table[]): void {
@@ -19,7 +20,7 @@ export function reconcileViews(database: DatabaseSync, tables: readonly Table[])
     const sql = createViewSql(table);
     const found = find.get(name)?.sql;
     if (found === sql || (found !== undefined && !String(found).includes(ownMark))) continue;
-    database.exec(`BEGIN IMMEDIATE; DROP VIEW IF EXISTS ${quoteName(name)}; ${sql}; COMMIT`);
+    inTransaction(database, () => database.exec(`DROP VIEW IF EXISTS ${quoteName(name)}; ${sql}`));
   }
 }
 

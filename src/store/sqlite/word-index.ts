@@ -11,6 +11,7 @@ import type { Observe } from '../../observe/observation.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
 import { isMarked } from './compile/filter.ts';
+import { inTransaction } from './in-transaction.ts';
 
 export type WordIndex = {
   readonly words: SearchIndex;
@@ -87,18 +88,13 @@ export function reconcileWords(
       ? found.get(ownName(table.name)) === undefined
       : index.objects.every(({ name, sql }) => found.get(name)?.sql === sql);
   if (!isCurrent) {
-    database.exec('BEGIN IMMEDIATE');
-    try {
+    inTransaction(database, () => {
       for (const on of suffixes) {
         database.exec(`DROP TRIGGER IF EXISTS ${quoteName(triggerName(table.name, on))}`);
       }
       database.exec(`DROP TABLE IF EXISTS ${quoteName(ownName(table.name))}`);
       if (index !== undefined) create(database, index);
-      database.exec('COMMIT');
-    } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK');
-      throw error;
-    }
+    });
     const what = `search index of ${table.name}${index === undefined ? ' dropped' : ''}`;
     observe({ kind: 'store-migrated', what, durationMs: performance.now() - started });
   }
@@ -150,9 +146,9 @@ export function createFilling(
       tables.shift();
       return tables.length > 0;
     }
-    database.exec('BEGIN IMMEDIATE');
-    for (const [id, text] of texts) table.write.run(text, id);
-    database.exec('COMMIT');
+    inTransaction(database, () => {
+      for (const [id, text] of texts) table.write.run(text, id);
+    });
     return true;
   };
 }

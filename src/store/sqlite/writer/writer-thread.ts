@@ -69,7 +69,6 @@ class Writer {
         this.#erasure.wrote();
       } catch {
         // A full disk: commits report it. Searches answer that the index is not complete.
-        if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
         pauseMs = fillAgainMs;
       }
       this.#filling = setTimeout(turn, pauseMs);

@@ -32,8 +32,18 @@ export type ParsedSource = {
   readonly errors: readonly string[];
 };
 
-/** Parses one file; `path` tells the language. Faults of syntax come back in `errors`. */
+/** By path and text: five checks ask for each of 2,000 files, which cost 12 s of processor time when each parsed them for itself. */
+const parsedSources = new Map<string, ParsedSource>();
+
+/** Parses one file, once a process; `path` tells the language. Faults of syntax come back in `errors`. */
 export function parseSource(path: string, text: string): ParsedSource {
+  const key = `${path}\n${text}`;
+  const parsed = parsedSources.get(key) ?? parse(path, text);
+  parsedSources.set(key, parsed);
+  return parsed;
+}
+
+function parse(path: string, text: string): ParsedSource {
   const parsed = parseSync(path, text);
   const lineAt = lineCounter(text);
   const found = { imports: [] as ImportEdge[], functions: [] as FunctionSpan[] };

@@ -92,7 +92,8 @@ function leavesSomething({ problem, tests, leftOpen }: FileResult): boolean {
 
 async function runAlone(file: string, options: RunOptions): Promise<void> {
   const only = options.name === undefined ? [] : [`--test-name-pattern=${options.name}`];
-  const child = start(file, only, options);
+  const preload = `--import=${new URL('preload.ts', import.meta.url).href}`;
+  const child = start(file, [preload, ...only], options);
   const watch = watchFile(file, child, options);
   child.on('message', (report: Report) => watch.take(report));
   const cause = await ended(child);
@@ -104,7 +105,6 @@ function start(module: string, nodeOptions: readonly string[], options: RunOptio
     execArgv: [
       // Configurations import `comity`, which is then the sources that the tests import, not the bundle.
       '--conditions=comity-source',
-      `--import=${new URL('preload.ts', import.meta.url).href}`,
       `--test-reporter=${here('reporter.ts')}`,
       '--test-reporter-destination=stdout',
       ...nodeOptions,

@@ -9,6 +9,7 @@ import { suite } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { processorMs } from './processor-time.ts';
 import type { Assignment, Report } from './protocol.ts';
+import './preload.ts';
 
 /** How often, and with which pause, it looks whether what a file has begun is over: some of it closes after the last test. */
 const looksMax = 50;

@@ -3,14 +3,14 @@
  *
  * The index holds a row if and only if the row is not deleted and its text begins with the mark of the declaration. Texts of an earlier
  * declaration are `pending`: a partial index lists them, and the writer thread makes them again in small transactions beside requests
- * (`createFilling`). All state is in the file, so a process that is killed continues where it was. Searches wait until no row is pending.
+ * (writer/filling.ts). All state is in the file, so a process that is killed continues where it was. Searches wait until no row is pending.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { indexedText, type SearchIndex } from '../../model/search/search-index.ts';
+import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
-import { isMarked } from './compile/filter.ts';
+import { isMarked } from './compile/words.ts';
 import { inTransaction } from './in-transaction.ts';
 
 export type WordIndex = {
@@ -105,56 +105,6 @@ function create(database: DatabaseSync, { name, objects, fillSql }: WordIndex): 
   for (const { sql } of objects) database.exec(sql);
   database.exec(`INSERT INTO ${name}(${name}, rank) VALUES ('secure-delete', 1)`);
   database.exec(fillSql);
-}
-
-/** Longest time for which one transaction of the filling delays a commit. */
-const turnMs = 15;
-/** Rows of one transaction, and octets of documents after which it ends. */
-const rowsPerTurn = 200;
-const octetsPerTurn = 1_048_576;
-
-/** The tables with pending rows and what reads and writes them. @returns a function that fills for one turn, and tells if rows may remain */
-export function createFilling(
-  database: DatabaseSync,
-  indexes: readonly { readonly table: Table; readonly index: WordIndex }[],
-): () => boolean {
-  const tables = indexes.map(({ table, index }) => {
-    const rows = quoteName(table.name);
-    return {
-      words: index.words,
-      pending: database.prepare(
-        `SELECT id, doc FROM ${rows} INDEXED BY ${quoteName(pendingName(table))} WHERE ${index.pendingSql} LIMIT ${rowsPerTurn}`,
-      ),
-      // The revision stays: the document is the same.
-      write: database.prepare(`UPDATE ${rows} SET search = ? WHERE id = ?`),
-    };
-  });
-  return () => {
-    const table = tables[0];
-    if (table === undefined) return false;
-    const endsAt = performance.now() + turnMs;
-    let octets = 0;
-    let rows = 0;
-    const texts: [id: string, text: string][] = [];
-    for (const { id, doc } of table.pending.iterate()) {
-      rows += 1;
-      octets += String(doc).length;
-      texts.push([String(id), textOf(table.words, String(doc))]);
-      if (performance.now() > endsAt || octets > octetsPerTurn) break;
-    }
-    if (rows === 0) {
-      tables.shift();
-      return tables.length > 0;
-    }
-    inTransaction(database, () => {
-      for (const [id, text] of texts) table.write.run(text, id);
-    });
-    return true;
-  };
-}
-
-function textOf(words: SearchIndex, doc: string): string {
-  return indexedText(words, JSON.parse(doc) as Readonly<Record<string, unknown>>);
 }
 
 export function pendingName({ name }: Table): string {

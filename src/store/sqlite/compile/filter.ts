@@ -16,7 +16,8 @@ import {
   type ValueSlot,
 } from '../../filter-shape.ts';
 import { quoteName } from '../../quote-name.ts';
-import { pathLiteral, quoteText, textColumn, valueSql } from './value.ts';
+import { pathLiteral, textColumn, valueSql } from './value.ts';
+import { isMarked } from './words.ts';
 
 /** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
 export const encoding: ValueEncoding<SqlValue> = {
@@ -92,11 +93,6 @@ export function compileFilter(shape: Shape, parameters: Slots, table: string): s
       parameters.push({ value: shape.at });
       return `${valueSql(shape.field)} ${operators[shape.op]} ?`;
   }
-}
-
-/** True for texts made by the declaration of the mark. */
-export function isMarked(column: string, mark: string): string {
-  return `substr(${column},1,${mark.length})=${quoteText(mark)}`;
 }
 
 /** A query of FTS5: words are quoted, and contain no quotation marks. */

@@ -11,7 +11,6 @@ import { commitsAt, requestsAt } from '../home-state.ts';
 import { refuseFullDisk } from '../integrity.ts';
 import { faultOf, messageOf } from '../sqlite-failure.ts';
 import { type Layout, layoutsOf } from '../table-layout.ts';
-import { createFilling } from '../word-index.ts';
 import { prepareStatements, type Statements, type TableStatements } from './statements.ts';
 import { commitBatches } from './transaction.ts';
 import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.ts';
@@ -52,16 +51,19 @@ class Writer {
     const layouts = layoutsOf(data.tables);
     this.#statements = prepareStatements(this.#database, layouts, data.numbers);
     this.#tables = new Map(this.#statements.tables.map((table) => [table.layout.table.name, table]));
-    this.#fill(layouts);
+    void this.#fill(layouts);
     this.#rev = Number(this.#database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
   }
 
   /** Makes missing search texts in turns, between which requests are taken. A turn that fails is repeated later. */
-  #fill(layouts: readonly Layout[]): void {
-    const fill = createFilling(
-      this.#database,
-      layouts.flatMap(({ table, words: index }) => (index === undefined ? [] : [{ table, index }])),
+  async #fill(layouts: readonly Layout[]): Promise<void> {
+    const indexes = layouts.flatMap(({ table, words: index }) =>
+      index === undefined ? [] : [{ table, index }],
     );
+    if (indexes.length === 0) return;
+    const { createFilling } = await import('./filling.ts');
+    if (!this.#database.isOpen) return;
+    const fill = createFilling(this.#database, indexes);
     const turn = (): void => {
       let pauseMs = 0;
       try {

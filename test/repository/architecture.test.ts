@@ -87,7 +87,7 @@ test('a plain read and a list parse no stored document but those at the edges of
   ];
   const edges = 'src/store/document-key.ts:';
   // Making an index of words anew is neither a read nor a list: the writer does it.
-  const indexing = 'src/store/sqlite/word-index.ts:';
+  const indexing = 'src/store/sqlite/writer/filling.ts:';
   const places = find(reading, /\bJSON\.parse\b|\bparseJson\b/);
   assert.deepEqual(
     places.filter((place) => !place.startsWith(edges) && !place.startsWith(indexing)),

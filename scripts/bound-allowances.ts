@@ -134,7 +134,7 @@ const groups: readonly Group[] = [
       ['src/realtime/websocket/frames.ts', '#deflated'],
       ['src/resources/collection/standing.ts', 'names'],
       ['src/store/related-rows.ts', '#known', '#lacking', 'values'],
-      ['src/resources/relations/related.ts', '#found'],
+      ['src/resources/relations/related.ts', '#found', '#versions'],
       ['src/logic/transaction/cascade.ts', 'isNamed'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/model/search/search-index.ts', 'seen'],

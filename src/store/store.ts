@@ -233,6 +233,12 @@ export type Tally = {
   readonly expiresAt: number;
 };
 
+export type ManyRows = {
+  readonly rows: ReadonlyMap<string, Row>;
+  /** The table's `version` in the snapshot of the rows. Of rows that several statements read, that of the last one. */
+  readonly version: string;
+};
+
 export type RowName = { readonly table: string; readonly id: string };
 
 export type Newest = { readonly row: Row | undefined; readonly isProvisional: boolean };
@@ -313,11 +319,7 @@ export type Store = {
    * @param bytesMax octets of documents that the caller takes together
    * @returns undefined if the rows have more octets
    */
-  readMany(
-    table: string,
-    ids: readonly string[],
-    bytesMax: number,
-  ): MaybePromise<ReadonlyMap<string, Row> | undefined>;
+  readMany(table: string, ids: readonly string[], bytesMax: number): MaybePromise<ManyRows | undefined>;
   /**
    * Reads the row as the changes of this process leave it that are not committed yet. For a change that holds a chained turn at the row; the
    * row then has a provisional revision, and nothing may be answered from it before it is committed.

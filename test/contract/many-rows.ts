@@ -6,7 +6,7 @@ import { categories, commitAll, put } from './fixture.ts';
 
 export function manyRowsTests({ store }: Bench): void {
   const readMany = async (ids: readonly string[], bytesMax = 1_000_000) =>
-    store().readMany(categories.name, ids, bytesMax);
+    (await store().readMany(categories.name, ids, bytesMax))?.rows;
 
   test('reads the rows that exist of many ids, each once, as a read of one finds it', async () => {
     await commitAll(store(), put(categories, 'm1', {}), put(categories, 'm2', {}));
@@ -22,6 +22,16 @@ export function manyRowsTests({ store }: Bench): void {
     const ids = Array.from({ length: 600 }, (_, index) => `many ${index}`);
     await commitAll(store(), ...ids.map((id) => put(categories, id, {})));
     assert.equal((await readMany(ids))?.size, ids.length);
+  });
+
+  test('reads many rows together with the version that their table has with them', async () => {
+    for (const name of ['one', 'two']) {
+      await commitAll(store(), put(categories, `versioned ${name}`, { name }));
+      for (const ids of [[`versioned ${name}`], ['absent'], []]) {
+        const found = await store().readMany(categories.name, ids, 1000);
+        assert.equal(found?.version, await store().version(categories.name));
+      }
+    }
   });
 
   test('returns no rows if they have more octets than the caller takes, and all at the bound itself', async () => {

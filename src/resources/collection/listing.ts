@@ -68,6 +68,8 @@ export type PageReading = {
   readonly party: string;
   /** Caches the page of a first request as well, because `Content-Location` names it. */
   readonly keepsFirst?: boolean;
+  /** Versions of what the page includes, if they are known. */
+  readonly included?: readonly string[] | undefined;
 };
 
 export type Listing = {
@@ -157,11 +159,9 @@ export function createListing(options: ListingOptions): Listing {
   const weigh = weigherOf(listable);
   const planOf = createPlans(options, weigh);
 
-  const version = (principal: Principal, entry?: Prepared) => {
-    const related =
-      listable.related === undefined ? noTables : tablesOf(filterOf(listable, entry, principal));
-    const tables = { table: listable.table, related, expansion: entry?.asked.expansion };
-    return whenKnown(versionOfList(store, tables), (found) => tagOf(found, principal));
+  const versionFor = (principal: Principal, entry?: Prepared) => {
+    const related = listable.related === undefined ? [] : tablesOf(filterOf(listable, entry, principal));
+    return versionOfList(store, { table: listable.table, related, expansion: entry?.asked.expansion });
   };
 
   const fresh = createTimedPages(options, planOf);
@@ -177,10 +177,12 @@ export function createListing(options: ListingOptions): Listing {
         return made;
       });
     }
-    return whenKnown(version(principal, entry), (tag) => {
+    return whenKnown(versionFor(principal, entry), ({ version, included }) => {
+      const tag = tagOf(version, principal);
       const known = cache.get(pageKey(entry, position, tag));
       if (known === undefined) {
-        return whenKnown(fresh(entry, principal, position, how), (made) => keep(entry, position, made));
+        const reading = { ...how, included };
+        return whenKnown(fresh(entry, principal, position, reading), (made) => keep(entry, position, made));
       }
       const isLasting = typeof known.body === 'string' || known.body.length > textBytesMax;
       return isLasting ? known : keep(entry, position, inText(known));
@@ -213,7 +215,8 @@ export function createListing(options: ListingOptions): Listing {
     position: (entry) => positionOf(mac, entry),
     page,
     pageFrom: (from, ...asked) => pageFrom(options, from, ...asked),
-    tag: version,
+    tag: (principal, entry) =>
+      whenKnown(versionFor(principal, entry), ({ version }) => tagOf(version, principal)),
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
     count: (entry, principal, party) =>
       store.count(listable.table, filterOf(listable, entry, principal), party),
@@ -269,7 +272,7 @@ function createPages(
   planOf: (entry: Prepared, principal: Principal) => Plan,
 ): Listing['page'] {
   const { store, listable, mac, readRelated } = options;
-  return (entry, principal, position, { party }) => {
+  return (entry, principal, position, { party, included }) => {
     const read = () => readPage(options, planOf(entry, principal), position, party);
     const shown = (page: Page) => listable.view?.(principal)?.show?.(page.docs) ?? page.docs;
     const { expansion, aggregation } = entry.asked;
@@ -281,7 +284,7 @@ function createPages(
       });
     }
     const sources = { store, readRelated, of: listable.relations };
-    const reading = { principal, party, read, shown };
+    const reading = { principal, party, read, shown, included };
     return whenKnown(readRelatedPage(sources, expansion, reading), ({ page, version, ...added }) =>
       finish(mac, entry, position, page, { ...added, tag: tagOf(version, principal) }),
     );
@@ -370,10 +373,9 @@ function queryOf(
   entry: Prepared,
   principal: Principal,
 ): ListQuery {
-  const { sort, limit } = entry.asked;
+  const { sort, limit, owner } = entry.asked;
   const filter = filterOf(listable, entry, principal);
-  const owners = entry.asked.owner === undefined ? {} : { owners: true };
-  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax, ...owners };
+  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax, owners: owner !== undefined };
 }
 
 /** @param entry undefined: the list without a query */
@@ -384,8 +386,6 @@ function filterOf(listable: Listable, entry: Prepared | undefined, principal: Pr
   const seen = entry.isRelated ? (listable.related?.seen(filter, principal) ?? never) : filter;
   return allOf([visible, seen]);
 }
-
-const noTables: readonly string[] = [];
 
 function pageKey(entry: Prepared, position: Position, tag: string): string {
   const at = position.from === 'start' ? '' : JSON.stringify(position);

@@ -25,6 +25,8 @@ export type PageReading = {
   readonly shown: (page: Page) => MaybePromise<readonly string[]>;
   readonly principal: Principal;
   readonly party: string;
+  /** Versions of what the page includes, if they were read before; absent: they are read now. */
+  readonly included?: readonly string[] | undefined;
 };
 
 export type RelatedPage = {
@@ -44,24 +46,32 @@ export function readRelatedPage(
 ): MaybePromise<RelatedPage> {
   const { store, readRelated, of } = sources;
   const { read, shown, principal, party } = reading;
+  const { tables } = expansion;
   if (readRelated === undefined || of === undefined) throw new Error('an expansion requires relations');
-  const before = versionsOf(store, expansion.tables);
+  const before = reading.included ?? versionsOf(store, tables);
   // A failure of the page is reported first.
   if (before instanceof Promise) before.catch(() => undefined);
-  const judged = (page: Page, docs: readonly string[], { text, mark }: Related): MaybePromise<RelatedPage> =>
-    whenKnown(before, (versions) =>
-      whenKnown(versionsOf(store, expansion.tables), (after) => {
-        if (versions === after) return { page, docs, text, version: `${page.version}-${versions}` };
-        if (readsLeft > 1) return readRelatedPage(sources, expansion, reading, readsLeft - 1);
-        return { page, docs, text, version: `${page.version}-${mark()}` };
-      }),
-    );
+  const judged = (
+    page: Page,
+    docs: readonly string[],
+    { versions, related }: { readonly versions: readonly string[]; readonly related: Related },
+  ): MaybePromise<RelatedPage> =>
+    whenKnown(versionsOf(store, tables, related.versions), (after) => {
+      const { text, mark } = related;
+      const isOneState = versions.every((version, at) => version === after[at]);
+      if (isOneState) return { page, docs, text, version: versionText(page.version, versions) };
+      if (readsLeft > 1)
+        return readRelatedPage(sources, expansion, { ...reading, included: undefined }, readsLeft - 1);
+      return { page, docs, text, version: `${page.version}-${mark()}` };
+    });
   return whenKnown(read(), (page) =>
     whenKnown(shown(page), (docs) =>
-      whenKnown(readRelated(expansion, { of, docs, principal, party }), (related) =>
-        'fault' in related
-          ? { page, docs, version: page.version, fault: related.fault }
-          : judged(page, docs, related),
+      whenKnown(before, (versions) =>
+        whenKnown(readRelated(expansion, { of, docs, principal, party }), (related) =>
+          'fault' in related
+            ? { page, docs, version: page.version, fault: related.fault }
+            : judged(page, docs, { versions, related }),
+        ),
       ),
     ),
   );
@@ -75,22 +85,42 @@ export type ListTables = {
   readonly expansion: Expansion | undefined;
 };
 
+export type ListVersion = {
+  readonly version: string;
+  /** The versions of what the list includes, in the order of the tables of its expansion. */
+  readonly included?: readonly string[];
+};
+
 /** The version that a page read now would have: the latest of all tables that decide what it shows, with those of what it includes. */
-export function versionOfList(store: Store, { table, related, expansion }: ListTables): MaybePromise<string> {
+export function versionOfList(
+  store: Store,
+  { table, related, expansion }: ListTables,
+): MaybePromise<ListVersion> {
   let latest = store.version(table);
   for (const other of related) {
     const [one, next] = [latest, store.version(other)];
     latest = whenKnown(one, (known) => whenKnown(next, (found) => laterVersion(known, found)));
   }
-  if (expansion === undefined) return latest;
-  const included = versionsOf(store, expansion.tables);
-  return whenKnown(latest, (own) => whenKnown(included, (others) => `${own}-${others}`));
+  if (expansion === undefined) return whenKnown(latest, (version) => ({ version }));
+  const including = versionsOf(store, expansion.tables);
+  return whenKnown(latest, (own) =>
+    whenKnown(including, (included) => ({ version: versionText(own, included), included })),
+  );
 }
 
-/** The versions of the tables as one text. */
-function versionsOf(store: Store, tables: readonly string[]): MaybePromise<string> {
-  const versions = tables.map((table) => store.version(table));
-  const known = versions.filter((version) => typeof version === 'string');
-  if (known.length === versions.length) return known.join('-');
-  return Promise.all(versions).then((all) => all.join('-'));
+function versionText(own: string, included: readonly string[]): string {
+  return `${own}-${included.join('-')}`;
 }
+
+/** @param known of some tables, which are not asked for */
+function versionsOf(
+  store: Store,
+  tables: readonly string[],
+  known: ReadonlyMap<string, string> = none,
+): MaybePromise<readonly string[]> {
+  const versions = tables.map((table) => known.get(table) ?? store.version(table));
+  const present = versions.filter((version) => typeof version === 'string');
+  return present.length === versions.length ? present : Promise.all(versions);
+}
+
+const none: ReadonlyMap<string, string> = new Map();

@@ -36,6 +36,8 @@ export type Related = {
   readonly mark: () => string;
   /** The newest change of the included documents, in milliseconds since the epoch; null if that does not date the text. */
   readonly modifiedAt: number | null;
+  /** By the tables that included documents were read from: their versions when they were last read. */
+  readonly versions: ReadonlyMap<string, string>;
 };
 
 /** The documents as the caller sees them, and for whom they are read. */
@@ -114,6 +116,7 @@ class Reading {
   #documents = 0;
   #bytes = 0;
   #uncounted: (readonly Row[])[] = [];
+  readonly #versions = new Map<string, string>();
 
   constructor(options: RelatedOptions, viewOf: (collection: Collection) => View, principal: Principal) {
     this.#options = options;
@@ -172,10 +175,11 @@ class Reading {
     }
     const left = expandBytesMax - this.#countBytes();
     const read = () => store.readMany(collection.name, ids, left);
-    const rows = line === undefined ? read() : line.run(expandBytesMax, read);
-    return whenKnown(rows, (all) => {
+    const reading = line === undefined ? read() : line.run(expandBytesMax, read);
+    return whenKnown(reading, (all) => {
       if (all === undefined) return tooMuch(`${expandBytesMax} octets (COMITY_EXPAND_BYTES_MAX)`);
-      const rows = [...all.values()];
+      this.#versions.set(collection.name, all.version);
+      const rows = [...all.rows.values()];
       this.#uncounted.push(rows);
       const view = this.#viewOf(collection);
       return whenKnown(this.#readable(collection, rows, permitted === 'granted'), (seen) => {
@@ -218,7 +222,8 @@ class Reading {
     const closed = pieces.length === 0 ? '' : '}';
     // One copy of all documents; templates would make one for each.
     const included = steps.length === 0 ? '' : `,"included":{${pieces.join('')}${closed}}`;
-    return { text: `${included}${counted}`, mark: () => this.#mark(counted), modifiedAt };
+    const mark = () => this.#mark(counted);
+    return { text: `${included}${counted}`, mark, modifiedAt, versions: this.#versions };
   }
 
   #mark(counted: string): string {

@@ -247,7 +247,7 @@ function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
 
 function storeOver(running: Running): PostgresStore {
   const { schema, layouts, ordered, numbers, read, scan, committer, listeners, lines, backups } = running;
-  const rows = createPointReads(read, ordered, schema);
+  const rows = createPointReads(read, { layouts: ordered, numbers, schema });
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
   const shapes = createCompiledShapes();

@@ -54,10 +54,10 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
       return whenKnown(row, (found) => (found === undefined ? undefined : opened(table, found)));
     },
     readMany: (table, ids, bytesMax) =>
-      whenKnown(store.readMany(table, ids, bytesMax), (rows) =>
-        rows === undefined || !tables.has(table)
-          ? rows
-          : new Map([...rows].map(([id, row]) => [id, opened(table, row)])),
+      whenKnown(store.readMany(table, ids, bytesMax), (found) =>
+        found === undefined || !tables.has(table)
+          ? found
+          : { ...found, rows: new Map([...found.rows].map(([id, row]) => [id, opened(table, row)])) },
       ),
     readNewest: (table, id) =>
       whenKnown(store.readNewest(table, id), (newest) =>

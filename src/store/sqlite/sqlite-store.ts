@@ -287,7 +287,8 @@ function rowReads({ snapshot, writer, rows, tableOf }: Running) {
       const of = tableOf(table);
       return snapshot.run(() => {
         const isKept = areKept();
-        return readEach((id) => rowIn(of, isKept, id), ids, bytesMax);
+        const rows = readEach((id) => rowIn(of, isKept, id), ids, bytesMax);
+        return rows === undefined ? undefined : { rows, version: snapshot.version(of.tableNumber) };
       });
     },
   };

@@ -126,7 +126,9 @@ describe('plans kept from when things were otherwise', () => {
     const client = loaded.client();
     await client.query(`TRUNCATE ${schema}.things`);
     const calls: Call[] = [];
-    const points = createPointReads(noting(calls), layoutsOf([teamed], schema), schema);
+    const points = createPointReads(noting(calls), {
+      ...{ layouts: layoutsOf([teamed], schema), numbers: new Map([['things', 1]]), schema },
+    });
     await Promise.all(['row 000001', 'row 000002', 'row 000003'].map((id) => points.read('things', id)));
     const [call] = calls;
     assert.ok(call !== undefined);

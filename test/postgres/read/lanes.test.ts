@@ -46,7 +46,7 @@ function planOf(filter: Filter, sort: readonly Sort[], limit = 5): Plan {
 }
 
 test('reads all rows of a table asked for in one turn by one statement, and each table by its own', async () => {
-  const points = createPointReads(open.read, open.layouts, schema);
+  const points = createPointReads(open.read, { layouts: open.layouts, numbers: open.numbers, schema });
   const ids = ['row 0001', 'row 0002', 'none', 'row 0001'];
   const rows = await Promise.all([
     ...ids.map((id) => points.read('things', id)),
@@ -62,8 +62,52 @@ test('reads all rows of a table asked for in one turn by one statement, and each
   );
 });
 
+test('reads the many rows that several callers ask for in one turn by one statement, each within its bound', async () => {
+  const points = createPointReads(open.read, { layouts: open.layouts, numbers: open.numbers, schema });
+  const [one, other, none] = await Promise.all([
+    points.readMany('things', ['row 0001', 'row 0002', 'none'], 1000),
+    points.readMany('things', ['row 0002', 'row 0003'], 1000),
+    points.readMany('things', [], 1000),
+  ]);
+  assert.deepEqual([...(one?.rows.keys() ?? [])], ['row 0001', 'row 0002']);
+  assert.deepEqual([...(other?.rows.keys() ?? [])], ['row 0002', 'row 0003']);
+  assert.equal(none?.rows.size, 0);
+  assert.equal(open.sent.read.length, 1);
+  const { version } = createVersions(open.read, open.numbers, schema);
+  for (const found of [one, other, none]) assert.equal(found?.version, await version('things'));
+
+  open.sent.read.length = 0;
+  const octets = Buffer.byteLength('{"id":"row 0001"}');
+  const bounded = await Promise.all([
+    points.readMany('things', ['row 0001', 'row 0002'], 2 * octets - 1),
+    points.readMany('things', ['row 0003'], octets),
+    points.readMany('things', ['row 0004', 'row 0005'], 2 * octets),
+  ]);
+  assert.deepEqual(
+    bounded.map((found) => found?.rows.size),
+    [undefined, 1, 2],
+  );
+  assert.equal(open.sent.read.length, 4);
+});
+
+test('reads the many rows of several callers by as many statements as their ids need', async () => {
+  const points = createPointReads(open.read, { layouts: open.layouts, numbers: open.numbers, schema });
+  const ids = Array.from({ length: 900 }, (_, at) => `row ${String(at + 1).padStart(4, '0')}`);
+  const parts = [ids.slice(0, 200), ids.slice(150, 256), ids.slice(300, 900), ids.slice(0, 1)];
+  const found = await Promise.all(parts.map((part) => points.readMany('things', part, 100_000)));
+  assert.deepEqual(
+    found.map((each) => [...(each?.rows.keys() ?? [])]),
+    parts,
+  );
+  // The first two name 256 ids together; the third takes three statements; the last one waits for none of them.
+  assert.deepEqual(
+    open.sent.read.map(({ values }) => (values[0] as readonly string[]).length).sort((a, b) => a - b),
+    [1, 88, 256, 256, 256],
+  );
+});
+
 test('reads ids of any characters, and lets none fail the others', async () => {
-  const points = createPointReads(open.read, open.layouts, schema);
+  const points = createPointReads(open.read, { layouts: open.layouts, numbers: open.numbers, schema });
   const odd = ['"', '\\', '{', '}', ',', 'NULL', "'", ' ', '😀', '\uffff'];
   for (const [index, id] of odd.entries()) await insertThing(open, id, {}, 2000 + index);
   const asked = [...odd, 'a\0b', '\ud800', 'row 0003'];
@@ -76,7 +120,7 @@ test('reads ids of any characters, and lets none fail the others', async () => {
 });
 
 test('sees a row that was committed before the read was called, though the turn had others', async () => {
-  const points = createPointReads(open.read, open.layouts, schema);
+  const points = createPointReads(open.read, { layouts: open.layouts, numbers: open.numbers, schema });
   const before = points.read('things', 'late');
   await insertThing(open, 'late', {}, 3000);
   const after = points.read('things', 'late');

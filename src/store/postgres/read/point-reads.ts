@@ -4,8 +4,9 @@
  */
 import { rowColumns, rowOf } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
-import type { Row } from '../../store.ts';
+import type { ManyRows, Row } from '../../store.ts';
 import { laterVersion, versionText } from '../../version-text.ts';
+import { countersSql } from '../compile/page-statement.ts';
 import { anyInTable } from '../compile/steering.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
@@ -17,24 +18,25 @@ export type PointReads = {
   /** Reads the row, softly deleted or not. @throws StoreUnavailable, TypeError for an unknown table */
   read(table: string, id: string): Promise<Row | undefined>;
   /** Reads the rows of these ids; undefined if they have more octets. @throws StoreUnavailable, TypeError for an unknown table */
-  readMany(
-    table: string,
-    ids: readonly string[],
-    bytesMax: number,
-  ): Promise<ReadonlyMap<string, Row> | undefined>;
+  readMany(table: string, ids: readonly string[], bytesMax: number): Promise<ManyRows | undefined>;
 };
 
-/** @param schema not quoted */
+export type PointReadsOf = {
+  readonly layouts: readonly Layout[];
+  readonly numbers: TableNumbers;
+  /** Not quoted. */
+  readonly schema: string;
+};
+
 export function createPointReads(
   lane: Pick<ReadLane, 'send'>,
-  layouts: readonly Layout[],
-  schema: string,
+  { layouts, numbers, schema }: PointReadsOf,
 ): PointReads {
   const tables = new Map(
-    layouts.map((layout) => [
-      layout.table.name,
-      { one: readerOf(lane, layout, schema), many: manyReaderOf(lane, layout, schema) },
-    ]),
+    layouts.map((layout) => {
+      const many = manyReaderOf(lane, layout, { number: numbers.get(layout.table.name) ?? 0, schema });
+      return [layout.table.name, { one: readerOf(lane, layout, schema), many: createJointReads(many) }];
+    }),
   );
   const readersOf = (table: string) => {
     const readers = tables.get(table);
@@ -57,29 +59,98 @@ export function createPointReads(
   };
 }
 
+type ReadMany = (ids: readonly string[], bytesMax: number) => Promise<ManyRows | undefined>;
+
 /** One statement for up to `idsPerStatementMax` ids after the other. A document beyond the bound is not sent. */
 function manyReaderOf(
   lane: Pick<ReadLane, 'send'>,
   layout: Layout,
-  schema: string,
-): (ids: readonly string[], bytesMax: number) => Promise<ReadonlyMap<string, Row> | undefined> {
-  const columns = rowColumns.replace('doc', 'CASE WHEN octets <= (SELECT $2::bigint) THEN doc END, octets');
-  const sql = `SELECT ${columns} FROM (SELECT ${rowColumns}, (sum(octet_length(doc)) OVER (ORDER BY id))::bigint AS octets FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}) AS found`;
+  { number, schema }: { readonly number: number; readonly schema: string },
+): ReadMany {
+  const bounded = rowColumns.replace('doc', 'CASE WHEN octets <= (SELECT $2::bigint) THEN doc END AS doc');
+  const summed = `SELECT ${rowColumns}, (sum(octet_length(doc)) OVER (ORDER BY id))::bigint AS octets FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}`;
+  const sql = `SELECT f.*, c.rev FROM ${countersSql(schema, [number])} LEFT JOIN (SELECT ${bounded}, octets FROM (${summed}) AS found) f ON TRUE`;
   return async (ids, bytesMax) => {
     const rows = new Map<string, Row>();
     let left = bytesMax;
-    for (let start = 0; start < ids.length; start += idsPerStatementMax) {
+    let rev: unknown = 0;
+    let start = 0;
+    do {
       const some = ids.slice(start, start + idsPerStatementMax);
       let bytes = 0;
-      for (const [id, rev, doc, octets, ...rest] of await lane.send({ sql, values: [some, left] })) {
-        if (doc === null) return undefined;
-        bytes = Math.max(bytes, Number(octets));
-        rows.set(id as string, rowOf([id, rev, doc, ...rest]));
+      for (const cells of await lane.send({ sql, values: [some, left] })) {
+        rev = cells.at(-1);
+        const id = cells[0] as string | null;
+        if (id === null) continue;
+        if (cells[docAt] === null) return undefined;
+        bytes = Math.max(bytes, Number(cells.at(-2)));
+        rows.set(id, rowOf(cells));
       }
       left -= bytes;
-    }
-    return rows;
+      start += idsPerStatementMax;
+    } while (start < ids.length);
+    return { rows, version: versionText(Number(rev)) };
   };
+}
+
+/** Place of the document among the columns of a row. */
+const docAt = 2;
+
+type Wanted = PromiseWithResolvers<ManyRows | undefined> & {
+  readonly ids: readonly string[];
+  readonly bytesMax: number;
+};
+
+/**
+ * Reads together what was asked for in one turn of the event loop, in as few statements as its distinct ids allow. Reads that have more
+ * octets together than one of them takes are made one by one.
+ */
+function createJointReads(read: ReadMany): ReadMany {
+  let waiting: Wanted[] = [];
+
+  async function readJointly(joint: readonly Wanted[], ids: ReadonlySet<string>): Promise<void> {
+    try {
+      const least = Math.min(...joint.map(({ bytesMax }) => bytesMax));
+      const found = await read([...ids], least);
+      if (found !== undefined) for (const wanted of joint) wanted.resolve(rowsOfIds(found, wanted.ids));
+      else if (joint.length === 1) joint[0]?.resolve(undefined);
+      else await Promise.all(joint.map((wanted) => readJointly([wanted], new Set(wanted.ids))));
+    } catch (error) {
+      for (const { reject } of joint) reject(error);
+    }
+  }
+
+  function flush(): void {
+    let joint: Wanted[] = [];
+    let ids = new Set<string>();
+    for (const wanted of waiting) {
+      const fresh = wanted.ids.filter((id) => !ids.has(id));
+      if (joint.length > 0 && ids.size + fresh.length > idsPerStatementMax) {
+        void readJointly(joint, ids);
+        [joint, ids] = [[], new Set()];
+      }
+      joint.push(wanted);
+      for (const id of wanted.ids) ids.add(id);
+    }
+    waiting = [];
+    void readJointly(joint, ids);
+  }
+
+  return (ids, bytesMax) => {
+    if (waiting.length === 0) setImmediate(flush);
+    const wanted = { ids, bytesMax, ...Promise.withResolvers<ManyRows | undefined>() };
+    waiting.push(wanted);
+    return wanted.promise;
+  };
+}
+
+function rowsOfIds({ rows, version }: ManyRows, ids: readonly string[]): ManyRows {
+  const own = new Map<string, Row>();
+  for (const id of ids) {
+    const row = rows.get(id);
+    if (row !== undefined) own.set(id, row);
+  }
+  return { rows: own, version };
 }
 
 function readerOf(

@@ -63,7 +63,7 @@ export function LivePage(): JSX.Element {
           </thead>
           <tbody>
             {shown.map((event) => (
-              <EventRow key={event.id} event={event} />
+              <EventRow key={event.number} event={event} />
             ))}
           </tbody>
         </table>
@@ -74,7 +74,11 @@ export function LivePage(): JSX.Element {
   );
 }
 
+/** Messages about several documents have no id. */
+type NumberedEvent = LiveEvent & { readonly number: number };
+
 function EventRow({ event }: { readonly event: LiveEvent }): JSX.Element {
+  const name = event.id === '' ? event.type : event.id;
   const data = isObject(event.data) && isObject(event.data.data) ? event.data.data.object : undefined;
   return (
     <tr>
@@ -84,8 +88,8 @@ function EventRow({ event }: { readonly event: LiveEvent }): JSX.Element {
       </td>
       <td>
         <details>
-          <summary>{event.id}</summary>
-          <Json value={event.data} label={`The event ${event.id}`} />
+          <summary>{name}</summary>
+          <Json value={event.data} label={`The event ${name}`} />
         </details>
       </td>
     </tr>
@@ -94,14 +98,14 @@ function EventRow({ event }: { readonly event: LiveEvent }): JSX.Element {
 
 /** The newest events first. While paused, they are counted and not shown. */
 function useEvents(isPaused: boolean) {
-  const [events, setEvents] = useState<readonly LiveEvent[]>([]);
+  const [events, setEvents] = useState<readonly NumberedEvent[]>([]);
   const [count, setCount] = useState(0);
   const [state, setState] = useState<StreamState>('connecting');
   const paused = useRef(isPaused);
   paused.current = isPaused;
   useEffect(() => {
     const leaving = new AbortController();
-    let gathered: LiveEvent[] = [];
+    let gathered: NumberedEvent[] = [];
     let frame = 0;
     let total = 0;
     const show = () => {
@@ -113,7 +117,7 @@ function useEvents(isPaused: boolean) {
     };
     const gather = (event: LiveEvent) => {
       total += 1;
-      gathered.push(event);
+      gathered.push({ ...event, number: total });
       if (gathered.length > eventsKept) gathered.shift();
       if (frame === 0) frame = requestAnimationFrame(show);
     };

@@ -6,7 +6,7 @@
  * holds, and `isNot(null)` always does. Use `isAbsent` to test for absence.
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
-import { allOf, always, anyOf, type Comparison, type Filter, never } from './filter.ts';
+import { allOf, always, anyOf, type Comparison, type Filter, negated, never } from './filter.ts';
 import { along, type Reach, type Step } from './reference-path.ts';
 
 export const ruleValuesMax = 1000;
@@ -79,12 +79,6 @@ function taken(value: unknown, writing: Writing): Filter {
   }
   writing.unused.delete(value as Condition);
   return filter;
-}
-
-function negated(filter: Filter): Filter {
-  if (filter.op === 'always') return never;
-  if (filter.op === 'never') return always;
-  return filter.op === 'not' ? filter.filter : { op: 'not', filter };
 }
 
 function kindOf(value: unknown): string {

@@ -205,7 +205,7 @@ function unresolved(): Error {
 }
 
 /** The same filter over other fields, such as those of the resource inside an event (§6). */
-function withFields(filter: Filter, replace: (field: Field) => Field): Filter {
+export function withFields(filter: Filter, replace: (field: Field) => Field): Filter {
   switch (filter.op) {
     case 'always':
     case 'never':

@@ -68,6 +68,13 @@ export function anyOf(filters: readonly Filter[]): Filter {
   return kept.length === 1 ? first : { op: 'or', filters: kept };
 }
 
+/** The opposite, without double negation. */
+export function negated(filter: Filter): Filter {
+  if (filter.op === 'always') return never;
+  if (filter.op === 'never') return always;
+  return filter.op === 'not' ? filter.filter : { op: 'not', filter };
+}
+
 /** The tables whose rows decide, besides its own, which rows pass the filter; each once. */
 export function tablesOf(filter: Filter): readonly string[] {
   return isRelated(filter) ? [...new Set(relatedTables(filter))] : noTables;

@@ -10,10 +10,9 @@
  * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
-import { allOf } from '../model/filter.ts';
-import type { Telling } from '../resources/events/telling.ts';
+import { ParentLooks } from '../resources/events/parent-looks.ts';
+import type { Told } from '../resources/events/telling.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
-import { RelatedRows } from '../store/related-rows.ts';
 import {
   eventsTable,
   type LogPosition,
@@ -26,13 +25,13 @@ import { whenKnown } from '../store/when-known.ts';
 import type { Hub } from './hub.ts';
 import { beginning, isAfter, type LoggedEvent, laterOf } from './logged-event.ts';
 import type { Readers } from './readers.ts';
-import { covers, ofTypes, type Subscription } from './subscriptions.ts';
+import { covers, matchesAny, ofTypes, type Subscription } from './subscriptions.ts';
 
 /** Memory for this many batch bounds is reserved: the event that exceeds the bound ends a batch, and may be long. */
 const batchesReserved = 4;
 
 export type CatchUpOptions = {
-  readonly store: Pick<Store, 'read' | 'tail'>;
+  readonly store: Pick<Store, 'read' | 'tail' | 'plan'>;
   readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
   readonly readers: Readers;
   /** Events read from the store at once; those that the client does not take are read again. */
@@ -45,8 +44,8 @@ export type CatchUpOptions = {
   /** Those of `all` that catch up. */
   readonly fresh: ReadonlySet<Subscription>;
   readonly after: string;
-  /** Returns false if the client is too slow; `goOn` continues. */
-  readonly send: (id: string, frame: string | Buffer) => boolean;
+  /** Returns false if the client is too slow; `goOn` continues. Without an id for a frame that the client cannot resume after. */
+  readonly send: (id: string | undefined, frame: string | Buffer) => boolean;
   /** Everything up to `cursor` was sent. Synchronous: the hub has announced nothing since. */
   readonly done: (cursor: LogPosition) => void;
   readonly fail: () => void;
@@ -58,8 +57,8 @@ export class CatchUp {
   /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
   #cursor: LogPosition = beginning;
-  /** Rows of other tables that were loaded for the events that the hub keeps. */
-  #rows: RelatedRows | undefined;
+  /** What was loaded of other tables for the events that the hub keeps. */
+  #looks: ParentLooks | undefined;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
 
   constructor(options: CatchUpOptions) {
@@ -100,9 +99,10 @@ export class CatchUp {
     const { store, hub, readers, batchEventsMax, batchBytesMax, memory } = this.#options;
     const recent = hub.recentAfter(this.#cursor);
     if (recent !== undefined) {
-      const rows = this.#rows ?? new RelatedRows(store);
-      this.#rows = undefined;
-      if (this.#isLoading(recent, rows)) return;
+      const looks = this.#looks ?? new ParentLooks(store);
+      this.#looks = undefined;
+      if (this.#isLoading(recent, looks)) return;
+      const { rows } = looks;
       const newest = new Map(recent.map((event) => [documentOf(event), event] as const));
       for (const event of recent) {
         const last = newest.get(documentOf(event)) ?? event;
@@ -110,7 +110,11 @@ export class CatchUp {
         const isReadable = last === event || readers.sees(last, rows.find);
         const frame = isWanted ? readers.frameOf(event, rows.find, isReadable) : undefined;
         this.#cursor = event.position;
-        if (frame !== undefined && !this.#send(event.entry.id, frame)) return;
+        const children = readers
+          .childFrames(event, looks)
+          .filter(({ type }) => this.#wants(type, event.position))
+          .map((child) => child.frame);
+        if (!this.#send(event.entry.id, children, frame)) return;
       }
       this.#mode = 'over';
       this.#options.done(this.#cursor);
@@ -118,7 +122,7 @@ export class CatchUp {
     }
     const isFirstStretch = isAfter(this.#until, this.#cursor);
     const wanted = isFirstStretch ? this.#fresh() : this.#options.all();
-    const filter = allOf([readers.reach, ofTypes(wanted)]);
+    const filter = readers.reach(ofTypes(wanted), (type) => matchesAny(wanted, type));
     // This read sees everything that the hub has announced.
     const announced = isFirstStretch ? this.#until : hub.position;
     memory.whenRoom(batchesReserved * batchBytesMax, () => {
@@ -126,10 +130,10 @@ export class CatchUp {
       this.#whenRead(
         () =>
           whenKnown(store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }), (batch) =>
-            whenKnown(readers.told(store, batch), (telling) => ({ batch, telling })),
+            whenKnown(readers.told(store, batch), (tellings) => ({ batch, tellings })),
           ),
-        ({ batch, telling }) => {
-          this.#take(batch, telling, { announced, isFirstStretch });
+        ({ batch, tellings }) => {
+          this.#take(batch, tellings, { announced, isFirstStretch });
           // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
@@ -138,14 +142,18 @@ export class CatchUp {
   }
 
   /** Reads the rows of other tables that decide about the events, and continues then; false if nothing is to be read. */
-  #isLoading(events: readonly LoggedEvent[], rows: RelatedRows): boolean {
-    for (const event of events) this.#options.readers.look(event, rows.find);
-    const loading = rows.load();
+  #isLoading(events: readonly LoggedEvent[], looks: ParentLooks): boolean {
+    const { readers } = this.#options;
+    for (const event of events) {
+      readers.look(event, looks.rows.find);
+      readers.childFrames(event, looks);
+    }
+    const loading = looks.load();
     if (loading === undefined) return false;
     this.#whenRead(
       () => loading,
       () => {
-        this.#rows = rows;
+        this.#looks = looks;
         if (this.#mode === 'reading') this.#read();
       },
     );
@@ -154,7 +162,7 @@ export class CatchUp {
 
   #take(
     batch: readonly TailEntry[],
-    telling: readonly Telling[],
+    tellings: readonly Told[],
     { announced, isFirstStretch }: { readonly announced: LogPosition; readonly isFirstStretch: boolean },
   ): void {
     const { readers, batchEventsMax, batchBytesMax } = this.#options;
@@ -165,9 +173,12 @@ export class CatchUp {
         isWhole = true;
         break;
       }
-      const isWanted = this.#wants(entry.type, position);
+      const { telling, children } = tellings[at] ?? unknown;
+      const isWanted = telling !== 'nothing' && this.#wants(entry.type, position);
       this.#cursor = position;
-      if (isWanted && !this.#send(entry.id, readers.textOf(entry, telling[at] ?? 'withheld'))) return;
+      const frames = children.filter(({ type }) => this.#wants(type, position)).map(({ text }) => text);
+      const own = isWanted ? readers.textOf(entry, telling) : undefined;
+      if (!this.#send(entry.id, frames, own)) return;
     }
     if (isWhole) this.#cursor = laterOf(this.#cursor, announced);
     // Lets other work run between two batches.
@@ -176,12 +187,22 @@ export class CatchUp {
     });
   }
 
-  /** Returns false if nothing more may be sent now. */
-  #send(id: string, frame: string | Buffer): boolean {
-    const hasRoom = this.#options.send(id, frame);
-    // Sending may have closed the socket, which ends the catch-up.
-    if (!hasRoom && this.#mode === 'reading') this.#mode = 'waiting';
+  /**
+   * Sends what an event makes, together even if the client is slow, because the catch-up goes on after the event.
+   * @param children frames about documents that refer to that of the event
+   * @returns false if nothing more may be sent now
+   */
+  #send(id: string, children: readonly (string | Buffer)[], frame: string | Buffer | undefined): boolean {
+    for (const each of children) this.#sendOne(undefined, each);
+    if (frame !== undefined) this.#sendOne(id, frame);
     return this.#mode === 'reading';
+  }
+
+  /** Sending may close the socket, which ends the catch-up. */
+  #sendOne(id: string | undefined, frame: string | Buffer): void {
+    if (this.#mode === 'over') return;
+    const hasRoom = this.#options.send(id, frame);
+    if (!hasRoom && this.#mode === 'reading') this.#mode = 'waiting';
   }
 
   #wants(type: string, position: LogPosition): boolean {
@@ -222,6 +243,8 @@ export class CatchUp {
 function documentOf({ entry: { collection, document, id } }: LoggedEvent): string {
   return document === null ? id : `${collection} ${document}`;
 }
+
+const unknown: Told = { telling: 'withheld', children: [] };
 
 /** A missing event may have been purged: the catch-up then begins at the oldest kept one, and may send events again. */
 function placeOf(row: { readonly rev: number; readonly id: string } | undefined): LogPosition {

@@ -11,11 +11,11 @@
 
 import { patternsOfType } from '../model/event-pattern.ts';
 import { always } from '../model/filter.ts';
+import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
-import { RelatedRows } from '../store/related-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../store/store.ts';
 import { beginning, isAfter, LoggedEvent } from './logged-event.ts';
-import type { Readers } from './readers.ts';
+import type { ChildFrame, Readers } from './readers.ts';
 
 /**
  * Listeners by pattern, then by audience: an event costs one lookup for each segment of its type, one decision for each
@@ -62,12 +62,16 @@ class Subscribers<Socket> {
 export type Listener = {
   /** Takes an event of one of its patterns, with its frame for the subscribed readers; may repeat the last one. */
   hear(event: LoggedEvent, frame: Buffer): void;
+  /** Takes a frame about documents that refer to that of the event, before the event. */
+  hearOfChildren(event: LoggedEvent, frame: Buffer): void;
   /** The log cannot be read; the listener must leave at once. */
   fail(): void;
 };
 
 export type HubOptions = {
-  readonly store: Pick<Store, 'tail' | 'head' | 'onAppend' | 'read'>;
+  readonly store: LooksStore & Pick<Store, 'head' | 'onAppend'>;
+  /** For each collection, the types by which readers ask for messages about documents that refer to its documents. */
+  readonly typesByParent: ReadonlyMap<string, readonly string[]>;
   /** Events read from the log at once. */
   readonly batchEventsMax: number;
   /** Octets of events after which a batch ends. */
@@ -80,11 +84,14 @@ const recentCharactersMax = 1024 * 1024;
 /** Frames passed to sockets in one turn of the event loop: about 20 ms. */
 const framesPerTurnMax = 10_000;
 
-/** Events that were read together, and the rows of other tables by which rules decide about them. */
-type Batch = { readonly events: readonly LoggedEvent[]; readonly rows: RelatedRows };
+const noTypes: readonly string[] = [];
+
+/** Events that were read together, and what rules find in other tables to decide about them. */
+type Batch = { readonly events: readonly LoggedEvent[]; readonly looks: ParentLooks };
 
 export class Hub {
   readonly #store: HubOptions['store'];
+  readonly #typesByParent: HubOptions['typesByParent'];
   readonly #batchEventsMax: number;
   readonly #batchBytesMax: number;
   readonly #subscribers = new Subscribers<Listener>();
@@ -100,8 +107,9 @@ export class Hub {
   /** Every event announced after this position is kept. */
   #recentFrom: LogPosition = beginning;
 
-  constructor({ store, batchEventsMax, batchBytesMax }: HubOptions) {
+  constructor({ store, typesByParent, batchEventsMax, batchBytesMax }: HubOptions) {
     this.#store = store;
+    this.#typesByParent = typesByParent;
     this.#batchEventsMax = batchEventsMax;
     this.#batchBytesMax = batchBytesMax;
   }
@@ -187,9 +195,9 @@ export class Hub {
       const batch = this.#store.tail(this.#position, always, this.#batchEventsMax, {
         bytesMax: this.#batchBytesMax,
       });
-      const rows = new RelatedRows(this.#store);
+      const looks = new ParentLooks(this.#store);
       const announce = (entries: readonly TailEntry[]): void =>
-        this.#announceFrom(run, { events: entries.map((entry) => new LoggedEvent(entry)), rows }, 0);
+        this.#announceFrom(run, { events: entries.map((entry) => new LoggedEvent(entry)), looks }, 0);
       if (batch instanceof Promise) batch.then(announce, fail);
       else announce(batch);
     } catch {
@@ -201,8 +209,8 @@ export class Hub {
   #announceFrom(run: number, batch: Batch, first: number): void {
     if (run !== this.#run) return;
     this.#mode = 'announcing';
-    const { events, rows } = batch;
-    for (const event of events.slice(first)) this.#look(event, rows);
+    const { events, looks } = batch;
+    for (const event of events.slice(first)) this.#look(event, looks);
     let frames = 0;
     for (let at = first; at < events.length; at += 1) {
       if (frames >= framesPerTurnMax) {
@@ -210,7 +218,7 @@ export class Hub {
         return;
       }
       // Those who subscribed meanwhile may need further rows.
-      const loading = this.#loadFor(events[at], rows);
+      const loading = this.#loadFor(events[at], looks);
       if (loading !== undefined) {
         loading.then(
           () => this.#announceFrom(run, batch, at),
@@ -219,7 +227,7 @@ export class Hub {
         return;
       }
       const event = events[at];
-      if (event !== undefined) frames += this.#announce(event, rows);
+      if (event !== undefined) frames += this.#announce(event, looks);
       if (run !== this.#run) return;
     }
     this.#mode = 'waiting';
@@ -228,13 +236,20 @@ export class Hub {
   }
 
   /** Finds the rows of other tables that decide who sees the event. */
-  #look(event: LoggedEvent, rows: RelatedRows): void {
-    for (const [readers] of this.#subscribers.of(event.entry.type)) readers.look(event, rows.find);
+  #look(event: LoggedEvent, looks: ParentLooks): void {
+    for (const [readers] of this.#subscribers.of(event.entry.type)) readers.look(event, looks.rows.find);
+    for (const type of this.#typesOfChildren(event))
+      for (const [readers] of this.#subscribers.of(type)) readers.childFrames(event, looks);
   }
 
-  #loadFor(event: LoggedEvent | undefined, rows: RelatedRows): Promise<void> | undefined {
-    if (event !== undefined) this.#look(event, rows);
-    return rows.load();
+  /** The types by which readers ask for messages about documents that refer to that of the event. */
+  #typesOfChildren({ entry: { collection } }: LoggedEvent): readonly string[] {
+    return this.#typesByParent.get(collection) ?? noTypes;
+  }
+
+  #loadFor(event: LoggedEvent | undefined, looks: ParentLooks): Promise<void> | undefined {
+    if (event !== undefined) this.#look(event, looks);
+    return looks.load();
   }
 
   /** Reads in a later turn: the writer gets its response first, and further writes of this turn are read together. */
@@ -246,18 +261,40 @@ export class Hub {
   }
 
   /** @returns number of frames passed on */
-  #announce(event: LoggedEvent, rows: RelatedRows): number {
+  #announce(event: LoggedEvent, looks: ParentLooks): number {
     let frames = 0;
     // The position changes first: a listener that reads it while hearing the event must find the event announced.
     this.#position = event.position;
     this.#keep(event);
+    for (const type of this.#typesOfChildren(event)) frames += this.#announceChildren(event, type, looks);
     for (const [readers, listeners] of this.#subscribers.of(event.entry.type)) {
-      const frame = readers.frameOf(event, rows.find);
+      const frame = readers.frameOf(event, looks.rows.find);
       if (frame === undefined) continue;
       frames += listeners.size;
       for (const listener of listeners) listener.hear(event, frame);
     }
     return frames;
+  }
+
+  /** Passes on what readers who ask for the type are told of documents that refer to that of the event. */
+  #announceChildren(event: LoggedEvent, type: string, looks: ParentLooks): number {
+    const told = new Map<Readers, readonly ChildFrame[]>();
+    // A listener with several matching patterns comes several times.
+    const heard = new Set<Listener>();
+    let passed = 0;
+    for (const [readers, listeners] of this.#subscribers.of(type)) {
+      const frames =
+        told.get(readers) ?? readers.childFrames(event, looks).filter((each) => each.type === type);
+      told.set(readers, frames);
+      if (frames.length === 0) continue;
+      for (const listener of listeners) {
+        if (heard.has(listener)) continue;
+        heard.add(listener);
+        for (const { frame } of frames) listener.hearOfChildren(event, frame);
+        passed += frames.length;
+      }
+    }
+    return passed;
   }
 
   #keep(event: LoggedEvent): void {

@@ -24,9 +24,8 @@ export class LoggedEvent implements Matchable {
     this.position = { rev: entry.rev, id: entry.id };
   }
 
-  value(field: Field): unknown {
-    return field.column === undefined ? this.#valueAt(field) : valueOfEvent(this.entry, field);
-  }
+  readonly value = (field: Field): unknown =>
+    field.column === undefined ? this.#valueAt(field) : valueOfEvent(this.entry, field);
 
   /** Caches members, since the rules of many readers use the same few. */
   #valueAt(field: Field): unknown {

@@ -9,12 +9,15 @@ import { eventType } from '../model/event.ts';
 import { allOf, always, anyOf, type Filter, isRelated, never } from '../model/filter.ts';
 import { matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
+import { childMessages } from '../resources/events/child-messages.ts';
 import { leftText, type Reach, reachOf } from '../resources/events/leaving.ts';
+import type { LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
+import { type ParentRules, parentEvents, typeOfChildren } from '../resources/events/parent-rules.ts';
 import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
-import { type Telling, told } from '../resources/events/telling.ts';
+import { type Told, told } from '../resources/events/telling.ts';
 import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
 import type { RelatedRows } from '../store/related-rows.ts';
-import type { MaybePromise, Store, TailEntry } from '../store/store.ts';
+import type { MaybePromise, TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 import type { LoggedEvent } from './logged-event.ts';
 
@@ -28,6 +31,7 @@ export class Readers {
   sockets = 0;
   readonly #view: LogView;
   readonly #withholds: Withholds | undefined;
+  readonly #parents: ParentRules;
   readonly #rules = new Map<string, Rules>();
   #last: LoggedEvent | undefined;
   #lastFrame: Buffer | undefined;
@@ -35,13 +39,28 @@ export class Readers {
   constructor(audience: string, { reach, view, withholds }: ReadersParts) {
     this.audience = audience;
     this.#reach = reach;
+    this.#parents = reach.parents ?? noParents;
     this.#view = view;
     this.#withholds = withholds;
   }
 
-  /** Selects the events that they get, or of which they get that the document left, for the store. */
-  get reach(): Filter {
-    return this.#reach.both;
+  /**
+   * Selects, for the store, the events that they get, or of which they get that a document left.
+   * @param ofTypes those of the types that they ask for
+   * @param isAsked for one of these types
+   */
+  reach(ofTypes: Filter, isAsked: (type: string) => boolean): Filter {
+    const rules = [...this.#parents.values()].flat().filter((rule) => isAsked(typeOfChildren(rule)));
+    return anyOf([allOf([this.#reach.both, ofTypes]), parentEvents(rules)]);
+  }
+
+  /** Returns the frames about documents that refer to that of the event, each with the type by which it is asked for. */
+  childFrames({ entry, value }: LoggedEvent, looks: ParentLooks): readonly ChildFrame[] {
+    const rules = this.#parents.get(entry.collection);
+    if (rules === undefined) return noFrames;
+    return childMessages(rules, { entry, value }, looks, () => always).map(({ type, text }) => ({
+      ...{ type, frame: Buffer.from(text) },
+    }));
   }
 
   /**
@@ -67,7 +86,7 @@ export class Readers {
   }
 
   /** Returns the frame of an event within their reach. */
-  textOf(entry: TailEntry, telling: Telling): string {
+  textOf(entry: TailEntry, telling: Exclude<Told['telling'], 'nothing'>): string {
     if (telling === 'left') return leftText(entry);
     const { type, doc, owner } = entry;
     const shown = telling === 'withheld' ? withoutText(doc) : doc;
@@ -75,7 +94,7 @@ export class Readers {
   }
 
   /** Decides how much they are told of each event within their reach. */
-  told(store: Pick<Store, 'read'>, entries: readonly TailEntry[]): MaybePromise<readonly Telling[]> {
+  told(store: LooksStore, entries: readonly TailEntry[]): MaybePromise<readonly Told[]> {
     return told(store, { reach: this.#reach, withholds: this.#withholds }, entries);
   }
 
@@ -103,6 +122,12 @@ export class Readers {
     return rules;
   }
 }
+
+/** A frame about documents that refer to another. */
+export type ChildFrame = { readonly type: string; readonly frame: Buffer };
+
+const noFrames: readonly ChildFrame[] = [];
+const noParents: ParentRules = new Map();
 
 type Rules = Pick<Reach, 'visible' | 'formerly'> & {
   /** Rows of other tables decide. */

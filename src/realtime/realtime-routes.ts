@@ -14,6 +14,7 @@ import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Operation, Proposal, Resource, Standing } from '../kernel/resource.ts';
 import { callerOf, operatorId, principalIdOf } from '../model/principal.ts';
 import type { OpenConnections } from '../observe/open-connections.ts';
+import { typesByParent } from '../resources/events/parent-rules.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Store } from '../store/store.ts';
@@ -28,7 +29,7 @@ import { createTickets, realtimeTicketsTable, type Tickets } from './tickets.ts'
 export type RealtimeOptions = ReadersOptions &
   SocketLimits &
   Pick<Services, 'clock' | 'random'> & {
-    readonly store: Pick<Store, 'read' | 'commit' | 'tail' | 'head' | 'onAppend'>;
+    readonly store: Pick<Store, 'read' | 'commit' | 'tail' | 'head' | 'onAppend' | 'plan'>;
     /** `/api/v1` */
     readonly base: string;
     readonly cors: CorsPolicy;
@@ -86,7 +87,8 @@ const converseDocumentation: OperationDocumentation = {
   description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are JSON texts. \
 \`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received, or without \`after\` from now on. \
 \`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
-a resource that the caller may read is sent as \`{"event": {...}}\`. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
+a resource that the caller may read is sent as \`{"event": {...}}\`; \`{"left": {...}}\` names a resource, or the resources that refer to another, that the caller may no longer read, and \
+\`{"entered": {...}}\` those that it may read from now on. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
 1013 if the client is too slow; it can resume after the last event that it received.`,
   parameters: [
     {
@@ -104,7 +106,7 @@ function converseOperation(options: RealtimeOptions): Operation {
   const { store, clock } = options;
   const batchBytesMax = options.eventBatchBytesMax;
   const hub = new Hub({
-    ...{ store, batchBytesMax },
+    ...{ store, batchBytesMax, typesByParent: typesByParent(options.collections) },
     batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault,
   });
   const readersByAudience = createReaders(options);

@@ -24,7 +24,7 @@ export type SocketLimits = {
 };
 
 export type SocketOptions = {
-  readonly store: Pick<Store, 'read' | 'tail'>;
+  readonly store: Pick<Store, 'read' | 'tail' | 'plan'>;
   readonly hub: Hub;
   readonly readers: Readers;
   readonly peer: ConversationPeer;
@@ -112,6 +112,12 @@ export class RealtimeSocket implements Listener, ConversationListener {
     if (this.#mayWait()) this.#send(event.entry.id, frame);
   }
 
+  hearOfChildren(event: LoggedEvent, frame: Buffer): void {
+    if (this.#mode !== 'live' || !isAfter(event.position, this.#sentTo)) return;
+    // The client resumes after the event itself, or an earlier one, and then hears it again.
+    if (this.#mayWait()) this.#send(undefined, frame);
+  }
+
   fail(): void {
     this.#close(1011, 'the event log cannot be read; reconnect later');
   }
@@ -179,8 +185,8 @@ export class RealtimeSocket implements Listener, ConversationListener {
     this.#catchUpNext();
   }
 
-  #send(id: string, frame: string | Uint8Array): boolean {
-    this.#lastId = id;
+  #send(id: string | undefined, frame: string | Uint8Array): boolean {
+    this.#lastId = id ?? this.#lastId;
     this.#octetsSent += Buffer.byteLength(frame);
     const hasRoom = this.#options.peer.send(frame);
     if (!hasRoom) this.#isFull = true;

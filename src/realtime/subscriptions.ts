@@ -22,6 +22,12 @@ export function covers(subscriptions: Iterable<Subscription>, type: string, posi
   return false;
 }
 
+/** True if one of the patterns includes the type. */
+export function matchesAny(subscriptions: Iterable<Subscription>, type: string): boolean {
+  for (const { pattern } of subscriptions) if (matchesEventPattern(pattern, type)) return true;
+  return false;
+}
+
 /** Selects events of the patterns, for the store. */
 export function ofTypes(subscriptions: Iterable<Subscription>): Filter {
   const exact: string[] = [];

@@ -114,7 +114,7 @@ function keyOf(table: string, id: string): string {
 }
 
 /** The decision, made again until it lacks no row. It must do nothing but decide. */
-export function judged<T>(rows: RelatedRows, decide: () => T): MaybePromise<T> {
+export function judged<T>(rows: Pick<RelatedRows, 'load'>, decide: () => T): MaybePromise<T> {
   const decision = decide();
   const loading = rows.load();
   return loading === undefined ? decision : loading.then(() => judged(rows, decide));

@@ -89,7 +89,9 @@ for (const [engine, open] of engines) {
       counts.add(live.length);
       for (const entry of found) {
         const event = new LoggedEvent(entry);
-        const [telling = 'whole'] = await held.told(store, [entry]);
+        const [{ telling, children } = nothingTold] = await held.told(store, [entry]);
+        assert.deepEqual(children, []);
+        assert.ok(telling !== 'nothing');
         assert.equal(held.frameOf(event, nothing)?.toString('utf8'), held.textOf(entry, telling));
         const isLeft = !seen.some(({ id }) => id === entry.id);
         assert.equal(held.textOf(entry, telling).startsWith('{"left":{"id":"o",'), isLeft);
@@ -116,6 +118,8 @@ for (const [engine, open] of engines) {
     );
   });
 }
+
+const nothingTold = { telling: 'nothing', children: [] } as const;
 
 test('finds every pattern of a type that matches it, and no other', () => {
   for (const type of ['posts.created', 'posts', 'a.b.c', 'a.b', 'axb.c', 'a_b.c', 'x']) {

@@ -51,7 +51,7 @@ export async function listen(terminal: Terminal, options: ListenArguments, json:
   const counts = { forwarded: 0, accepted: 0 };
   try {
     for await (const event of events) {
-      if (!wanted(event.type)) continue;
+      if (isAboutReading.has(event.type) || !wanted(event.type)) continue;
       const forwarded = await forwardEvent(event, { target, scheme: options.scheme, secret });
       counts.forwarded += 1;
       if (forwarded.status !== null && forwarded.status >= 200 && forwarded.status <= 299)
@@ -82,6 +82,9 @@ function secretOf(given: string | undefined, scheme: Scheme): string {
     throw new CommandFailure(`COMITY_LISTEN_SECRET: ${reason}`, { exitCode: exitCodes.usage, cause: error });
   }
 }
+
+/** Messages of a stream about what its reader may read, which no endpoint gets. */
+const isAboutReading: ReadonlySet<string> = new Set(['left', 'entered']);
 
 function matcherOf(patterns: readonly string[]): (type: string) => boolean {
   const fault = patterns.map(eventPatternFault).find((text) => text !== undefined);

@@ -20,7 +20,7 @@ import {
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
 import { reachOf } from './leaving.ts';
 import { type LogView, seenEvent, typeOf } from './seen-event.ts';
-import { createSharedBatches } from './shared-batches.ts';
+import { createSharedBatches, streamFilter } from './shared-batches.ts';
 import { openEventStream, type StreamLimits, WriteTurns } from './stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './visibility.ts';
 import { type WithholdsFrom, withoutText } from './withheld-text.ts';
@@ -92,7 +92,7 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
     id: 'listEvents',
     summary: 'List or follow events',
     description:
-      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
+      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on; events of the types `left` and `entered` name resources that the caller may no longer read, or may read from now on. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
     listed: { fields: allEventFields, limits },
     gives: {
       representation: json(page, { items: [eventExample], nextCursor: null }),
@@ -121,8 +121,8 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
       return openEventStream(store, {
         reader: {
           key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
-          filter: allOf([reach.both, requested]),
-          reach,
+          filter: streamFilter(reach, requested),
+          ...{ reach, requested },
           view: options.streamViews(ask.principal),
           withholds: options.withholds(ask.principal),
           party: ask.party,

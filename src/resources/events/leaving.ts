@@ -14,7 +14,8 @@ import { type Matchable, matches } from '../../model/matches.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { RelatedRows } from '../../store/related-rows.ts';
 import type { TailEntry } from '../../store/store.ts';
-import { formerOwnerMember } from '../collection/row.ts';
+import { hasFormer, inFormer, ofType } from './event-filters.ts';
+import { type ParentRules, parentRulesOf } from './parent-rules.ts';
 import { visibleEvents } from './visibility.ts';
 
 /** The events that a stream is about, for one principal. */
@@ -25,15 +26,15 @@ export type Reach = {
   readonly formerly: Filter;
   /** Both. */
   readonly both: Filter;
+  /** Its rules over documents of other collections, whose changes may hide or show documents without an event of those. Absent: none. */
+  readonly parents?: ParentRules;
 };
-
-const typeField: Field = { name: 'type', path: ['type'], type: 'string', column: 'type' };
 
 export function reachOf(collections: Iterable<Collection>, principal: Principal): Reach {
   const all = [...collections];
   const visible = visibleEvents(all, principal);
   const formerly = anyOf(all.map((collection) => formerlyIn(collection, principal)));
-  return { visible, formerly, both: anyOf([visible, formerly]) };
+  return { visible, formerly, both: anyOf([visible, formerly]), parents: parentRulesOf(all, principal) };
 }
 
 function formerlyIn(collection: Collection, principal: Principal): Filter {
@@ -42,29 +43,12 @@ function formerlyIn(collection: Collection, principal: Principal): Filter {
   const member = (name: string): Field => {
     const field = collection.fields.get(name);
     if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
-    const { column: _column, ...rest } = field;
-    return { ...rest, within: 'former' };
+    return field;
   };
   return allOf([
-    { op: 'eq', field: typeField, value: eventType(collection.name, 'updated') },
-    // Events from before it was kept, for a rule that absent members satisfy.
-    { op: 'ne', field: { name: 'id', path: ['id'], type: 'string', within: 'former' }, value: null },
-    withFormerOwner(visibleTo(rule, principal, formerOwner, member)),
-  ]);
-}
-
-/** The owner before the update, where that was another one. */
-const formerOwner: Field = { name: 'owner', path: [formerOwnerMember], type: 'string', within: 'former' };
-
-/** Looks for the former owner at the owner of the event where the update left it. */
-function withFormerOwner(filter: Filter): Filter {
-  if ('filters' in filter) return { op: filter.op, filters: filter.filters.map(withFormerOwner) };
-  if (filter.op === 'not') return { op: 'not', filter: withFormerOwner(filter.filter) };
-  if (!('field' in filter) || filter.field !== formerOwner) return filter;
-  const isSame: Filter = { op: 'eq', field: formerOwner, value: null };
-  return anyOf([
-    allOf([{ op: 'not', filter: isSame }, filter]),
-    allOf([isSame, { ...filter, field: ownerField }]),
+    ofType(eventType(collection.name, 'updated')),
+    hasFormer,
+    inFormer(visibleTo(rule, principal, ownerField, member)),
   ]);
 }
 

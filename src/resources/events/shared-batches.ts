@@ -7,13 +7,17 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
-import { type Filter, isRelated } from '../../model/filter.ts';
+import { allOf, always, anyOf, type Filter, isRelated } from '../../model/filter.ts';
+import { matches } from '../../model/matches.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { leftText, type Reach } from './leaving.ts';
+import { wantedChildren } from './child-messages.ts';
+import { leftText, type Reach, valueOfEvent } from './leaving.ts';
+import type { LooksStore } from './parent-looks.ts';
+import { type ParentRule, parentEvents, typeOfChildren } from './parent-rules.ts';
 import { type LogView, seenEvent } from './seen-event.ts';
-import { type Telling, told } from './telling.ts';
+import { type Judge, type Told, told } from './telling.ts';
 import { type Withholds, withoutText } from './withheld-text.ts';
 
 export type Batch = {
@@ -33,6 +37,8 @@ export type BatchReader = {
   readonly view: LogView;
   /** Which events of the filter its principal may read: of others the stream says that their document left. */
   readonly reach: Reach;
+  /** What the query asks of events; absent: nothing. */
+  readonly requested?: Filter;
   /** Of events that it may have missed, those whose text it may no longer read; undefined: none, or they are read as they happen. */
   readonly withholds?: Withholds | undefined;
   /** The party for which the log is read. */
@@ -47,7 +53,7 @@ export type SharedBatches = {
 };
 
 export type SharedBatchesOptions = {
-  readonly store: Pick<Store, 'tail' | 'onAppend' | 'read'>;
+  readonly store: LooksStore & Pick<Store, 'onAppend'>;
   /** Events of one batch. */
   readonly batchEventsMax: number;
   /** A batch ends with the event that reaches this many octets. */
@@ -89,9 +95,9 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
         party: reader.party,
       });
       const batch = whenKnown(tail, (entries) =>
-        whenKnown(told(store, reader, entries), (telling): Batch => {
+        whenKnown(told(store, judgeOf(reader), entries), (tellings): Batch => {
           const isFull = isTailFull(entries, batchEventsMax, batchBytesMax);
-          const octets = encode(entries, reader, telling);
+          const octets = encode(entries, reader, tellings);
           const made = { octets, last: positionOf(entries.at(-1)), isFull };
           // Rows of other tables change without an event too.
           const isLasting = changesBefore === changes && !isRelated(reader.filter);
@@ -111,6 +117,29 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
   };
 }
 
+/** Selects, for a stream, the events of the principal's reach that were requested, and those of parents of documents that were. */
+export function streamFilter({ both, parents }: Reach, requested: Filter): Filter {
+  const rules = [...(parents?.values() ?? [])].flat();
+  const isWanted = (rule: ParentRule): boolean => mayWant(requested, typeOfChildren(rule));
+  return anyOf([allOf([both, requested]), parentEvents(rules.filter(isWanted))]);
+}
+
+/** False if no event of the type passes the filter. */
+function mayWant(filter: Filter, type: string): boolean {
+  if (filter.op === 'and') return filter.filters.every((part) => mayWant(part, type));
+  if (filter.op === 'or') return filter.filters.some((part) => mayWant(part, type));
+  const isOfType = 'field' in filter && filter.field.column === 'type';
+  return !isOfType || matches(filter, { search: null, value: () => type });
+}
+
+function judgeOf(reader: BatchReader): Judge {
+  const { requested = always } = reader;
+  return {
+    ...reader,
+    wanted: (rule, entry) => wantedChildren(requested, rule, (field) => valueOfEvent(entry, field)),
+  };
+}
+
 function keyOf({ key, withholds }: BatchReader, { rev, id }: LogPosition): string {
   return `${rev} ${id} ${withholds === undefined ? '' : 'withheld '}${key}`;
 }
@@ -122,21 +151,24 @@ function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
 /**
  * Writes `id`, `event` and `data` of each event (HTML, "Server-sent events"). Documents are JSON without line breaks.
  */
-function encode(
-  entries: readonly TailEntry[],
-  { view }: BatchReader,
-  telling: readonly Telling[],
-): Uint8Array {
+function encode(entries: readonly TailEntry[], { view }: BatchReader, tellings: readonly Told[]): Uint8Array {
   if (entries.length === 0) return nothing;
   const parts: Buffer[] = [];
   let text = '';
   for (const [at, entry] of entries.entries()) {
     const { id, type, owner } = entry;
-    if (telling[at] === 'left') {
+    const { telling, children } = tellings[at] ?? unknown;
+    // A client resumes after an id, so only the last message about an event has it.
+    for (const [index, message] of children.entries()) {
+      const isLast = telling === 'nothing' && index === children.length - 1;
+      text += `${isLast ? `id: ${id}\n` : ''}event: ${message.kind}\ndata: ${message.text}\n\n`;
+    }
+    if (telling === 'nothing') continue;
+    if (telling === 'left') {
       text += `id: ${id}\nevent: left\ndata: ${leftText(entry)}\n\n`;
       continue;
     }
-    const whole = telling[at] === 'withheld' ? withoutText(entry.doc) : entry.doc;
+    const whole = telling === 'withheld' ? withoutText(entry.doc) : entry.doc;
     const doc = seenEvent(view, type, whole, owner);
     text += `id: ${id}\nevent: ${type}\ndata: `;
     if (doc.length > joinedCharactersMax) {
@@ -149,5 +181,7 @@ function encode(
   const [only] = parts;
   return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
 }
+
+const unknown: Told = { telling: 'nothing', children: [] };
 
 const joinedCharactersMax = 16 * 1024;

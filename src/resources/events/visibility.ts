@@ -9,6 +9,7 @@ import { noCollection, readRuleOfPosted } from '../../model/event.ts';
 import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
+import { fieldInObject } from './event-filters.ts';
 
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 
@@ -63,6 +64,5 @@ function inEnvelope(name: string): Field {
 function inObject(collection: Collection, name: string): Field {
   const field = collection.fields.get(name);
   if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
-  const { column: _column, ...rest } = field;
-  return { ...rest, path: ['data', 'object', ...field.path] };
+  return fieldInObject(field);
 }

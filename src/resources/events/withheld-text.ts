@@ -80,8 +80,8 @@ const documentField: Field = { name: 'document', path: [], type: 'string', colum
 const revField: Field = { name: 'rev', path: [], type: 'integer', column: 'rev' };
 
 /** The resource as the newest of its events has it; undefined if its events name no resource, as in earlier versions. */
-async function lastState(
-  store: Reads,
+export async function lastState(
+  store: Pick<Store, 'read' | 'plan'>,
   collection: string,
   id: string,
 ): Promise<Pick<Row, 'doc' | 'owner'> | undefined> {

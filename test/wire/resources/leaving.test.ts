@@ -15,6 +15,7 @@ import {
   register,
 } from '../../harness/account-client.ts';
 import { engineNames } from '../../harness/engine-names.ts';
+import { createFollowers, type Heard } from '../../harness/event-followers.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { until } from '../../harness/until.ts';
@@ -22,7 +23,6 @@ import { until } from '../../harness/until.ts';
 const config = fileURLToPath(new URL('../fixtures/leaving.config.ts', import.meta.url));
 
 type Headers = Readonly<Record<string, string>>;
-type Heard = { readonly id: string | undefined; readonly event: string; readonly data: string };
 
 for (const engine of engineNames) {
   describe(`leaving on ${engine}`, () => {
@@ -30,7 +30,7 @@ for (const engine of engineNames) {
     let client: Client;
     let asAda: Headers;
     let adaId: string;
-    const closing: (() => void)[] = [];
+    const followers = createFollowers(() => program);
 
     before(async () => {
       const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
@@ -44,7 +44,7 @@ for (const engine of engineNames) {
     });
 
     after(async () => {
-      for (const close of closing) close();
+      followers.close();
       client.close();
       await program.stop();
     });
@@ -58,53 +58,7 @@ for (const engine of engineNames) {
       return method === 'DELETE' ? '' : String(answer.json().id);
     };
 
-    /** Follows the event stream. */
-    async function follow(headers: Headers, query = ''): Promise<Heard[]> {
-      const heard: Heard[] = [];
-      const abort = new AbortController();
-      closing.push(() => abort.abort());
-      const answer = await fetch(`${program.url}${base}/events${query}`, {
-        headers: { Accept: 'text/event-stream', ...headers },
-        signal: abort.signal,
-      });
-      assert.equal(answer.status, 200);
-      const read = async () => {
-        let text = '';
-        for await (const chunk of answer.body ?? []) {
-          text += Buffer.from(chunk).toString();
-          for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-            const lines = new Map(
-              text
-                .slice(0, end)
-                .split('\n')
-                .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-            );
-            text = text.slice(end + 2);
-            const [event, data] = [lines.get('event'), lines.get('data')];
-            if (event !== undefined && data !== undefined) heard.push({ id: lines.get('id'), event, data });
-          }
-        }
-      };
-      read().catch(() => undefined);
-      return heard;
-    }
-
-    /** Subscribes over a WebSocket to everything; `after` catches up. */
-    async function listen(headers: Headers, from?: string): Promise<string[]> {
-      const frames: string[] = [];
-      const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', {
-        headers,
-      });
-      closing.push(() => socket.terminate());
-      socket.on('message', (data) => frames.push(String(data)));
-      await new Promise((resolve, reject) => {
-        socket.on('open', resolve);
-        socket.on('error', reject);
-      });
-      socket.send(JSON.stringify({ subscribe: ['*'], ...(from === undefined ? {} : { after: from }) }));
-      await until(() => frames.length > 0, 'subscribed');
-      return frames;
-    }
+    const { stream: follow, socket: listen } = followers;
 
     const lastEvent = async (): Promise<string> => {
       const answer = await client.ask('GET', `${base}/events?sort=-created&limit=1000`, {
@@ -223,8 +177,8 @@ for (const engine of engineNames) {
     });
 
     const texts = (heard: Heard[]) =>
-      heard.map(({ event, data }) =>
-        event === 'left' ? JSON.parse(data).left : JSON.parse(data).data.object.text,
+      heard.map(
+        ({ data }) => JSON.parse(data).left ?? JSON.parse(data).entered ?? JSON.parse(data).data.object.text,
       );
 
     test('a document of which an import changes the owner is left to the former owner', async () => {
@@ -264,7 +218,7 @@ for (const engine of engineNames) {
       assert.deepEqual(changes[0], { text: { before: 'his, again', after: 'hers, again' } });
     });
 
-    test('a document that leaves because its parent changed sends no left, and nothing of it from then on', async () => {
+    test('a document that leaves because its parent changed sends a left for all of them, and nothing of it from then on', async () => {
       const heard = await follow(asAda);
       const frames = await listen(asAda);
       const shelf = await write('POST', 'shelves', { keeper: adaId });
@@ -281,8 +235,13 @@ for (const engine of engineNames) {
       await write('PATCH', `books/${book}`, { text: 'three' });
       await until(() => texts(heard).includes('three'), 'heard again');
       await until(() => frames.some((frame) => frame.includes('three')), 'over the socket too');
-      assert.deepEqual(texts(heard), ['one', 'between', 'three']);
-      assert.equal(frames.slice(1).length, 3, frames.join('\n'));
+      const books = { collection: 'books', where: { shelfId: shelf } };
+      assert.deepEqual(texts(heard), ['one', books, 'between', books, 'three']);
+      assert.deepEqual(
+        heard.map(({ event }) => event),
+        ['books.created', 'left', 'articles.created', 'entered', 'books.updated'],
+      );
+      assert.equal(frames.slice(1).length, 5, frames.join('\n'));
       await write('PATCH', `shelves/${shelf}`, { keeper: 'nobody' });
       const resumed = await follow({ ...asAda, 'Last-Event-ID': start });
       const last = await write('POST', 'articles', { text: 'last', open: true, keeper: 'nobody' });
@@ -293,7 +252,7 @@ for (const engine of engineNames) {
       );
     });
 
-    test('streams and sockets of a caller whose roles change end before anything follows', async () => {
+    test('streams and sockets of a caller whose roles change end before anything follows', async (context) => {
       const cy = await register(client, `cy-${engine}@leaving.example`, 'correct horse battery');
       const asCy = bearer(cy.token);
       await write('PATCH', `users/${cy.userId}`, { roles: ['administrator'] });
@@ -304,7 +263,7 @@ for (const engine of engineNames) {
       const socket = new WebSocket(`${program.url.replace('http', 'ws')}${base}/realtime`, 'comity.v1', {
         headers: asCy,
       });
-      closing.push(() => socket.terminate());
+      context.after(() => socket.terminate());
       const frames: string[] = [];
       socket.on('message', (data) => frames.push(String(data)));
       await new Promise((resolve) => socket.on('open', resolve));

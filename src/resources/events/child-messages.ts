@@ -1,0 +1,224 @@
+/**
+ * Messages about the children of a document that changed (§6.14). Where a read rule looks through references at other documents, such as
+ * `ticketId.customerId`, a change of the ticket takes its comments out of a reader's sight, or into it, without an event of their own. The
+ * reader then gets one message for all of them, and only if there is such a comment: who could read none learns nothing.
+ *
+ * `left` names the reference and its value, unless the reader may not know it or it is several references away. `some` tells that not
+ * all of them left, or that they are not named: the reader reads again what it shows.
+ */
+import { valueAt } from '../../http/syntax/json-members.ts';
+import { withFields } from '../../model/access.ts';
+import { eventType } from '../../model/event.ts';
+import type { Field } from '../../model/field.ts';
+import { allOf, always, anyOf, type Filter, negated, never } from '../../model/filter.ts';
+import { type Matchable, matches } from '../../model/matches.ts';
+import { along, type Step } from '../../model/reference-path.ts';
+import type { TailEntry } from '../../store/store.ts';
+import { fieldInObject, hasFormer, inFormer, ofType } from './event-filters.ts';
+import type { ParentLooks } from './parent-looks.ts';
+import { type Look, nameOf, type ParentRule, typeOfChildren } from './parent-rules.ts';
+
+export type ChildMessage = {
+  readonly kind: 'left' | 'entered';
+  /** The type of events by which readers ask for it. */
+  readonly type: string;
+  readonly text: string;
+};
+
+/** The event of a parent. */
+export type ParentEvent = { readonly entry: TailEntry; readonly value: Matchable['value'] };
+
+const noMessages: readonly ChildMessage[] = [];
+
+/**
+ * Decides by what `looks` has found: its owner loads what it lacks and asks again.
+ * @param rules those of one reader over the collection of the event
+ * @param wanted the children that the reader asks for, as a condition on them
+ */
+export function childMessages(
+  rules: readonly ParentRule[],
+  event: ParentEvent,
+  looks: ParentLooks,
+  wanted: (rule: ParentRule) => Filter,
+): readonly ChildMessage[] {
+  const change = changeOf(event, looks);
+  return change === undefined
+    ? noMessages
+    : rules.flatMap((rule) => messagesOf(rule, change, looks, () => wanted(rule)));
+}
+
+type ParentChange = {
+  readonly id: string;
+  readonly rev: number;
+  readonly isDeletion: boolean;
+  /** When the parent was changed, as its representation tells. */
+  readonly at: string;
+  /** The answers of a condition on the parent before and after the change. */
+  readonly answers: (condition: ParentRule['conditions'][number]) => Answers;
+};
+
+type Answers = { readonly before: boolean; readonly after: boolean };
+
+function changeOf({ entry, value }: ParentEvent, looks: ParentLooks): ParentChange | undefined {
+  const { document: id, collection, type, rev, former, doc } = entry;
+  const isDeletion = type === eventType(collection, 'deleted');
+  if (id === null || !(isDeletion || (type === eventType(collection, 'updated') && former !== null)))
+    return undefined;
+  const was: Matchable = { value, search: null, related: looks.formerRows.find };
+  const is: Matchable = { value, search: null, related: looks.rows.find };
+  const at = valueAt(doc, ['data', 'object', 'updatedAt']);
+  return {
+    ...{ id, rev, isDeletion, at: typeof at === 'string' ? at : '' },
+    answers: (condition) => ({
+      before: matches(isDeletion ? condition.object : condition.former, was),
+      after: !isDeletion && matches(condition.object, is),
+    }),
+  };
+}
+
+function messagesOf(
+  rule: ParentRule,
+  change: ParentChange,
+  looks: ParentLooks,
+  wantedOf: () => Filter,
+): readonly ChildMessage[] {
+  const isOther = rule.own.some((condition) => {
+    const { before, after } = change.answers(condition);
+    return before !== after;
+  });
+  if (!isOther) return noMessages;
+  const wanted = wantedOf();
+  if (wanted.op === 'never') return noMessages;
+  const [before, after] = rulesAround(rule, change);
+  const { collection, path } = rule;
+  const reference = path.at(-1)?.field;
+  if (reference === undefined) return noMessages;
+  const named: Filter = { op: 'eq', field: reference, value: change.id };
+  const children = along(path.slice(0, -1), named);
+  const gone = allOf([children, before, negated(after), wanted]);
+  const come = allOf([children, after, negated(before), rule.rule, wanted]);
+  const messages: ChildMessage[] = [];
+  const say = (kind: ChildMessage['kind'], about: object): void => {
+    const where = rule.isNamed ? { where: { [reference.name]: change.id } } : {};
+    const text = JSON.stringify({ [kind]: { collection: collection.name, ...where, ...about } });
+    messages.push({ kind, type: typeOfChildren(rule), text });
+  };
+  const left = gone.op !== 'never' && hasLeft(rule, change, looks, gone);
+  if (left) {
+    const stay = allOf([children, after, wanted]);
+    const isSome = !rule.isNamed || (stay.op !== 'never' && looks.hasRow(collection.name, stay) === true);
+    say('left', isSome ? { some: true } : {});
+  }
+  if (come.op !== 'never' && looks.hasRow(collection.name, come) === true) say('entered', {});
+  return messages;
+}
+
+/** The log is read after the rows, because a child may be changed between the two. */
+function hasLeft(rule: ParentRule, change: ParentChange, looks: ParentLooks, gone: Filter): boolean {
+  const unchanged: Filter = { op: 'lt', field: revField, value: change.rev };
+  const isThere = looks.hasRow(rule.collection.name, allOf([gone, unchanged]));
+  if (isThere !== false) return isThere === true;
+  const { from, filter } = changedSince(rule, change, gone);
+  return looks.hasEvent(from, filter) === true;
+}
+
+/** The rule for children of the parent before and after the change of the parent. */
+function rulesAround(rule: ParentRule, change: ParentChange): readonly [Filter, Filter] {
+  const own = nameOf(rule.path);
+  const answers = new Map(rule.conditions.map((each) => [each.look, change.answers(each)] as const));
+  const as = (side: keyof Answers): Filter =>
+    withLooks(rule.rule, [], (look, path) => {
+      const known = answers.get(look)?.[side];
+      if (known === undefined) return undefined;
+      const answer = known ? always : never;
+      if (nameOf(path) === own) return answer;
+      // Another reference, which may name the parent too.
+      const names: Filter = { op: 'eq', field: look.field, value: change.id };
+      return anyOf([allOf([names, answer]), allOf([negated(names), look])]);
+    });
+  return [as('before'), as('after')];
+}
+
+/** The filter with some of its looks at other rows replaced. */
+function withLooks(
+  filter: Filter,
+  above: readonly Step[],
+  replace: (look: Look, path: readonly Step[]) => Filter | undefined,
+): Filter {
+  if ('filters' in filter) {
+    const parts = filter.filters.map((part) => withLooks(part, above, replace));
+    return filter.op === 'and' ? allOf(parts) : anyOf(parts);
+  }
+  if (!('filter' in filter)) return filter;
+  if (filter.op === 'not') return negated(withLooks(filter.filter, above, replace));
+  const path = [...above, { field: filter.field, table: filter.table }];
+  const replaced = replace(filter, path);
+  if (replaced !== undefined) return replaced;
+  const within = withLooks(filter.filter, path, replace);
+  return within.op === 'never' ? never : { ...filter, filter: within };
+}
+
+/** Revisions around a change in which children that were changed too are looked for. */
+const revisionsAround = 128;
+
+/**
+ * Events of children that were deleted with the parent, or lost the reference, and of those that another request changed between the
+ * parent and the look at the rows. The representation before tells that the reader could read them. A deletion of many
+ * children is carried out in several units, of which the last deletes the parent.
+ */
+function changedSince({ collection, rule }: ParentRule, change: ParentChange, gone: Filter): LogLook {
+  const type = (kind: 'updated' | 'deleted'): Filter => ofType(eventType(collection.name, kind));
+  const isWith: Filter = { op: 'eq', field: revField, value: change.rev };
+  const before = (field: Field): Filter =>
+    change.isDeletion ? always : anyOf([isWith, { op: 'lte', field, value: change.at }]);
+  const last = change.isDeletion ? change.rev : change.rev + revisionsAround;
+  return {
+    from: change.isDeletion ? Math.max(0, change.rev - revisionsAround) : change.rev,
+    filter: allOf([
+      { op: 'lte', field: revField, value: last },
+      anyOf([
+        allOf([type('deleted'), withFields(gone, fieldInObject), before(fieldInObject(updatedField))]),
+        allOf([
+          ...[type('updated'), hasFormer, inFormer(gone), before({ ...updatedField, within: 'former' })],
+          negated(withFields(rule, fieldInObject)),
+        ]),
+      ]),
+    ]),
+  };
+}
+
+/** What is looked for in the log. */
+type LogLook = { readonly from: number; readonly filter: Filter };
+
+const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
+const updatedField: Field = { name: 'updatedAt', path: ['updatedAt'], type: 'timestamp' };
+
+/** The fields of events that tell of the resource. */
+const resourceIdName = 'data.object.id';
+const childId: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
+
+/**
+ * What a stream's query asks of the children: a type is that of the child's update, an id of the resource the child's; everything else is
+ * asked of the event of the parent.
+ */
+export function wantedChildren(
+  requested: Filter,
+  rule: Pick<ParentRule, 'collection'>,
+  value: Matchable['value'],
+): Filter {
+  const type = typeOfChildren(rule);
+  const asked: Matchable = {
+    search: null,
+    value: (field) => (field.column === 'type' ? type : value(field)),
+  };
+  const convert = (filter: Filter): Filter => {
+    if ('filters' in filter) {
+      const parts = filter.filters.map(convert);
+      return filter.op === 'and' ? allOf(parts) : anyOf(parts);
+    }
+    if (filter.op === 'not') return negated(convert(filter.filter));
+    if ('field' in filter && filter.field.name === resourceIdName) return { ...filter, field: childId };
+    return matches(filter, asked) ? always : never;
+  };
+  return convert(requested);
+}

@@ -1,0 +1,86 @@
+/**
+ * What messages about children rest on in the store (§6.14), read once for all readers of a batch of events: rows that references name, as
+ * they are and as they were when they were deleted; and whether a collection has a child that left or entered, one row of an index each.
+ *
+ * As with `RelatedRows`, a decision notes what it lacks, taking it for absent, and is made again when that has been read.
+ */
+import { byId, type Filter } from '../../model/filter.ts';
+import { RelatedRows } from '../../store/related-rows.ts';
+import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+import { lastState } from './withheld-text.ts';
+
+export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail'>;
+
+/** Looks under way at once. */
+const looksMax = 16;
+
+export class ParentLooks {
+  readonly #store: LooksStore;
+  /** Rows as they are now. */
+  readonly rows: RelatedRows;
+  /** The same, and deleted ones as they were last. */
+  readonly formerRows: RelatedRows;
+  readonly #found = new Map<string, boolean>();
+  readonly #lacking = new Set<string>();
+  #reading: Promise<void>[] = [];
+
+  constructor(store: LooksStore) {
+    this.#store = store;
+    this.rows = new RelatedRows(store);
+    this.formerRows = new RelatedRows({ read: (table, id) => readFormerRow(store, table, id) });
+  }
+
+  /** True if the table has a row that passes the filter; undefined while that is being read. */
+  hasRow(table: string, filter: Filter): boolean | undefined {
+    return this.#look(`${table} ${JSON.stringify(filter)}`, () => {
+      const plan = this.#store.plan({ table, filter, sort: byId, limit: 1 });
+      return whenKnown(plan.page({ from: 'start' }), ({ docs }) => docs.length > 0);
+    });
+  }
+
+  /** True if the log has an event of the revision or after it that passes the filter; undefined while that is being read. */
+  hasEvent(rev: number, filter: Filter): boolean | undefined {
+    return this.#look(`${eventsTable} ${rev} ${JSON.stringify(filter)}`, () =>
+      whenKnown(this.#store.tail({ rev, id: '' }, filter, 1), (entries) => entries.length > 0),
+    );
+  }
+
+  /** Reads what the decision lacked; undefined if it lacked nothing. @throws StoreUnavailable */
+  load(): Promise<void> | undefined {
+    const reading: Promise<void>[] = [...this.#reading];
+    for (const rows of [this.rows, this.formerRows]) {
+      const loading = rows.load();
+      if (loading !== undefined) reading.push(loading);
+    }
+    this.#reading = [];
+    this.#lacking.clear();
+    return reading.length === 0 ? undefined : Promise.all(reading).then(() => undefined);
+  }
+
+  #look(key: string, ask: () => MaybePromise<boolean>): boolean | undefined {
+    const known = this.#found.get(key);
+    if (known !== undefined) return known;
+    if (this.#lacking.has(key) || this.#reading.length >= looksMax) return undefined;
+    const answer = ask();
+    if (!(answer instanceof Promise)) {
+      this.#found.set(key, answer);
+      return answer;
+    }
+    this.#lacking.add(key);
+    const reading = answer.then((found) => void this.#found.set(key, found));
+    // The caller of `load` gets the failure.
+    reading.catch(() => undefined);
+    this.#reading.push(reading);
+    return undefined;
+  }
+}
+
+function readFormerRow(store: LooksStore, table: string, id: string): MaybePromise<Row | undefined> {
+  return whenKnown(store.read(table, id), (row) => {
+    if (row !== undefined && row.deletedAt === null) return row;
+    return lastState(store, table, id).then((last) =>
+      last === undefined ? undefined : { id, rev: 0, ...last, createdAt: 0, updatedAt: 0, deletedAt: null },
+    );
+  });
+}

@@ -10,16 +10,10 @@
  * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
-import { ParentLooks } from '../resources/events/parent-looks.ts';
+import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
 import type { Told } from '../resources/events/telling.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
-import {
-  eventsTable,
-  type LogPosition,
-  type MaybePromise,
-  type Store,
-  type TailEntry,
-} from '../store/store.ts';
+import { eventsTable, type LogPosition, type MaybePromise, type TailEntry } from '../store/store.ts';
 
 import { whenKnown } from '../store/when-known.ts';
 import type { Hub } from './hub.ts';
@@ -31,7 +25,7 @@ import { covers, matchesAny, ofTypes, type Subscription } from './subscriptions.
 const batchesReserved = 4;
 
 export type CatchUpOptions = {
-  readonly store: Pick<Store, 'read' | 'tail' | 'plan'>;
+  readonly store: LooksStore;
   readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
   readonly readers: Readers;
   /** Events read from the store at once; those that the client does not take are read again. */

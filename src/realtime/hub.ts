@@ -69,7 +69,7 @@ export type Listener = {
 };
 
 export type HubOptions = {
-  readonly store: LooksStore & Pick<Store, 'head' | 'onAppend'>;
+  readonly store: LooksStore & Pick<Store, 'onAppend'>;
   /** For each collection, the types by which readers ask for messages about documents that refer to its documents. */
   readonly typesByParent: ReadonlyMap<string, readonly string[]>;
   /** Events read from the log at once. */

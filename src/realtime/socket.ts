@@ -9,7 +9,8 @@
  */
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
 import type { Known } from '../model/principal.ts';
-import type { LogPosition, Store } from '../store/store.ts';
+import type { LooksStore } from '../resources/events/parent-looks.ts';
+import type { LogPosition } from '../store/store.ts';
 import { CatchUp } from './catch-up.ts';
 import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
 import type { Hub, Listener } from './hub.ts';
@@ -24,7 +25,7 @@ export type SocketLimits = {
 };
 
 export type SocketOptions = {
-  readonly store: Pick<Store, 'read' | 'tail' | 'plan'>;
+  readonly store: LooksStore;
   readonly hub: Hub;
   readonly readers: Readers;
   readonly peer: ConversationPeer;

@@ -127,23 +127,26 @@ function rulesAround(rule: ParentRule, change: ParentChange): readonly [Filter, 
   const own = nameOf(rule.path);
   const answers = new Map(rule.conditions.map((each) => [each.look, change.answers(each)] as const));
   const as = (side: keyof Answers): Filter =>
-    withLooks(rule.rule, [], (look, path) => {
+    withLooks(rule.rule, [], (look, path, otherwise) => {
       const known = answers.get(look)?.[side];
-      if (known === undefined) return undefined;
+      if (known === undefined) return otherwise;
       const answer = known ? always : never;
       if (nameOf(path) === own) return answer;
       // Another reference, which may name the parent too.
       const names: Filter = { op: 'eq', field: look.field, value: change.id };
-      return anyOf([allOf([names, answer]), allOf([negated(names), look])]);
+      return anyOf([allOf([names, answer]), allOf([negated(names), otherwise])]);
     });
   return [as('before'), as('after')];
 }
 
-/** The filter with some of its looks at other rows replaced. */
+/**
+ * The filter with looks at other rows replaced.
+ * @param replace gets each look as it was, its path, and the look with those within it replaced
+ */
 function withLooks(
   filter: Filter,
   above: readonly Step[],
-  replace: (look: Look, path: readonly Step[]) => Filter | undefined,
+  replace: (look: Look, path: readonly Step[], otherwise: Filter) => Filter,
 ): Filter {
   if ('filters' in filter) {
     const parts = filter.filters.map((part) => withLooks(part, above, replace));
@@ -152,10 +155,8 @@ function withLooks(
   if (!('filter' in filter)) return filter;
   if (filter.op === 'not') return negated(withLooks(filter.filter, above, replace));
   const path = [...above, { field: filter.field, table: filter.table }];
-  const replaced = replace(filter, path);
-  if (replaced !== undefined) return replaced;
   const within = withLooks(filter.filter, path, replace);
-  return within.op === 'never' ? never : { ...filter, filter: within };
+  return replace(filter, path, within.op === 'never' ? never : { ...filter, filter: within });
 }
 
 /** Revisions around a change in which children that were changed too are looked for. */

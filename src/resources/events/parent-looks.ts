@@ -6,11 +6,11 @@
  */
 import { byId, type Filter } from '../../model/filter.ts';
 import { RelatedRows } from '../../store/related-rows.ts';
-import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
+import { eventsTable, type MaybePromise, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { lastState } from './withheld-text.ts';
 
-export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail'>;
+export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail' | 'head'>;
 
 /** Looks under way at once. */
 const looksMax = 16;
@@ -68,11 +68,20 @@ export class ParentLooks {
       return answer;
     }
     this.#lacking.add(key);
-    const reading = answer.then((found) => void this.#found.set(key, found));
+    const reading = answer
+      .catch((error: unknown) => this.#withoutAnswer(error))
+      .then((found) => void this.#found.set(key, found));
     // The caller of `load` gets the failure.
     reading.catch(() => undefined);
     this.#reading.push(reading);
     return undefined;
+  }
+
+  /** A look that took too long, while the store answers, found nothing: events after it must not wait for it each time anew. */
+  async #withoutAnswer(error: unknown): Promise<boolean> {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    await this.#store.head();
+    return false;
   }
 }
 

@@ -71,7 +71,7 @@ class SlowSink {
   }
 }
 
-function batchesOf(of: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan'>): SharedBatches {
+function batchesOf(of: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan' | 'head'>): SharedBatches {
   return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
 }
 
@@ -230,8 +230,8 @@ test('a closed stream stays silent', async () => {
 
 test('streams that stand at one place read it once, and what changed since is read anew', async () => {
   let reads = 0;
-  const counting: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan'> = {
-    ...{ read: store.read, plan: store.plan },
+  const counting: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan' | 'head'> = {
+    ...{ read: store.read, plan: store.plan, head: store.head },
     onAppend: (listener) => store.onAppend(listener),
     tail: (...args) => {
       reads += 1;
@@ -264,7 +264,7 @@ test('streams that wait for one answer of the store share it, and none shares on
   const answers: PromiseWithResolvers<readonly TailEntry[]>[] = [];
   let append: () => void = () => undefined;
   const batches = batchesOf({
-    ...{ read: store.read, plan: store.plan },
+    ...{ read: store.read, plan: store.plan, head: store.head },
     onAppend: (listener) => {
       append = listener;
       return () => undefined;

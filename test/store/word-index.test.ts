@@ -144,6 +144,39 @@ test('rows that have their text get an index where there is none, as in a copy f
   assert.equal((await search(second, byName, ' lamps ')).length, 500);
 });
 
+test('an index from before its pages were short writes short ones from the next start on', async (context) => {
+  const folder = folderFor(context);
+  const first = await folder.open({ tables: [searched(byName)] });
+  await fill(first, searched(byName), 500);
+  await first.close();
+  const index = '"comity_search:notes:words"';
+  const read = (work: (database: DatabaseSync) => unknown): unknown => {
+    const database = new DatabaseSync(join(folder.path, 'comity.db'));
+    try {
+      return work(database);
+    } finally {
+      database.close();
+    }
+  };
+  const pageOctets = (): unknown =>
+    read(
+      (database) =>
+        database.prepare(`SELECT v FROM "comity_search:notes:words_config" WHERE k = 'pgsz'`).get()?.v,
+    );
+  const written = pageOctets();
+  read((database) => database.exec(`INSERT INTO ${index}(${index}, rank) VALUES ('pgsz', 4050)`));
+  const second = await folder.open({ tables: [searched(byName)] });
+  assert.equal((await search(second, byName, ' lamps ')).length, 500);
+  const name = 'lamps later';
+  const text = indexedText(byName, { name });
+  await commitAll(second, put(searched(byName), 'z', { name }, undefined, { search: text }));
+  assert.deepEqual(await search(second, byName, ' later '), ['z']);
+  await second.close();
+  assert.equal(pageOctets(), written);
+  assert.notEqual(written, 4050);
+  read((database) => database.exec(`INSERT INTO ${index}(${index}) VALUES ('integrity-check')`));
+});
+
 test('words of deleted and replaced text are in no file once the log was truncated', async (context) => {
   const folder = folderFor(context);
   const table = searched(byName);

@@ -41,8 +41,8 @@ export const storeSettings = section('Store', {
     'Page cache of each connection to the database.',
   ),
   mappedMebibytesMax: integer(
-    { unit: 'MiB', default: 1024, least: 0, most: 1_048_576 },
-    'Part of the file of the embedded store that reads map into memory instead of copying, and at most an eighth of the memory of the machine or the container. 0 maps nothing.',
+    { unit: 'MiB', default: 2048, least: 0, most: 1_048_576 },
+    'Part of the file of the embedded store that reads map into memory instead of copying, and at most an eighth of the memory of the machine or the container. SQLite maps at most 2 GiB. 0 maps nothing.',
   ),
   changeWaitMs: integer(
     { unit: 'ms', default: 30_000, least: 10, most: 100_000 },

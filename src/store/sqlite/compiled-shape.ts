@@ -81,7 +81,7 @@ export function statementsOf(
 
 function kindOf({ whole, found, drive, timed, capped }: Selection): string {
   if (whole) return 'whole ';
-  if (found !== undefined) return 'found ';
+  if (found !== undefined) return `found ${found.by} `;
   if (drive !== undefined) return 'driven ';
   if (timed) return 'timed ';
   return capped ? 'capped ' : '';

@@ -20,17 +20,20 @@ import {
   firstOnCallerMax,
 } from './compile/few-page.ts';
 import { compileFilter, encoding } from './compile/filter.ts';
-import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
+import { bind, compilePage, listSlot, type PageStatement, type Selection } from './compile/select.ts';
 import { type CompiledShape, type PlanSources, type Run, statementsOf } from './compiled-shape.ts';
-import type { Probe, Statement } from './reader/reader-messages.ts';
+import type { Listing, Probe, Statement } from './reader/reader-messages.ts';
 import { areSomeThousands, findFew, type RelatedSearch, relatedSearchOf } from './related-search.ts';
 import type { Layout } from './table-layout.ts';
 import {
   beingBuilt,
+  candidatesMax,
   foundMax,
+  listedMax,
   probe,
   type Search,
   searchOf,
+  singleWords,
   withoutSearch,
   wordSearchOf,
 } from './word-search.ts';
@@ -139,23 +142,43 @@ function isOpen({ sources: { snapshot }, shape: { gate }, values }: Run): boolea
 /** Counts what the index finds, and reads the page by it, in one trip to a reader thread. */
 async function readFound(
   run: Run,
-  { words, few, many }: Search,
+  search: Search,
   position: Position,
   party: string | undefined,
 ): Promise<Page> {
   const { sources, values } = run;
+  const { words, few, many } = search;
   const statements = statementsOf(run, few, position);
   if (statements.length === 0) {
     await probe(words, values, sources, party);
     return emptyPage(run);
   }
+  const query = values[words.found.at] ?? null;
   return readOnReader(run, few, position, party, {
     statements,
     probe: {
-      ...{ sql: words.probeSql, parameters: [values[words.found.at] ?? null], countMax: foundMax },
+      listings: listingsOf(run, search, position),
+      count: { sql: words.probeSql, parameters: [query] },
+      countMax: foundMax,
       beyond: boundTo(run, statementsOf(run, many, position), position),
     },
   });
+}
+
+/** By a word of several that few rows have, or else by all words. */
+function listingsOf(run: Run, { words, candidates, listed }: Search, position: Position): readonly Listing[] {
+  const listing = (query: SqlValue, selection: Selection, listMax: number): Listing => {
+    const pages = statementsOf(run, selection, position);
+    const statements = boundTo(run, pages, position).map((each, at) => ({
+      ...each,
+      listAt: pages[at]?.parameters.indexOf(listSlot) ?? 0,
+    }));
+    return { sql: words.listSql, parameters: [query, listMax + 1], listMax, statements };
+  };
+  return [
+    ...singleWords(words, run.values).map((query) => listing(query, candidates, candidatesMax)),
+    listing(run.values[words.found.at] ?? null, listed, listedMax),
+  ];
 }
 
 /** Reads a page by the rows that references name: on this thread, if they and the rows that refer to them are few. */

@@ -97,14 +97,33 @@ export function reconcileWords(
     });
     const what = `search index of ${table.name}${index === undefined ? ' dropped' : ''}`;
     observe({ kind: 'store-migrated', what, durationMs: performance.now() - started });
-  }
+  } else if (index !== undefined && !hasPageOctets(database, table)) setPageOctets(database, index.name);
 }
 
 /** `secure-delete` removes the entries of a deleted text at once, where FTS5 would only mark them. */
 function create(database: DatabaseSync, { name, objects, fillSql }: WordIndex): void {
   for (const { sql } of objects) database.exec(sql);
   database.exec(`INSERT INTO ${name}(${name}, rank) VALUES ('secure-delete', 1)`);
+  setPageOctets(database, name);
   database.exec(fillSql);
+}
+
+/**
+ * Octets of a page of the index, where 4050 are the default. A search of several words goes to a page for each row that the rarest has, and
+ * reads half of it: in 10^6 documents two words, one of 20 documents, take 140 us instead of 280.
+ */
+const pageOctets = 1000;
+
+/** An index from before this setting keeps its pages, until FTS5 merges what they hold. */
+function setPageOctets(database: DatabaseSync, name: string): void {
+  database.exec(`INSERT INTO ${name}(${name}, rank) VALUES ('pgsz', ${pageOctets})`);
+}
+
+function hasPageOctets(database: DatabaseSync, { name }: Table): boolean {
+  const found = database
+    .prepare(`SELECT v FROM ${quoteName(`${ownName(name)}_config`)} WHERE k = 'pgsz'`)
+    .get();
+  return found?.v === pageOctets;
 }
 
 export function pendingName({ name }: Table): string {

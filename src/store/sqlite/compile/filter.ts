@@ -96,7 +96,7 @@ export function compileFilter(shape: Shape, parameters: Slots, table: string): s
 }
 
 /** A query of FTS5: words are quoted, and contain no quotation marks. */
-function matchOf(terms: readonly string[]): string {
+export function matchOf(terms: readonly string[]): string {
   const parts = terms.map((term) => {
     const { words, isPrefix } = wordsOfTerm(term);
     return `"${words.join(' ')}"${isPrefix ? ' *' : ''}`;

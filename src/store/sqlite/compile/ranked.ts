@@ -10,7 +10,7 @@ import { quoteName } from '../../quote-name.ts';
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, tickSql } from './filter.ts';
-import { isFound, limitSlot, type PageStatement, type Selection, source } from './select.ts';
+import { foundSlot, isFound, limitSlot, type PageStatement, type Selection, source } from './select.ts';
 import { valueSql } from './value.ts';
 
 export function compileRanked(selection: Selection, position: Position): readonly PageStatement[] {
@@ -65,7 +65,7 @@ function candidatesSql(
   if (found === undefined) from += service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
   else {
     from = source(layout, found);
-    parameters.push({ value: found.at });
+    parameters.push(foundSlot(found));
     order = 'found.n';
   }
   for (const part of conjuncts(filter)) {

@@ -39,14 +39,24 @@ export type Selection = {
   readonly whole: boolean;
   /** The statement runs on a reader thread, where `comity_tick` enforces its deadline. */
   readonly timed: boolean;
-  /** Begin with the rows that the index of words finds by the value at this place, and check no words again. */
-  readonly found?: { readonly name: string; readonly at: number } | undefined;
+  /** Begin with rows that an index of words finds. */
+  readonly found?: Found | undefined;
   /** The sort has the rank by these terms (ranked.ts): where their values are. */
   readonly ranked?: readonly number[] | undefined;
   /** Begin with the rows that references name, and check no such condition again. */
   readonly drive?: Drive<Layout> | undefined;
   /** Omit documents longer than `docBytesMax` (page-of-rows.ts). */
   readonly capped: boolean;
+};
+
+export type Found = {
+  readonly name: string;
+  readonly at: number;
+  /**
+   * `query`: the index is asked by the value at this place. The others give the statement the numbers of rows as JSON: `rows` are those that
+   * it would find, and `candidates` those among which they are, so that their words are checked.
+   */
+  readonly by: 'query' | 'rows' | 'candidates';
 };
 
 /**
@@ -86,6 +96,8 @@ export function bind(
     if (parameter === limitSlot) return limit;
     if (parameter === docBytesSlot) return docBytesMax ?? null;
     if (parameter === namedSlot) return named ?? null;
+    // The reader thread adds it.
+    if (parameter === listSlot) return null;
     if (position.from === 'offset') return position.offset;
     const field = sort[parameter.slot]?.field;
     if (position.from === 'start' || field === undefined) return null;
@@ -124,6 +136,8 @@ export const limitSlot: Slot = { slot: -1 };
 export const docBytesSlot: Slot = { slot: -2 };
 /** The place of the ids of the rows that references name. */
 export const namedSlot: Slot = { slot: -3 };
+/** The place of the numbers of the rows that an index of words found. */
+export const listSlot: Slot = { slot: -4 };
 /** Of a position's offset. */
 export const offsetSlot: Slot = { slot: 0 };
 
@@ -134,7 +148,7 @@ function compileRange(
 ): PageStatement {
   // The columns, with their parameter, come before the conditions.
   const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot] : [];
-  if (found !== undefined) parameters.push({ value: found.at });
+  if (found !== undefined) parameters.push(foundSlot(found));
   const conditions = timed ? [tickSql, 'deleted_at IS NULL'] : ['deleted_at IS NULL'];
   const start = service === undefined || range === undefined ? undefined : range.starts;
   if (drive !== undefined) {
@@ -167,12 +181,22 @@ function compileRange(
 /** CROSS JOIN keeps the order: SQLite would otherwise walk the table in the order of the sort, and look up each row among the found. */
 export function source(layout: Layout, found: Selection['found']): string {
   if (found === undefined) return layout.name;
-  const { name } = found;
-  return `(SELECT rowid AS n FROM ${name} WHERE ${name} MATCH ?) AS found CROSS JOIN ${layout.name} ON ${layout.name}.rowid = found.n`;
+  const { name, by } = found;
+  const numbers =
+    by === 'query'
+      ? `SELECT rowid AS n FROM ${name} WHERE ${name} MATCH ?`
+      : 'SELECT value AS n FROM json_each(?)';
+  return `(${numbers}) AS found CROSS JOIN ${layout.name} ON ${layout.name}.rowid = found.n`;
+}
+
+/** The parameter of `source`. */
+export function foundSlot({ at, by }: Found): ValueSlot | Slot {
+  return by === 'query' ? { value: at } : listSlot;
 }
 
 export function isFound(part: Shape, found: Selection['found']): boolean {
-  return found !== undefined && part.op === 'search' && part.words?.at === found.at;
+  if (found === undefined || found.by === 'candidates') return false;
+  return part.op === 'search' && part.words?.at === found.at;
 }
 
 export function pageColumns(sort: readonly Sort[], capped: boolean): string {

@@ -14,9 +14,20 @@ export type ReaderData = {
 
 export type Statement = { readonly sql: string; readonly parameters: readonly SqlValue[] };
 
-/** A statement of one row, read first and in the same snapshot: a count, and 1 if nothing may be read. */
-export type Probe = Statement & {
-  /** If the count is 0, the reader reads nothing; above this number, it runs `beyond`. */
+/**
+ * A statement of one row: a count, 1 if nothing may be read, and what it counted as a JSON text. If the count is 0, the reader reads nothing;
+ * up to `listMax`, it runs `statements`, whose parameters at `listAt` are the text.
+ */
+export type Listing = Statement & {
+  readonly listMax: number;
+  readonly statements: readonly (Statement & { readonly listAt: number })[];
+};
+
+/** Statements that choose those of the page, in the same snapshot: the first listing that suffices, or else a count. */
+export type Probe = {
+  readonly listings: readonly Listing[];
+  readonly count: Statement;
+  /** Above this number, the reader runs `beyond`. */
   readonly countMax: number;
   readonly beyond: readonly Statement[];
 };

@@ -9,7 +9,7 @@ import { connect } from '../connection.ts';
 import { faultOf, isMistake, messageOf } from '../sqlite-failure.ts';
 import { StatementCache } from '../statement-cache.ts';
 import { installDeadline } from './deadline.ts';
-import type { ReaderData, ReadReply, ReadRequest, Statement } from './reader-messages.ts';
+import type { Probe, ReaderData, ReadReply, ReadRequest, Statement } from './reader-messages.ts';
 
 const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
 
@@ -60,26 +60,43 @@ type Found = Pick<Extract<ReadReply, { kind: 'rows' }>, 'rows' | 'isCut' | 'isBa
 
 function rowsOf(statements: StatementCache, request: ReadRequest): Found {
   const { sql, parameters, rest = [], octets, probe } = request;
-  let chosen: readonly Statement[] = [{ sql, parameters }, ...rest];
-  if (probe !== undefined) {
-    const [count, isBarred] = statements.prepare(probe.sql).get(...probe.parameters) as unknown as Cells;
-    if (isBarred === 1 || count === 0) return { rows: [], isCut: false, isBarred: isBarred === 1 };
-    if (Number(count) > probe.countMax) chosen = probe.beyond;
-  }
+  const chosen = probe === undefined ? undefined : choose(statements, probe);
+  if (typeof chosen === 'string') return { rows: [], isCut: false, isBarred: chosen === 'barred' };
   if (octets === undefined) {
     const rows = statements.prepare(sql).all(...parameters) as unknown as readonly Cells[];
     return { rows, isCut: false, isBarred: false };
   }
   const taking = new OctetTaking(octets);
-  for (const each of chosen) {
+  for (const each of chosen ?? [{ sql, parameters }, ...rest]) {
     if (taking.isOver) break;
     taking.takeFrom(statements.prepare(each.sql).iterate(...each.parameters) as unknown as Iterable<Cells>);
   }
   return { rows: taking.rows as readonly Cells[], isCut: taking.isCut, isBarred: false };
 }
 
+/** @returns undefined for the statements of the request */
+function choose(
+  statements: StatementCache,
+  probe: Probe,
+): readonly Statement[] | 'barred' | 'none' | undefined {
+  const firstOf = ({ sql, parameters }: Statement): Cells =>
+    statements.prepare(sql).get(...parameters) as unknown as Cells;
+  for (const listing of probe.listings) {
+    const [count, isBarred, list] = firstOf(listing);
+    if (isBarred === 1) return 'barred';
+    if (count === 0) return 'none';
+    if (Number(count) > listing.listMax) continue;
+    return listing.statements.map(({ sql, parameters, listAt }) => ({
+      ...{ sql, parameters: parameters.with(listAt, String(list)) },
+    }));
+  }
+  return Number(firstOf(probe.count)[0]) > probe.countMax ? probe.beyond : undefined;
+}
+
 function statementsIn({ rest = [], probe, ...first }: ReadRequest): readonly Pick<Statement, 'sql'>[] {
-  return probe === undefined ? [first, ...rest] : [first, ...rest, probe, ...probe.beyond];
+  if (probe === undefined) return [first, ...rest];
+  const listings = probe.listings.flatMap((listing) => [listing, ...listing.statements]);
+  return [first, ...rest, ...listings, probe.count, ...probe.beyond];
 }
 
 lowerOwnPriority();

@@ -8,7 +8,7 @@ type Kind = 'schemas' | 'responses' | 'parameters' | 'examples' | 'headers' | 's
 
 export class Components {
   readonly #kinds = new Map<Kind, Map<string, Item>>();
-  /** Names by content, for items without a name of their own. */
+  /** Names by the values that items are made of, for items without a name of their own. */
   readonly #interned = new Map<string, string>();
 
   /** Stores the item under its name and returns a reference. The same name must come with the same item. */
@@ -25,15 +25,20 @@ export class Components {
     return this.#of(kind).get(name);
   }
 
-  /** Stores equal items once, and numbers different items of one name. */
-  intern(kind: Kind, name: string, item: Item): Item {
-    const content = `${kind} ${JSON.stringify(item)}`;
-    const known = this.#interned.get(content);
+  /** As `add`, of an item that is made only if it is not there. */
+  once(kind: Kind, name: string, make: () => Item): Item {
+    return this.has(kind, name) ? ref(kind, name) : this.add(kind, name, make());
+  }
+
+  /** Stores items that are made of equal values once, and numbers different items of one name. */
+  intern(kind: Kind, name: string, values: unknown, make: () => Item): Item {
+    const key = `${kind} ${name} ${JSON.stringify(values)}`;
+    const known = this.#interned.get(key);
     if (known !== undefined) return ref(kind, known);
     let unused = name;
     for (let number = 2; this.has(kind, unused); number += 1) unused = `${name}${number}`;
-    this.#interned.set(content, unused);
-    return this.add(kind, unused, item);
+    this.#interned.set(key, unused);
+    return this.add(kind, unused, make());
   }
 
   /** Returns the components that the paths reach; security schemes, which are referred to by name, all stay. */

@@ -48,21 +48,16 @@ function refusal(status: number, codes: readonly ProblemCode[], options: Refusal
   const { components, constantFields, accepts, traits } = options;
   const headOnly = traits.method === 'HEAD';
   const demanded = [...refusalFields(status, codes, accepts), ...rateFields(traits, status)];
-  const headers = fieldItems([...demanded, ...constantFields], components);
+  const fields = [...new Set([...demanded, ...constantFields])].sort();
   const own = options.own.filter((each) => each.status === status).map(({ code }) => code);
-  const meanings = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`);
-  const description = [...own.map((code) => `\`${code}\``), ...meanings].join('\n\n');
   const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
-  if (headOnly) return components.intern('responses', name, { description, headers });
   const counts = codes.includes('dependants_exist') ? options.counts : [];
-  return components.intern('responses', name, {
-    description,
-    headers,
-    content: {
-      'application/json': body('Error', { codes, own, counts }, components),
-      'application/problem+json': body('ProblemDetails', { codes, own, counts }, components),
-    },
-  });
+  const raised = { codes, own, counts };
+  return components.intern('responses', name, { raised, fields }, () => ({
+    description: describe(raised),
+    headers: fieldItems(fields, components),
+    ...(headOnly ? {} : { content: contentOf(raised, components) }),
+  }));
 }
 
 type Raised = {
@@ -70,6 +65,18 @@ type Raised = {
   readonly own: readonly string[];
   readonly counts: readonly string[];
 };
+
+function describe({ codes, own }: Raised): string {
+  const meanings = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`);
+  return [...own.map((code) => `\`${code}\``), ...meanings].join('\n\n');
+}
+
+function contentOf(raised: Raised, components: Components): Item {
+  return {
+    'application/json': body('Error', raised, components),
+    'application/problem+json': body('ProblemDetails', raised, components),
+  };
+}
 
 function body(
   schema: 'Error' | 'ProblemDetails',
@@ -94,10 +101,9 @@ function body(
 
 function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, components: Components): Item {
   const details = schema === 'ProblemDetails';
-  const text = details ? problemDetailsBody({ code }) : problemBody({ code });
-  return components.add('examples', `${details ? 'problem' : 'error'}.${code}`, {
-    value: JSON.parse(text) as unknown,
-  });
+  return components.once('examples', `${details ? 'problem' : 'error'}.${code}`, () => ({
+    value: JSON.parse(details ? problemDetailsBody({ code }) : problemBody({ code })) as unknown,
+  }));
 }
 
 export function addErrorSchemas(components: Components): void {

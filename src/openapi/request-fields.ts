@@ -87,11 +87,11 @@ function parameter(name: Name, traits: Traits, components: Components): Item {
   // A PUT that creates has nothing to match.
   const required = traits.creates === 'never';
   const demand = 'This collection requires it for changes: 428 without it.';
-  return components.intern('parameters', 'If-Match.demanded', {
+  return components.intern('parameters', 'If-Match.demanded', { required }, () => ({
     ...item,
     description: `${description} ${demand}`,
     required,
-  });
+  }));
 }
 
 const preferenceMeanings: Readonly<Record<string, string>> = {
@@ -104,11 +104,11 @@ const preferenceMeanings: Readonly<Record<string, string>> = {
 
 function prefer(preferences: readonly string[], components: Components): Item {
   const lines = preferences.map((preference) => `\`${preference}\`: ${preferenceMeanings[preference] ?? ''}`);
-  return components.intern('parameters', 'Prefer', {
+  return components.intern('parameters', 'Prefer', preferences, () => ({
     name: 'Prefer',
     in: 'header',
     description: `Preferences (RFC 7240), separated by commas. ${lines.join('; ')}.`,
     schema: { type: 'string' },
     example: preferences[0],
-  });
+  }));
 }

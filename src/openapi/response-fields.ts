@@ -262,7 +262,9 @@ export function refusalFields(
 /** Returns references to the fields, sorted by name, and stores each among the components. */
 export function fieldItems(names: readonly FieldName[], components: Components): Item {
   const sorted = [...new Set<FieldName>([...names, 'API-Version'])].sort();
-  return Object.fromEntries(sorted.map((name) => [name, components.add('headers', name, fieldItem(name))]));
+  return Object.fromEntries(
+    sorted.map((name) => [name, components.once('headers', name, () => fieldItem(name))]),
+  );
 }
 
 function fieldItem(name: FieldName): Item {

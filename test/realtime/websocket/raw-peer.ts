@@ -50,7 +50,10 @@ export class RawPeer {
   readonly ended: Promise<'end' | 'reset'>;
   readonly #release: () => void;
   readonly #frames: Frame[] = [];
-  #unread: Buffer = Buffer.alloc(0);
+  #unread: Buffer[] = [];
+  /** Octets that are there, and those that the next frame needs. */
+  #there = 0;
+  #needed = 2;
   #over = false;
   #wake: (() => void) | undefined;
 
@@ -141,29 +144,39 @@ export class RawPeer {
   }
 
   #take(chunk: Buffer): void {
-    this.#unread = Buffer.concat([this.#unread, chunk]);
-    for (;;) {
-      const read = readFrame(this.#unread);
-      if (read === undefined) break;
-      this.#frames.push(read.frame);
-      this.#unread = read.rest;
+    this.#unread.push(chunk);
+    this.#there += chunk.length;
+    if (this.#there < this.#needed) return;
+    let octets = Buffer.concat(this.#unread);
+    let end = endOfFrame(octets);
+    for (; end <= octets.length; end = endOfFrame(octets)) {
+      this.#frames.push(readFrame(octets.subarray(0, end)));
+      octets = octets.subarray(end);
     }
+    this.#unread = [octets];
+    this.#there = octets.length;
+    this.#needed = end;
     this.#wake?.();
   }
 }
 
-function readFrame(octets: Buffer): { frame: Frame; rest: Buffer } | undefined {
-  if (octets.length < 2) return undefined;
-  const [first = 0, second = 0] = octets;
-  const extended = second === 127 ? 8 : second === 126 ? 2 : 0;
-  if (octets.length < 2 + extended) return undefined;
-  const length =
-    extended === 8 ? Number(octets.readBigUInt64BE(2)) : extended === 2 ? octets.readUInt16BE(2) : second;
-  const end = 2 + extended + length;
-  if (octets.length < end) return undefined;
-  const payload = octets.subarray(2 + extended, end);
-  const frame = { opcode: first & 15, fin: (first & 0x80) !== 0, rsv1: (first & 0x40) !== 0, payload };
-  return { frame, rest: octets.subarray(end) };
+/** Octets of the frame that begins here, or of what tells its length where that has not come whole. */
+function endOfFrame(octets: Buffer): number {
+  const start = startOfPayload(octets);
+  if (octets.length < start) return start;
+  const length = octets[1] ?? 0;
+  if (start === 2) return start + length;
+  return start + (length === 127 ? Number(octets.readBigUInt64BE(2)) : octets.readUInt16BE(2));
+}
+
+function startOfPayload([, length = 0]: Buffer): number {
+  return length === 127 ? 10 : length === 126 ? 4 : 2;
+}
+
+function readFrame(octets: Buffer): Frame {
+  const [first = 0] = octets;
+  const payload = octets.subarray(startOfPayload(octets));
+  return { opcode: first & 15, fin: (first & 0x80) !== 0, rsv1: (first & 0x40) !== 0, payload };
 }
 
 type Make = (

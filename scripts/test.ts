@@ -11,6 +11,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { offerServer } from '../test/harness/postgres-server/run-server.ts';
 import { repositoryRoot } from './source-tree.ts';
+import { useMemoryForFiles } from './testing/memory-folder.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
 import { forgetConfiguration, isAlone, isMeasured, processes, selectFiles } from './testing/select-files.ts';
@@ -37,7 +38,9 @@ forgetConfiguration();
 if (options.full) process.env.COMITY_TEST_TIER = 'full';
 else if (positionals.length === 0) process.env.COMITY_TEST_TIER = 'default';
 const server = await offerServer();
+const removeFiles = process.env.COMITY_TEST_TIER === 'default' ? useMemoryForFiles() : () => undefined;
 const isGood = await runAll();
+removeFiles();
 await server.close();
 // Set, not called: what is still on its way to a pipe must get there.
 process.exitCode = isGood ? 0 : 1;

@@ -136,7 +136,7 @@ const groups: readonly Group[] = [
       ['src/store/related-rows.ts', '#known', '#lacking', 'values'],
       ['src/resources/relations/related.ts', '#found', '#versions'],
       ['src/resources/events/parent-looks.ts', '#found', '#lacking'],
-      ['src/resources/events/child-messages.ts', 'answers'],
+      ['src/resources/events/child-messages.ts', 'byLook'],
       ['src/logic/transaction/cascade.ts', 'isNamed'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/model/search/search-index.ts', 'seen'],

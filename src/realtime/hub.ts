@@ -83,6 +83,8 @@ const recentEventsMax = 256;
 const recentCharactersMax = 1024 * 1024;
 /** Frames passed to sockets in one turn of the event loop: about 20 ms. */
 const framesPerTurnMax = 10_000;
+/** Decisions that are made before the first event is passed on, so that what they lack is read together. */
+const decisionsAheadMax = 2_500;
 
 const noTypes: readonly string[] = [];
 
@@ -210,15 +212,21 @@ export class Hub {
     if (run !== this.#run) return;
     this.#mode = 'announcing';
     const { events, looks } = batch;
-    for (const event of events.slice(first)) this.#look(event, looks);
+    let decided = 0;
+    for (const event of events.slice(first)) {
+      decided += this.#look(event, looks);
+      if (decided >= decisionsAheadMax) break;
+    }
     let frames = 0;
     for (let at = first; at < events.length; at += 1) {
       if (frames >= framesPerTurnMax) {
         setImmediate(() => this.#announceFrom(run, batch, at));
         return;
       }
+      const event = events[at];
       // Those who subscribed meanwhile may need further rows.
-      const loading = this.#loadFor(events[at], looks);
+      if (event !== undefined) frames += this.#look(event, looks);
+      const loading = looks.load();
       if (loading !== undefined) {
         loading.then(
           () => this.#announceFrom(run, batch, at),
@@ -226,7 +234,6 @@ export class Hub {
         );
         return;
       }
-      const event = events[at];
       if (event !== undefined) frames += this.#announce(event, looks);
       if (run !== this.#run) return;
     }
@@ -235,21 +242,27 @@ export class Hub {
     if (this.#grown || isTailFull(entries, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
   }
 
-  /** Finds the rows of other tables that decide who sees the event. */
-  #look(event: LoggedEvent, looks: ParentLooks): void {
+  /**
+   * Finds the rows of other tables that decide who sees the event.
+   * @returns number of decisions about documents that refer to that of the event, each about as long as passing on a frame
+   */
+  #look(event: LoggedEvent, looks: ParentLooks): number {
+    let decided = 0;
     for (const [readers] of this.#subscribers.of(event.entry.type)) readers.look(event, looks.rows.find);
-    for (const type of this.#typesOfChildren(event))
-      for (const [readers] of this.#subscribers.of(type)) readers.childFrames(event, looks);
+    for (const type of this.#typesOfChildren(event)) {
+      for (const [readers] of this.#subscribers.of(type)) {
+        // The rest is decided when what these lack has been read.
+        if (looks.isFull) return decided;
+        readers.childFrames(event, looks);
+        decided += 1;
+      }
+    }
+    return decided;
   }
 
   /** The types by which readers ask for messages about documents that refer to that of the event. */
   #typesOfChildren({ entry: { collection } }: LoggedEvent): readonly string[] {
     return this.#typesByParent.get(collection) ?? noTypes;
-  }
-
-  #loadFor(event: LoggedEvent | undefined, looks: ParentLooks): Promise<void> | undefined {
-    if (event !== undefined) this.#look(event, looks);
-    return looks.load();
   }
 
   /** Reads in a later turn: the writer gets its response first, and further writes of this turn are read together. */
@@ -285,8 +298,8 @@ export class Hub {
     for (const [readers, listeners] of this.#subscribers.of(type)) {
       const frames =
         told.get(readers) ?? readers.childFrames(event, looks).filter((each) => each.type === type);
-      told.set(readers, frames);
       if (frames.length === 0) continue;
+      told.set(readers, frames);
       for (const listener of listeners) {
         if (heard.has(listener)) continue;
         heard.add(listener);

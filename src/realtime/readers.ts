@@ -34,6 +34,7 @@ export class Readers {
   readonly #parents: ParentRules;
   readonly #rules = new Map<string, Rules>();
   #last: LoggedEvent | undefined;
+  #lastChildren: ChildFrames | undefined;
   #lastFrame: Buffer | undefined;
 
   constructor(audience: string, { reach, view, withholds }: ReadersParts) {
@@ -54,13 +55,25 @@ export class Readers {
     return anyOf([allOf([this.#reach.both, ofTypes]), parentEvents(rules)]);
   }
 
-  /** Returns the frames about documents that refer to that of the event, each with the type by which it is asked for. */
-  childFrames({ entry, value }: LoggedEvent, looks: ParentLooks): readonly ChildFrame[] {
+  /**
+   * Returns the frames about documents that refer to that of the event, each with the type by which it is asked for. The last result that
+   * lacked nothing is cached: the hub asks again while others lack something.
+   */
+  childFrames(event: LoggedEvent, looks: ParentLooks): readonly ChildFrame[] {
+    const { entry, value } = event;
     const rules = this.#parents.get(entry.collection);
     if (rules === undefined) return noFrames;
-    return childMessages(rules, { entry, value }, looks, () => always).map(({ type, text }) => ({
-      ...{ type, frame: Buffer.from(text) },
-    }));
+    const last = this.#lastChildren;
+    if (last?.event === event && last.token === looks.token) return last.frames;
+    const { lacked } = looks;
+    const messages = childMessages(rules, { entry, value }, looks, () => always);
+    const frames =
+      messages.length === 0
+        ? noFrames
+        : messages.map(({ type, text }) => ({ type, frame: Buffer.from(text) }));
+    const isDecided = looks.lacked === lacked && !rules.some(({ looksFurther }) => looksFurther);
+    if (isDecided) this.#lastChildren = { event, token: looks.token, frames };
+    return frames;
   }
 
   /**
@@ -125,6 +138,13 @@ export class Readers {
 
 /** A frame about documents that refer to another. */
 export type ChildFrame = { readonly type: string; readonly frame: Buffer };
+
+type ChildFrames = {
+  readonly event: LoggedEvent;
+  /** Of the looks that decided. */
+  readonly token: object;
+  readonly frames: readonly ChildFrame[];
+};
 
 const noFrames: readonly ChildFrame[] = [];
 const noParents: ParentRules = new Map();

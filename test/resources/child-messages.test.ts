@@ -36,6 +36,9 @@ import { storeTables } from '../../src/store-tables.ts';
 import { type EngineName, engineNames } from '../harness/engine-names.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 import { openEmbedded } from '../harness/stores.ts';
+import { until } from '../harness/until.ts';
+import type { MemoryPeer } from '../realtime/memory-peer.ts';
+import { endWith, openRoom } from '../realtime/realtime-room.ts';
 
 const text = Type.Optional(Type.String());
 
@@ -377,5 +380,47 @@ for (const engine of engineNames) {
       await assert.rejects(async () => told({ ...slow, head: unavailable }, { reach }, [entry]), /too long/);
     }
     assert.deepEqual(counts, [1, 1]);
+  });
+
+  test(`${engine}: each of many readers with a rule of its own is told, although their looks take turns`, async (context) => {
+    const store = await storeOn(engine, context);
+    const rules = new Map<string, Filter>();
+    const read: ConditionRule = {
+      source: '',
+      mayRelate: true,
+      filterFor: (reader) => rules.get(reader.kind === 'authenticated' ? reader.id : '') ?? { op: 'never' },
+    };
+    const collections = [...declared.values()].map((each) =>
+      each.name === 'comments' ? { ...each, access: { ...each.access, read } } : each,
+    );
+    const room = openRoom(store, { collections, views: createLogViews(collections) });
+    const ticket: Doc = { table: 'tickets', id: 'shared', owner: null, fields: { a: 'x' } };
+    const children: Doc[] = [];
+    const peers: MemoryPeer[] = [];
+    for (let at = 0; at < 150; at += 1) {
+      const id = `reader${at}`;
+      rules.set(id, {
+        op: 'and',
+        filters: [
+          { op: 'eq', field: ownerField, value: id },
+          {
+            ...{ op: 'related', field: field('comments', 'ticketId'), table: 'tickets' },
+            filter: { op: 'eq', field: field('tickets', 'a'), value: 'x' },
+          },
+        ],
+      });
+      const peer = await room.connect(authenticated({ id, scopes: ['read'] }));
+      endWith(context, peer);
+      peer.say({ subscribe: ['*'] });
+      peers.push(peer);
+      // Every third has no comment.
+      if (at % 3 > 0)
+        children.push({ table: 'comments', id: `c-${id}`, owner: id, fields: { ticketId: 'shared' } });
+    }
+    await eventOfChange(store, [ticket, ...children], { ...ticket, fields: { a: 'y' } });
+    const lefts = (peer: MemoryPeer) => peer.frames.filter(({ left }) => left !== undefined);
+    const left = { left: { collection: 'comments', where: { ticketId: 'shared' } } };
+    await until(() => peers.every((peer, at) => at % 3 === 0 || lefts(peer).length > 0), 'all are told');
+    for (const [at, peer] of peers.entries()) assert.deepEqual(lefts(peer), at % 3 === 0 ? [] : [left]);
   });
 }

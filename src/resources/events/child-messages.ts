@@ -42,52 +42,57 @@ export function childMessages(
   wanted: (rule: ParentRule) => Filter,
 ): readonly ChildMessage[] {
   const change = changeOf(event, looks);
-  return change === undefined
-    ? noMessages
-    : rules.flatMap((rule) => messagesOf(rule, change, looks, () => wanted(rule)));
+  if (change === undefined) return noMessages;
+  let messages = noMessages;
+  for (const rule of rules) {
+    if (!isAnsweredAnew(rule, change)) continue;
+    messages = [...messages, ...messagesOf(rule, change, looks, wanted(rule))];
+  }
+  return messages;
 }
+
+/** True if a condition of the rule has another answer than before the change. Most changes end here, for every reader. */
+function isAnsweredAnew({ own }: ParentRule, { before, after }: ParentChange): boolean {
+  for (const condition of own) if (before(condition) !== after(condition)) return true;
+  return false;
+}
+
+type ParentCondition = ParentRule['conditions'][number];
 
 type ParentChange = {
   readonly id: string;
-  readonly rev: number;
+  readonly entry: TailEntry;
   readonly isDeletion: boolean;
-  /** When the parent was changed, as its representation tells. */
-  readonly at: string;
   /** The answers of a condition on the parent before and after the change. */
-  readonly answers: (condition: ParentRule['conditions'][number]) => Answers;
+  readonly before: (condition: ParentCondition) => boolean;
+  readonly after: (condition: ParentCondition) => boolean;
 };
 
-type Answers = { readonly before: boolean; readonly after: boolean };
-
 function changeOf({ entry, value }: ParentEvent, looks: ParentLooks): ParentChange | undefined {
-  const { document: id, collection, type, rev, former, doc } = entry;
-  const isDeletion = type === eventType(collection, 'deleted');
-  if (id === null || !(isDeletion || (type === eventType(collection, 'updated') && former !== null)))
-    return undefined;
+  const { document: id, type, former } = entry;
+  const isDeletion = type.endsWith('.deleted');
+  if (id === null || !(isDeletion || (former !== null && type.endsWith('.updated')))) return undefined;
   const was: Matchable = { value, search: null, related: looks.formerRows.find };
   const is: Matchable = { value, search: null, related: looks.rows.find };
-  const at = valueAt(doc, ['data', 'object', 'updatedAt']);
   return {
-    ...{ id, rev, isDeletion, at: typeof at === 'string' ? at : '' },
-    answers: (condition) => ({
-      before: matches(isDeletion ? condition.object : condition.former, was),
-      after: !isDeletion && matches(condition.object, is),
-    }),
+    ...{ id, entry, isDeletion },
+    before: ({ former: before, object }) => matches(isDeletion ? object : before, was),
+    after: ({ object }) => !isDeletion && matches(object, is),
   };
+}
+
+/** When the parent was changed, as its representation tells. */
+function timeOf({ entry: { doc } }: ParentChange): string {
+  const at = valueAt(doc, ['data', 'object', 'updatedAt']);
+  return typeof at === 'string' ? at : '';
 }
 
 function messagesOf(
   rule: ParentRule,
   change: ParentChange,
   looks: ParentLooks,
-  wantedOf: () => Filter,
+  wanted: Filter,
 ): readonly ChildMessage[] {
-  const isOther = rule.own.some((condition) => {
-    const { before, after } = change.answers(condition);
-    return before !== after;
-  });
-  if (!isOther) return noMessages;
-  const wanted = wantedOf();
   if (wanted.op === 'never') return noMessages;
   const [before, after] = rulesAround(rule, change);
   const { collection, path } = rule;
@@ -115,7 +120,7 @@ function messagesOf(
 
 /** The log is read after the rows, because a child may be changed between the two. */
 function hasLeft(rule: ParentRule, change: ParentChange, looks: ParentLooks, gone: Filter): boolean {
-  const unchanged: Filter = { op: 'lt', field: revField, value: change.rev };
+  const unchanged: Filter = { op: 'lt', field: revField, value: change.entry.rev };
   const isThere = looks.hasRow(rule.collection.name, allOf([gone, unchanged]));
   if (isThere !== false) return isThere === true;
   const { from, filter } = changedSince(rule, change, gone);
@@ -125,18 +130,18 @@ function hasLeft(rule: ParentRule, change: ParentChange, looks: ParentLooks, gon
 /** The rule for children of the parent before and after the change of the parent. */
 function rulesAround(rule: ParentRule, change: ParentChange): readonly [Filter, Filter] {
   const own = nameOf(rule.path);
-  const answers = new Map(rule.conditions.map((each) => [each.look, change.answers(each)] as const));
-  const as = (side: keyof Answers): Filter =>
+  const byLook = new Map(rule.conditions.map((each) => [each.look, each] as const));
+  const as = (answerOf: ParentChange['before']): Filter =>
     withLooks(rule.rule, [], (look, path, otherwise) => {
-      const known = answers.get(look)?.[side];
-      if (known === undefined) return otherwise;
-      const answer = known ? always : never;
+      const condition = byLook.get(look);
+      if (condition === undefined) return otherwise;
+      const answer = answerOf(condition) ? always : never;
       if (nameOf(path) === own) return answer;
       // Another reference, which may name the parent too.
       const names: Filter = { op: 'eq', field: look.field, value: change.id };
       return anyOf([allOf([names, answer]), allOf([negated(names), otherwise])]);
     });
-  return [as('before'), as('after')];
+  return [as(change.before), as(change.after)];
 }
 
 /**
@@ -169,12 +174,14 @@ const revisionsAround = 128;
  */
 function changedSince({ collection, rule }: ParentRule, change: ParentChange, gone: Filter): LogLook {
   const type = (kind: 'updated' | 'deleted'): Filter => ofType(eventType(collection.name, kind));
-  const isWith: Filter = { op: 'eq', field: revField, value: change.rev };
+  const isWith: Filter = { op: 'eq', field: revField, value: change.entry.rev };
+  const at = timeOf(change);
   const before = (field: Field): Filter =>
-    change.isDeletion ? always : anyOf([isWith, { op: 'lte', field, value: change.at }]);
-  const last = change.isDeletion ? change.rev : change.rev + revisionsAround;
+    change.isDeletion ? always : anyOf([isWith, { op: 'lte', field, value: at }]);
+  const { rev } = change.entry;
+  const last = change.isDeletion ? rev : rev + revisionsAround;
   return {
-    from: change.isDeletion ? Math.max(0, change.rev - revisionsAround) : change.rev,
+    from: change.isDeletion ? Math.max(0, rev - revisionsAround) : rev,
     filter: allOf([
       { op: 'lte', field: revField, value: last },
       anyOf([

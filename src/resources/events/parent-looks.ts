@@ -13,7 +13,7 @@ import { lastState } from './withheld-text.ts';
 export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail' | 'head'>;
 
 /** Looks under way at once. */
-const looksMax = 16;
+const looksMax = 64;
 
 export class ParentLooks {
   readonly #store: LooksStore;
@@ -21,14 +21,27 @@ export class ParentLooks {
   readonly rows: RelatedRows;
   /** The same, and deleted ones as they were last. */
   readonly formerRows: RelatedRows;
+  /** Tells what was decided by these looks from what was decided by others, without keeping them. */
+  readonly token: object = {};
   readonly #found = new Map<string, boolean>();
   readonly #lacking = new Set<string>();
   #reading: Promise<void>[] = [];
+  #lacked = 0;
 
   constructor(store: LooksStore) {
     this.#store = store;
     this.rows = new RelatedRows(store);
     this.formerRows = new RelatedRows({ read: (table, id) => readFormerRow(store, table, id) });
+  }
+
+  /** How often a look was not answered yet: a decision during which it stays the same lacks nothing but rows of other tables. */
+  get lacked(): number {
+    return this.#lacked;
+  }
+
+  /** True if further looks must wait for `load`. */
+  get isFull(): boolean {
+    return this.#reading.length >= looksMax;
   }
 
   /** True if the table has a row that passes the filter; undefined while that is being read. */
@@ -61,12 +74,16 @@ export class ParentLooks {
   #look(key: string, ask: () => MaybePromise<boolean>): boolean | undefined {
     const known = this.#found.get(key);
     if (known !== undefined) return known;
-    if (this.#lacking.has(key) || this.#reading.length >= looksMax) return undefined;
+    if (this.#lacking.has(key) || this.isFull) {
+      this.#lacked += 1;
+      return undefined;
+    }
     const answer = ask();
     if (!(answer instanceof Promise)) {
       this.#found.set(key, answer);
       return answer;
     }
+    this.#lacked += 1;
     this.#lacking.add(key);
     const reading = answer
       .catch((error: unknown) => this.#withoutAnswer(error))

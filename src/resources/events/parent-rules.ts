@@ -38,6 +38,8 @@ export type ParentRule = {
   readonly conditions: readonly ParentCondition[];
   /** Those by this path. */
   readonly own: readonly ParentCondition[];
+  /** True if one of them depends on further rows. */
+  readonly looksFurther: boolean;
   /** False if the reader may not know the value of the reference. */
   readonly isNamed: boolean;
 };
@@ -67,7 +69,8 @@ export function parentRulesOf(collections: Iterable<Collection>, principal: Prin
       const isNamed = path.length === 1 && mayKnow(collection, path[0]?.field, principal);
       const known = rules.get(parent);
       const own = ofParent.filter((each) => nameOf(each.path) === name);
-      const made = { collection, rule, parent, path, conditions: ofParent, own, isNamed };
+      const looksFurther = own.some(({ object }) => isRelated(object));
+      const made = { collection, rule, parent, path, conditions: ofParent, own, looksFurther, isNamed };
       if (known === undefined) rules.set(parent, [made]);
       else known.push(made);
     }

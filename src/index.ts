@@ -1,5 +1,12 @@
-/** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
+/**
+ * The public interface of the package `comity`, by name. Anything else is internal and may change at any time. The program is loaded when
+ * `createComity` is called: a thread of handlers, which imports the configuration and with it this file, needs none of it.
+ */
+import type { Comity } from './comity.ts';
+import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
+
 export type { Static } from 'typebox';
+export type { Comity, PrincipalDeclaration, ResourcesAs } from './comity.ts';
 export { type Acting, action } from './config/action.ts';
 export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
@@ -23,13 +30,6 @@ export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts'
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
-export {
-  type Comity,
-  type CreateOptions,
-  createComity,
-  type PrincipalDeclaration,
-  type ResourcesAs,
-} from './create-comity.ts';
 export type { Access, Action, Rule } from './model/access.ts';
 export type { Condition } from './model/access-condition.ts';
 export {
@@ -83,3 +83,25 @@ export type {
 export { Type } from './model/logic/new-fields.ts';
 export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';
 export type { StampDeclaration, StampValue } from './model/stamp.ts';
+
+export type CreateOptions = {
+  /**
+   * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`, which the threads of
+   * handlers import. Required if a sender has a handler. Paths in the declaration begin in its folder, without it in the working directory.
+   */
+  readonly module?: URL;
+};
+
+/**
+ * Opens the store and creates the handler. Settings come from the declaration and the given environment; `host` and `port` are those of the
+ * surrounding server.
+ * @throws ConfigurationError with every mistake in the declaration, the settings or the secrets of senders
+ */
+export async function createComity<C>(
+  declaration: ConfigurationDeclaration & Partial<Pick<Configured<C>, 'collections'>>,
+  environment: Readonly<Record<string, string | undefined>> = {},
+  { module }: CreateOptions = {},
+): Promise<Comity<ResourcesIn<C>>> {
+  const { embed } = await import('./embed.ts');
+  return embed<ResourcesIn<C>>(declaration, environment, { module: module?.href });
+}

@@ -10,6 +10,7 @@ import { isAbsolute, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { getCallSites } from 'node:util';
+import type { Comity, PrincipalDeclaration } from './comity.ts';
 import {
   type ConfigurationDeclaration,
   type Configured,
@@ -18,8 +19,8 @@ import {
   type ResourcesIn,
 } from './config/define.ts';
 import type { SettingOverrides } from './config/settings.ts';
-import { type Comity, embed, type PrincipalDeclaration } from './create-comity.ts';
 import type { Exchange } from './egress/exchange.ts';
+import { embed } from './embed.ts';
 import type { Transport } from './mail/smtp.ts';
 import type { Account, AccountFields, Document } from './model/logic/collection-calls.ts';
 import { operatorId, scopes } from './model/principal.ts';

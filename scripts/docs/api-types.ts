@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Type } from 'typebox';
-import { createComity } from '../../src/create-comity.ts';
+import { createComity } from '../../src/index.ts';
 
 export const path = 'dashboard/api-types.ts';
 

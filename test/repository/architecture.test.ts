@@ -3,8 +3,10 @@
  * scripts/checks does. The source is searched without its comments.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 
 const page = readFileSync('ARCHITECTURE.md', 'utf8');
 
@@ -96,6 +98,23 @@ test('a plain read and a list parse no stored document but those at the edges of
   // The one exception still needs to be one, so that the pattern is known to find what it looks for.
   assert.notEqual(places.length, 0);
 });
+
+test('a thread that imports a configuration loads nothing of the program but what declares it', async () => {
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(loadedBy('comity'))}`));
+  const [loaded] = (await once(worker, 'message')) as [readonly string[]];
+  const folders = new Set(loaded.flatMap((url) => /\/src\/(?:([\w-]+)\/|[\w.-]+$)/.exec(url)?.[1] ?? []));
+  assert.deepEqual([...folders].sort(), ['config', 'model']);
+});
+
+/** A module that sends the URLs of all that the import of a package's entry loads. */
+function loadedBy(entry: string): string {
+  return `import { registerHooks } from 'node:module';
+    import { parentPort } from 'node:worker_threads';
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
+    await import(${JSON.stringify(import.meta.resolve(entry))});
+    parentPort.postMessage(loaded);`;
+}
 
 /** `file:line: text` wherever the pattern is found outside comments. */
 function find(patterns: readonly string[], wanted: RegExp): readonly string[] {

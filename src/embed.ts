@@ -1,86 +1,20 @@
-/** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+/** The program that `createComity` creates, read from its declaration, with what comity/testing replaces. */
+
+import type { Comity, PrincipalDeclaration, ResourcesAs } from './comity.ts';
 import { composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
-import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
+import type { ConfigurationDeclaration } from './config/define.ts';
 import { ConfigurationError, isRecord, kindOf } from './config/inspection.ts';
 import { loadSettings } from './config/load-settings.ts';
 import { suggestion } from './config/nearest.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
-import type { Resources } from './model/logic/collection-calls.ts';
 import { anonymous, authenticated, operatorId, type Principal, scopes } from './model/principal.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
 import type { Timers } from './work/timers.ts';
-
-/** @template R the calls on its collections */
-export type Comity<R = Resources> = {
-  /** Answers a request of the Web's `fetch` without a socket; content streams in both directions. */
-  readonly fetch: (request: Request, options?: FetchOptions) => Promise<Response>;
-  /**
-   * The collections, called as an administrator; `resources.as(principal)` calls them with the rights of that principal, as a request of it
-   * would. Each call is a unit of its own.
-   */
-  readonly resources: ResourcesAs<R>;
-  /** A node:http request listener: `createServer(comity.handle)`, or `app.use(comity.handle)` in a framework. */
-  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** For that server: `server.on('upgrade', comity.upgrade)` enables WebSockets and connect-udp. */
-  readonly upgrade: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
-  /** For that server: `server.on('connect', comity.connect)` enables the tunnel. */
-  readonly connect: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
-  /** Set if the administrator key was created at this start, and shown only then. */
-  readonly adminKey: string | undefined;
-  /** Secrets of senders that were created at this start, by their variable, and shown only then. */
-  readonly senderSecrets: ReadonlyMap<string, string>;
-  /** Completes requests under way within `drainMs` and closes the store. */
-  close(): Promise<void>;
-};
-
-export type FetchOptions = {
-  /** The address that limits count the caller by, and that the log names. Default `127.0.0.1`. */
-  readonly address?: string;
-  /** Whom the request is made for, in place of a credential; null: a caller without one. */
-  readonly as?: PrincipalDeclaration;
-};
-
-export type ResourcesAs<R> = R & { as(principal: PrincipalDeclaration): R };
-
-/** Whom calls are made for; an account fits as it is. Null: a caller without a credential. */
-export type PrincipalDeclaration = {
-  /** The owner of what it creates. */
-  readonly id: string;
-  readonly roles?: readonly string[];
-  /** Default: `read` and `write`. */
-  readonly scopes?: readonly string[];
-  readonly tenant?: string | null | undefined;
-  /** Those of `accounts.fields`. Default: the members of these names, as an account has them. */
-  readonly fields?: Readonly<Record<string, unknown>>;
-} | null;
-
-export type CreateOptions = {
-  /**
-   * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`, which the threads of
-   * handlers import. Required if a sender has a handler. Paths in the declaration begin in its folder, without it in the working directory.
-   */
-  readonly module?: URL;
-};
-
-/**
- * Opens the store and creates the handler. Settings come from the declaration and the given environment; `host` and `port` are those of the
- * surrounding server.
- * @throws ConfigurationError with every mistake in the declaration, the settings or the secrets of senders
- */
-export async function createComity<C>(
-  declaration: ConfigurationDeclaration & Partial<Pick<Configured<C>, 'collections'>>,
-  environment: Readonly<Record<string, string | undefined>> = {},
-  { module }: CreateOptions = {},
-): Promise<Comity<ResourcesIn<C>>> {
-  return embed<ResourcesIn<C>>(declaration, environment, { module: module?.href });
-}
 
 /** What a program that embeds another one replaces: comity/testing. */
 export type EmbedOptions = {

@@ -260,15 +260,17 @@ for (const engine of engineNames) {
       assert.deepEqual(heard.ada, [comments, notes]);
       for (const name of ['comments', 'one', 'notOther'] as const)
         await until(() => streams[name].some(({ event }) => event === 'left'), `${name} hears`);
-      await until(() => sockets.twice.length === 3, 'both kinds');
-      await until(() => sockets.notes.length === 2, 'notes');
+      // A socket begins where its process is, and may get events of what was written just before.
+      const told = (frames: string[]) => framesOf(frames).filter((each) => typeof each !== 'string');
+      await until(() => told(sockets.twice).length === 2, 'both kinds');
+      await until(() => told(sockets.notes).length === 1, 'notes');
       assert.deepEqual(messagesOf(streams.comments), [comments]);
       assert.deepEqual(messagesOf(streams.one), [comments]);
       assert.deepEqual(messagesOf(streams.notOther.filter(({ event }) => event === 'left')), [comments]);
       assert.deepEqual([streams.deleted, streams.none], [[], []]);
-      assert.deepEqual(framesOf(sockets.twice), [comments, notes]);
-      assert.deepEqual(framesOf(sockets.notes), [notes]);
-      assert.deepEqual(framesOf(sockets.marks), []);
+      assert.deepEqual(told(sockets.twice), [comments, notes]);
+      assert.deepEqual(told(sockets.notes), [notes]);
+      assert.deepEqual(told(sockets.marks), []);
     });
 
     test('followers that resume get it too, also of children that changed since, and nothing of those that came after', async () => {

@@ -52,7 +52,7 @@ for (const engine of engineNames) {
     };
 
     before(async () => {
-      program = await start({ COMITY_CASCADE_MAX: '100' });
+      program = await start({ COMITY_CASCADE_MAX: '100', COMITY_REALTIME_ATTEMPT_MS: '0' });
       client = openClient(program.port);
       for (const name of ['ada', 'bob'] as const) {
         const { token, userId } = await register(client, `${name}@parents.example`, 'correct horse battery');

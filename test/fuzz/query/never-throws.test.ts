@@ -13,6 +13,7 @@ import type { Asked, Compiled } from '../../../src/resources/query/list-query.ts
 import { readSelection } from '../../../src/resources/query/selection.ts';
 import { shapeOf } from '../../../src/resources/query/shape.ts';
 import { compileSql } from '../../../src/resources/query/sql-query.ts';
+import { codePoint } from '../../harness/code-point.ts';
 import { fields, limits, products } from '../../query/shop.ts';
 
 const seconds = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
@@ -57,7 +58,7 @@ const texts = fc.oneof(
     '\\',
   ),
   fc.constantFrom(...fields.keys()).map((name) => `-${name}`),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: codePoint }),
   fc.string({ maxLength: 3000, size: 'max' }),
 );
 const operators = fc.constantFrom(
@@ -222,7 +223,7 @@ test('compileSql answers every text within its bounds', { timeout }, () => {
   const head = fc.constantFrom('', 'select ', 'select * from products ', 'select * from products where ');
   const body = fc.oneof(
     { weight: 6, arbitrary: fc.array(words, { maxLength: 25 }).map((list) => list.join(' ')) },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary' }) },
+    { weight: 1, arbitrary: fc.string({ unit: codePoint }) },
     // The same few words again and again: what an ambiguous grammar takes exponential time for.
     {
       weight: 1,

@@ -3,6 +3,7 @@
  * each property when that is set.
  */
 import fc from 'fast-check';
+import { codePoint } from '../../harness/code-point.ts';
 
 const casesDefault = 500;
 const secondsAsked = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
@@ -16,7 +17,7 @@ export const bounds: fc.Parameters<unknown> =
 /** Texts that look like field values: mostly the grammar's own punctuation, some anything. */
 export const fieldText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'"\\,;=*/ \t:@?#%[].<>~W-0129aAbqQfF\x00\x7f\x80\xffé') }),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: codePoint }),
   fc
     .array(
       fc.constantFrom(

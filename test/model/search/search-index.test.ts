@@ -10,6 +10,7 @@ import {
   phraseWordsMax,
 } from '../../../src/model/search/search-index.ts';
 import { wordCharactersMax, wordsOf } from '../../../src/model/search/words.ts';
+import { codePoint } from '../../harness/code-point.ts';
 
 const plain = createSearchIndex(['title', 'body'], undefined);
 const english = createSearchIndex(['title', 'body'], 'english');
@@ -110,7 +111,7 @@ test('parsing ends one term beyond the limit, and at a word or phrase that is to
 
 test('any text and query give words of which none holds a space, a quotation mark or a backslash', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (text) => {
+    fc.property(fc.string({ unit: codePoint }), (text) => {
       for (const { plain: word } of wordsOf(text)) {
         assert.match(word, /^[^\s"'\\:*=#&|!()]+$/u);
         assert.ok(word.isWellFormed());

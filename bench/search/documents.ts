@@ -64,11 +64,15 @@ export function seedReports(folder: string, rows: number, isSearched: boolean): 
   seedTable(folder, storeTables(configuration), 'reports', rowsOf(rows, isSearched));
 }
 
+/** One transaction took more than the default of 5 s near the end of 1,000,000 documents, on a busy machine. */
+const seedTimeoutMs = 60_000;
+
 /** Units that are committed at the same time, hence in few transactions. */
 const unitsAtOnce = 1000;
 
 export async function seedReportsPostgres(url: string, schema: string, rows: number): Promise<void> {
-  const store = await openPostgresStore({ url, schema, tables: storeTables(configuration) });
+  const tables = storeTables(configuration);
+  const store = await openPostgresStore({ url, schema, tables, databaseTimeoutMs: seedTimeoutMs });
   try {
     let pending: Promise<unknown>[] = [];
     for (const { id, row } of rowsOf(rows, true)) {

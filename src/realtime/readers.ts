@@ -12,7 +12,7 @@ import { audienceOf, type Principal } from '../model/principal.ts';
 import { childMessages } from '../resources/events/child-messages.ts';
 import { leftText, type Reach, reachOf } from '../resources/events/leaving.ts';
 import type { LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
-import { type ParentRules, parentEvents, typeOfChildren } from '../resources/events/parent-rules.ts';
+import { parentEvents, typeOfChildren } from '../resources/events/parent-rules.ts';
 import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
 import { type Told, told } from '../resources/events/telling.ts';
 import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
@@ -31,7 +31,6 @@ export class Readers {
   sockets = 0;
   readonly #view: LogView;
   readonly #withholds: Withholds | undefined;
-  readonly #parents: ParentRules;
   readonly #rules = new Map<string, Rules>();
   #last: LoggedEvent | undefined;
   #lastChildren: ChildFrames | undefined;
@@ -40,7 +39,6 @@ export class Readers {
   constructor(audience: string, { reach, view, withholds }: ReadersParts) {
     this.audience = audience;
     this.#reach = reach;
-    this.#parents = reach.parents ?? noParents;
     this.#view = view;
     this.#withholds = withholds;
   }
@@ -51,7 +49,9 @@ export class Readers {
    * @param isAsked for one of these types
    */
   reach(ofTypes: Filter, isAsked: (type: string) => boolean): Filter {
-    const rules = [...this.#parents.values()].flat().filter((rule) => isAsked(typeOfChildren(rule)));
+    const rules = [...(this.#reach.parents?.values() ?? [])]
+      .flat()
+      .filter((rule) => isAsked(typeOfChildren(rule)));
     return anyOf([allOf([this.#reach.both, ofTypes]), parentEvents(rules)]);
   }
 
@@ -61,7 +61,7 @@ export class Readers {
    */
   childFrames(event: LoggedEvent, looks: ParentLooks): readonly ChildFrame[] {
     const { entry, value } = event;
-    const rules = this.#parents.get(entry.collection);
+    const rules = this.#reach.parents?.get(entry.collection);
     if (rules === undefined) return noFrames;
     const last = this.#lastChildren;
     if (last?.event === event && last.token === looks.token) return last.frames;
@@ -147,7 +147,6 @@ type ChildFrames = {
 };
 
 const noFrames: readonly ChildFrame[] = [];
-const noParents: ParentRules = new Map();
 
 type Rules = Pick<Reach, 'visible' | 'formerly'> & {
   /** Rows of other tables decide. */

@@ -47,11 +47,9 @@ export type ParentRule = {
 /** By the collection of the parent. */
 export type ParentRules = ReadonlyMap<string, readonly ParentRule[]>;
 
-const noRules: ParentRules = new Map();
-
 export function parentRulesOf(collections: Iterable<Collection>, principal: Principal): ParentRules {
-  if (isAdministrator(principal)) return noRules;
   const rules = new Map<string, ParentRule[]>();
+  if (isAdministrator(principal)) return rules;
   for (const collection of collections) {
     const { read } = collection.access;
     if (!mayRelate(read) || permission(read, 'read', principal) !== 'depends') continue;

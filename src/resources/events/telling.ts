@@ -12,7 +12,7 @@ import { whenKnown } from '../../store/when-known.ts';
 import { type ChildMessage, childMessages } from './child-messages.ts';
 import { hasLeft, matchableEvent, type Reach, valueOfEvent } from './leaving.ts';
 import { type LooksStore, ParentLooks } from './parent-looks.ts';
-import type { ParentRule, ParentRules } from './parent-rules.ts';
+import type { ParentRule } from './parent-rules.ts';
 import type { Withholds } from './withheld-text.ts';
 
 export type Told = {
@@ -35,7 +35,6 @@ type Judgement = Omit<Told, 'telling'> & { readonly telling: Exclude<Told['telli
 
 const none: readonly boolean[] = [];
 const noChildren: readonly ChildMessage[] = [];
-const noParents: ParentRules = new Map();
 const whole: Judgement = { telling: 'whole', children: noChildren };
 
 /** In the order of the events, which pass `both` of the reach and what was requested, or are of parents. */
@@ -62,12 +61,12 @@ function judgements(
   { reach, requested = always, wanted = () => always }: Judge,
   entries: readonly TailEntry[],
 ): MaybePromise<readonly Judgement[]> {
-  const { parents = noParents, visible, formerly } = reach;
-  if (formerly.op === 'never' && parents.size === 0) return [];
+  const { parents, visible, formerly } = reach;
+  if (formerly.op === 'never' && (parents?.size ?? 0) === 0) return [];
   const looks = new ParentLooks(store);
   const judgementOf = (entry: TailEntry): Judgement => {
     const event = matchableEvent(entry, looks.rows.find);
-    const rules = parents.get(entry.collection);
+    const rules = parents?.get(entry.collection);
     if (rules === undefined) return hasLeft(reach, event) ? left : whole;
     const parent = { entry, value: (field: Parameters<typeof event.value>[0]) => valueOfEvent(entry, field) };
     const children = childMessages(rules, parent, looks, (rule) => wanted(rule, entry));

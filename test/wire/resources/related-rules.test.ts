@@ -236,12 +236,23 @@ for (const engine of engineNames) {
       assert.equal(await status('root', 'PATCH', 'comments/s-3', { ticketId: 's2' }), 200);
       const ofComments = (reader: EventReader) =>
         reader.events
-          .filter(({ event }) => event === 'left' || event.startsWith('comments.'))
-          .map(({ event, data }) => `${event} ${/"id":"(s-\d)"/.exec(data)?.[1]}`);
-      await adas.until((reader) => ofComments(reader).length === 3);
-      await bobs.until((reader) => ofComments(reader).length === 2);
-      assert.deepEqual(ofComments(adas), ['comments.created s-1', 'comments.created s-3', 'left s-3']);
-      assert.deepEqual(ofComments(bobs), ['comments.created s-2', 'comments.updated s-3']);
+          .filter(({ event }) => /^(left|entered|comments\..*)$/.test(event))
+          .map(({ event, data }) => `${event} ${/"(?:where":{"ticketId|id)":"(s-?\d)"/.exec(data)?.[1]}`);
+      await adas.until((reader) => ofComments(reader).length === 5);
+      await bobs.until((reader) => ofComments(reader).length === 4);
+      assert.deepEqual(ofComments(adas), [
+        'comments.created s-1',
+        'left s1',
+        'entered s1',
+        'comments.created s-3',
+        'left s-3',
+      ]);
+      assert.deepEqual(ofComments(bobs), [
+        'entered s1',
+        'comments.created s-2',
+        'left s1',
+        'comments.updated s-3',
+      ]);
       adas.close();
       bobs.close();
     });

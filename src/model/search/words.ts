@@ -33,7 +33,9 @@ export function* wordsOf(text: string): Generator<Word> {
   const folded = ascii.test(text) ? text.toLowerCase() : text.normalize('NFKC').toLowerCase();
   for (const [word] of folded.matchAll(words)) {
     const written = cut(word);
-    yield { written, plain: ascii.test(written) ? written : plainOf(written) };
+    const plain = ascii.test(written) ? written : plainOf(written);
+    // Accents without a letter leave nothing.
+    if (plain !== '') yield { written, plain };
   }
 }
 

@@ -109,6 +109,14 @@ test('parsing ends one term beyond the limit, and at a word or phrase that is to
   assert.ok(parseSearch(plain, `"${'x '.repeat(200)}"`, limits).tooLong);
 });
 
+test('accents without a letter are no word', () => {
+  assert.deepEqual(
+    [...wordsOf('\u0300 a \u0301\u0302 b')].map(({ plain: word }) => word),
+    ['a', 'b'],
+  );
+  assert.deepEqual(parseSearch(plain, '\u0300', limits).terms, []);
+});
+
 test('any text and query give words of which none holds a space, a quotation mark or a backslash', () => {
   fc.assert(
     fc.property(fc.string({ unit: codePoint }), (text) => {

@@ -7,6 +7,7 @@ import type { OctetLine } from '../memory/octet-line.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { Fleet } from '../realtime/websocket/fleet.ts';
 import type { HttpProxy } from '../tunnel/proxy-call.ts';
+import type { ArrivalTurns } from './arrival-turns.ts';
 import type { ConnectionShares, HeldAnswers } from './connection-shares.ts';
 import type { ContentWatch } from './content-reading.ts';
 import type { ServerLimits } from './limits.ts';
@@ -53,6 +54,7 @@ export type Context = {
   readonly sockets: HeldAnswers<OpenSocket>;
   readonly fleet: Fleet;
   readonly contentWatch: ContentWatch;
+  readonly arrivals: ArrivalTurns;
   /** The address by which a caller without a principal is counted. */
   readonly addressOf: CallerAddress;
   readonly memory: ServerMemory;

@@ -24,6 +24,7 @@ import { OctetLine } from '../memory/octet-line.ts';
 import type { Observe } from '../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
 import { createFleet } from '../realtime/websocket/fleet.ts';
+import { ArrivalTurns } from './arrival-turns.ts';
 import { answerClientError } from './client-error.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionShares, HeldAnswers } from './connection-shares.ts';
@@ -209,6 +210,7 @@ function createContext(options: ListenerOptions): Context {
     addressOf: options.addressOf ?? peerAddress,
     fleet: createFleet(limits),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
+    arrivals: new ArrivalTurns(monotonic),
     memory: options.memory ?? {
       budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100 }),
       work: new OctetLine(memoryBytesDefault / workedOnPart),

@@ -45,7 +45,7 @@ export function takeStream(
     if (head.protocol !== undefined) {
       exchange.converse = (options) => converseHttp2({ stream, rawFields: exchange.rawFields }, options);
     }
-    handle(exchange);
+    context.arrivals.take(() => handle(exchange));
   }
 }
 

@@ -12,6 +12,7 @@ const runner = ownFiles(
   'package.json',
   'scripts/source-tree.ts',
   'scripts/test.ts',
+  'scripts/testing/memory-folder.ts',
   'scripts/testing/preload.ts',
   'scripts/testing/print.ts',
   'scripts/testing/processor-time.ts',

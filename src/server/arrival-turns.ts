@@ -9,8 +9,8 @@ const turnMs = 10;
 
 export class ArrivalTurns {
   readonly #monotonic: () => number;
-  #beganMs = 0;
-  #lastMs = 0;
+  /** When the turn under way began; undefined between turns with requests. */
+  #beganMs: number | undefined;
   /** At most what one read of each socket holds: sockets are read again after the next turn of these. */
   #waiting: (() => void)[] = [];
   #next = 0;
@@ -21,15 +21,15 @@ export class ArrivalTurns {
 
   /** Has a request handled now, or in a later turn. */
   take(handle: () => void): void {
-    const nowMs = this.#monotonic();
-    // After a pause it is another turn.
-    if (nowMs - this.#lastMs >= turnMs) this.#beganMs = nowMs;
-    this.#lastMs = nowMs;
+    if (this.#beganMs === undefined) {
+      this.#beganMs = this.#monotonic();
+      setImmediate(this.#nextTurn);
+    }
     if (this.#waiting.length === 0 && this.#isInTime()) handle();
-    else if (this.#waiting.push(handle) === 1) setImmediate(this.#begin);
+    else this.#waiting.push(handle);
   }
 
-  readonly #begin = (): void => {
+  readonly #nextTurn = (): void => {
     this.#beganMs = this.#monotonic();
     this.#handleNext();
   };
@@ -37,7 +37,7 @@ export class ArrivalTurns {
   /** Between two requests, promises that the first has settled are served, so that the time is theirs too. */
   readonly #handleNext = (): void => {
     if (!this.#isInTime()) {
-      setImmediate(this.#begin);
+      setImmediate(this.#nextTurn);
       return;
     }
     const handle = this.#waiting[this.#next];
@@ -47,10 +47,11 @@ export class ArrivalTurns {
     else {
       this.#waiting = [];
       this.#next = 0;
+      this.#beganMs = undefined;
     }
   };
 
   #isInTime(): boolean {
-    return this.#monotonic() - this.#beganMs < turnMs;
+    return this.#monotonic() - (this.#beganMs ?? 0) < turnMs;
   }
 }

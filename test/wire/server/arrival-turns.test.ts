@@ -28,9 +28,10 @@ test('requests wait in order for later turns once those of one turn have taken 1
   assert.deepEqual(handled, [1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-test('a request after a pause is handled as it arrives', async () => {
+test('a request of another turn is handled as it arrives', async () => {
   const { handled, take } = scene();
-  take(1, 10);
+  take(1, 20);
+  await nextTurn();
   take(2, 1);
   assert.deepEqual(handled, [1, 2]);
 });

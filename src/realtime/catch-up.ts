@@ -51,7 +51,7 @@ export class CatchUp {
   /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
   #cursor: LogPosition = beginning;
-  /** What was loaded of other tables for the events that the hub keeps. */
+  /** Rows of other tables that it loaded for the events that the hub keeps. */
   #looks: ParentLooks | undefined;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
 

@@ -289,7 +289,7 @@ export class Hub {
     return frames;
   }
 
-  /** Passes on what readers who ask for the type are told of documents that refer to that of the event. */
+  /** Sends the messages about documents that refer to that of the event to the readers who ask for their type. */
   #announceChildren(event: LoggedEvent, type: string, looks: ParentLooks): number {
     const told = new Map<Readers, readonly ChildFrame[]>();
     // A listener with several matching patterns comes several times.

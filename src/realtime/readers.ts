@@ -141,7 +141,7 @@ export type ChildFrame = { readonly type: string; readonly frame: Buffer };
 
 type ChildFrames = {
   readonly event: LoggedEvent;
-  /** Of the looks that decided. */
+  /** Names the state of the looks by which the frames were decided. */
   readonly token: object;
   readonly frames: readonly ChildFrame[];
 };

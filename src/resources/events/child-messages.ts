@@ -16,7 +16,7 @@ import { along, type Step } from '../../model/reference-path.ts';
 import type { TailEntry } from '../../store/store.ts';
 import { fieldInObject, hasFormer, inFormer, ofType } from './event-filters.ts';
 import type { ParentLooks } from './parent-looks.ts';
-import { type Look, nameOf, type ParentRule, typeOfChildren } from './parent-rules.ts';
+import { type Look, nameOf, type ParentCondition, type ParentRule, typeOfChildren } from './parent-rules.ts';
 
 export type ChildMessage = {
   readonly kind: 'left' | 'entered';
@@ -56,8 +56,6 @@ function isAnsweredAnew({ own }: ParentRule, { before, after }: ParentChange): b
   for (const condition of own) if (before(condition) !== after(condition)) return true;
   return false;
 }
-
-type ParentCondition = ParentRule['conditions'][number];
 
 type ParentChange = {
   readonly id: string;
@@ -195,7 +193,7 @@ function changedSince({ collection, rule }: ParentRule, change: ParentChange, go
   };
 }
 
-/** What is looked for in the log. */
+/** A search of the log, from a revision on. */
 type LogLook = { readonly from: number; readonly filter: Filter };
 
 const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
@@ -206,8 +204,8 @@ const resourceIdName = 'data.object.id';
 const childId: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
 
 /**
- * What a stream's query asks of the children: a type is that of the child's update, an id of the resource the child's; everything else is
- * asked of the event of the parent.
+ * The query of a stream as a condition on children: types are compared with that of the child's update, ids of resources with the
+ * child's, and every other field with the event of the parent.
  */
 export function wantedChildren(
   requested: Filter,

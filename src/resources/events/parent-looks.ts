@@ -1,6 +1,6 @@
 /**
- * What messages about children rest on in the store (§6.14), read once for all readers of a batch of events: rows that references name, as
- * they are and as they were when they were deleted; and whether a collection has a child that left or entered, one row of an index each.
+ * Reads from the store what decides messages about children (§6.14), once for all readers of a batch of events: rows that references name,
+ * as they are and as they were when they were deleted; and whether a collection has a child that left or entered, one row of an index each.
  *
  * As with `RelatedRows`, a decision notes what it lacks, taking it for absent, and is made again when that has been read.
  */

@@ -15,14 +15,14 @@ import { fieldInObject, hasFormer, inFormer, ofType } from './event-filters.ts';
 /** A look of a rule at the row that a reference names. */
 export type Look = Extract<Filter, { readonly op: 'related' }>;
 
-/** What a rule asks of a parent, as a condition on the events of the parent. */
+/** A condition of a rule on documents of the parent's collection, as filters over the events of those. */
 export type ParentCondition = {
   readonly look: Look;
   /** The references from the child to the parent. */
   readonly path: readonly Step[];
-  /** Of the parent before an update. */
+  /** Over the representation before an update. */
   readonly former: Filter;
-  /** Of the parent as its event has it. */
+  /** Over the representation that the event has. */
   readonly object: Filter;
 };
 

@@ -37,7 +37,7 @@ export type BatchReader = {
   readonly view: LogView;
   /** Which events of the filter its principal may read: of others the stream says that their document left. */
   readonly reach: Reach;
-  /** What the query asks of events; absent: nothing. */
+  /** The filter of the query; absent: all events. */
   readonly requested?: Filter;
   /** Of events that it may have missed, those whose text it may no longer read; undefined: none, or they are read as they happen. */
   readonly withholds?: Withholds | undefined;

@@ -25,7 +25,7 @@ export type Judge = {
   readonly reach: Reach;
   /** Undefined: no text is withheld. */
   readonly withholds?: Withholds | undefined;
-  /** What the reader asks of events besides. Absent: nothing. */
+  /** The filter of the reader's query. Absent: all events. */
   readonly requested?: Filter | undefined;
   /** The children that the reader asks for, as a condition on them, for the event of their parent. Absent: all. */
   readonly wanted?: (rule: ParentRule, entry: TailEntry) => Filter;

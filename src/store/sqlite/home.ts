@@ -102,8 +102,8 @@ function ignore(): void {
 }
 
 /**
- * Names a new file only when it is a store with its tables, so that an empty file is always a sign of damage. Until then a crash leaves
- * what the next start deletes, so the journal need not be on the disk.
+ * Names a new file only when it is a store with its tables, so that an empty file is always a sign of damage. The next start deletes an
+ * unnamed one that a crash left, so its journal need not be on the disk.
  */
 function makeFile(
   path: string,

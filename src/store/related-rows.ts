@@ -38,9 +38,14 @@ export class RelatedRows {
 
   /** For `matches`; a row that must be waited for counts as absent until it is loaded. */
   readonly find = (table: string, id: string): Matchable | undefined => {
-    const known = this.#known.get(keyOf(table, id)) ?? this.#ask({ table, id });
-    if (known?.row === undefined || known.row.deletedAt !== null) return undefined;
-    return { search: null, related: this.find, value: (field) => this.#valueOf(known, field) };
+    const known = this.#knownOf(table, id);
+    return known?.row?.deletedAt === null ? this.#matchable(known, this.find) : undefined;
+  };
+
+  /** The same, with deleted rows as the store tells them. A row that was not deleted is the one that `find` returns. */
+  readonly findDeletedToo = (table: string, id: string): Matchable | undefined => {
+    const known = this.#knownOf(table, id);
+    return known?.row === undefined ? undefined : this.#matchable(known, this.findDeletedToo);
   };
 
   /** Reads what the decision lacked; undefined if it lacked nothing. @throws StoreUnavailable */
@@ -61,6 +66,14 @@ export class RelatedRows {
       next: null,
       stays: true,
     }));
+  }
+
+  #knownOf(table: string, id: string): Known | undefined {
+    return this.#known.get(keyOf(table, id)) ?? this.#ask({ table, id });
+  }
+
+  #matchable(known: Known, related: NonNullable<Matchable['related']>): Matchable {
+    return { search: null, related, value: (field) => this.#valueOf(known, field) };
   }
 
   /** Returns the row if the engine answers at once. */

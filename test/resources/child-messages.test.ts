@@ -382,6 +382,40 @@ for (const engine of engineNames) {
     assert.deepEqual(counts, [1, 1]);
   });
 
+  test(`${engine}: both states of a parent are judged by one reading of what it refers to, which may change meanwhile`, async (context) => {
+    const store = await storeOn(engine, context);
+    const ofX: Filter = {
+      ...{ op: 'related', field: field('comments', 'ticketId'), table: 'tickets' },
+      filter: {
+        ...{ op: 'related', field: field('tickets', 'customerId'), table: 'customers' },
+        filter: { op: 'eq', field: field('customers', 'a'), value: 'x' },
+      },
+    };
+    const reach = reachOf(readBy(ofX), principal);
+    const docs: Doc[] = [
+      { table: 'customers', id: 'moving', owner: null, fields: { a: 'y' } },
+      { table: 'tickets', id: 'of-moving', owner: null, fields: { a: 'x', customerId: 'moving' } },
+      { table: 'comments', id: 'beyond', owner: null, fields: { a: 'x', ticketId: 'of-moving' } },
+    ];
+    const [, ticket] = docs;
+    assert.ok(ticket !== undefined);
+    const entry = await eventOfChange(store, docs, { ...ticket, fields: { ...ticket.fields, a: 'y' } });
+    let reads = 0;
+    // A customer that is another user's at each reading.
+    const changing: LooksStore = {
+      ...{ tail: store.tail, head: store.head, plan: store.plan },
+      read: async (table, id) => {
+        const row = await store.read(table, id);
+        if (table !== 'customers' || row === undefined) return row;
+        reads += 1;
+        return { ...row, doc: JSON.stringify({ id, a: reads % 2 === 1 ? 'y' : 'x' }) };
+      },
+    };
+    const [answer] = await told(changing, { reach }, [entry]);
+    assert.deepEqual(answer?.children, []);
+    assert.equal(reads, 1);
+  });
+
   test(`${engine}: each of many readers with a rule of its own is told, although their looks take turns`, async (context) => {
     const store = await storeOn(engine, context);
     const rules = new Map<string, Filter>();

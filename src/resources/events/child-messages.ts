@@ -70,7 +70,7 @@ function changeOf({ entry, value }: ParentEvent, looks: ParentLooks): ParentChan
   const { document: id, type, former } = entry;
   const isDeletion = type.endsWith('.deleted');
   if (id === null || !(isDeletion || (former !== null && type.endsWith('.updated')))) return undefined;
-  const was: Matchable = { value, search: null, related: looks.formerRows.find };
+  const was: Matchable = { value, search: null, related: looks.rows.findDeletedToo };
   const is: Matchable = { value, search: null, related: looks.rows.find };
   return {
     ...{ id, entry, isDeletion },

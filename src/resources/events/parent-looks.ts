@@ -17,10 +17,8 @@ const looksMax = 64;
 
 export class ParentLooks {
   readonly #store: LooksStore;
-  /** Rows as they are now. */
+  /** Rows as they are now; deleted ones as they were last. Each is read once, so that both states of a parent are judged by the same. */
   readonly rows: RelatedRows;
-  /** The same, and deleted ones as they were last. */
-  readonly formerRows: RelatedRows;
   /** Tells what was decided by these looks from what was decided by others, without keeping them. */
   readonly token: object = {};
   readonly #found = new Map<string, boolean>();
@@ -30,8 +28,7 @@ export class ParentLooks {
 
   constructor(store: LooksStore) {
     this.#store = store;
-    this.rows = new RelatedRows(store);
-    this.formerRows = new RelatedRows({ read: (table, id) => readFormerRow(store, table, id) });
+    this.rows = new RelatedRows({ read: (table, id) => readRow(store, table, id) });
   }
 
   /** How often a look was not answered yet: a decision during which it stays the same lacks nothing but rows of other tables. */
@@ -62,10 +59,8 @@ export class ParentLooks {
   /** Reads what the decision lacked; undefined if it lacked nothing. @throws StoreUnavailable */
   load(): Promise<void> | undefined {
     const reading: Promise<void>[] = [...this.#reading];
-    for (const rows of [this.rows, this.formerRows]) {
-      const loading = rows.load();
-      if (loading !== undefined) reading.push(loading);
-    }
+    const loading = this.rows.load();
+    if (loading !== undefined) reading.push(loading);
     this.#reading = [];
     this.#lacking.clear();
     return reading.length === 0 ? undefined : Promise.all(reading).then(() => undefined);
@@ -102,11 +97,12 @@ export class ParentLooks {
   }
 }
 
-function readFormerRow(store: LooksStore, table: string, id: string): MaybePromise<Row | undefined> {
+function readRow(store: LooksStore, table: string, id: string): MaybePromise<Row | undefined> {
   return whenKnown(store.read(table, id), (row) => {
     if (row !== undefined && row.deletedAt === null) return row;
+    const gone = { id, rev: 0, createdAt: 0, updatedAt: 0, ...row, deletedAt: row?.deletedAt ?? 0 };
     return lastState(store, table, id).then((last) =>
-      last === undefined ? undefined : { id, rev: 0, ...last, createdAt: 0, updatedAt: 0, deletedAt: null },
+      last === undefined ? undefined : { ...gone, ...last },
     );
   });
 }

@@ -8,6 +8,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { connect } from '../connection.ts';
 import { createErasure, type Erasure } from '../erasure.ts';
 import { commitsAt, requestsAt } from '../home-state.ts';
+import { inTransaction } from '../in-transaction.ts';
 import { refuseFullDisk } from '../integrity.ts';
 import { faultOf, messageOf } from '../sqlite-failure.ts';
 import { type Layout, layoutsOf } from '../table-layout.ts';
@@ -142,7 +143,7 @@ class Writer {
     } catch (error) {
       // A commit that failed during its fsync may have left revisions on disk: they are not used again.
       for (const { request } of asked) this.#rev += request.batch.units;
-      const failed = this.#failure(error);
+      const failed = failureOf(error);
       for (const { port } of asked) port.postMessage(failed);
     }
   }
@@ -152,7 +153,7 @@ class Writer {
       port.postMessage(request.kind === 'purge' ? this.#purge(port, request) : this.#probe());
       this.#erasure.wrote();
     } catch (error) {
-      port.postMessage(this.#failure(error));
+      port.postMessage(failureOf(error));
     }
   }
 
@@ -160,14 +161,13 @@ class Writer {
     const table = this.#tables.get(request.table);
     if (table === undefined) throw new TypeError(`no table is named ${request.table}`);
     let rows = 0;
-    this.#database.exec('BEGIN IMMEDIATE');
-    for (const id of request.ids) rows += Number(table.removeOld.run(id, request.updatedBefore).changes);
-    if (rows > 0) {
+    inTransaction(this.#database, () => {
+      for (const id of request.ids) rows += Number(table.removeOld.run(id, request.updatedBefore).changes);
+      if (rows === 0) return;
       this.#rev += 1;
       this.#statements.setCounter.run(this.#rev, 0);
       this.#statements.setCounter.run(this.#rev, table.number);
-    }
-    this.#database.exec('COMMIT');
+    });
     this.#announce(rows > 0 ? [table.number] : [], port);
     return { kind: 'purged', rows };
   }
@@ -188,11 +188,10 @@ class Writer {
     const notice: Reply = { kind: 'changed', tables: changed };
     for (const port of this.#ports) if (port !== knowing) port.postMessage(notice);
   }
+}
 
-  #failure(error: unknown): Reply {
-    if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
-    return { kind: 'failed', message: messageOf(error), fault: faultOf(error) };
-  }
+function failureOf(error: unknown): Reply {
+  return { kind: 'failed', message: messageOf(error), fault: faultOf(error) };
 }
 
 function run(data: WriterData): void {

@@ -9,8 +9,10 @@ const turnMs = 10;
 
 export class ArrivalTurns {
   readonly #monotonic: () => number;
-  /** When the turn under way began; undefined between turns with requests. */
-  #beganMs: number | undefined;
+  /** False between turns with requests. */
+  #isUnderWay = false;
+  /** When the latest turn began. */
+  #beganMs = 0;
   /** At most what one read of each socket holds: sockets are read again after the next turn of these. */
   #waiting: (() => void)[] = [];
   #next = 0;
@@ -21,7 +23,8 @@ export class ArrivalTurns {
 
   /** Has a request handled now, or in a later turn. */
   take(handle: () => void): void {
-    if (this.#beganMs === undefined) {
+    if (!this.#isUnderWay) {
+      this.#isUnderWay = true;
       this.#beganMs = this.#monotonic();
       setImmediate(this.#nextTurn);
     }
@@ -47,11 +50,11 @@ export class ArrivalTurns {
     else {
       this.#waiting = [];
       this.#next = 0;
-      this.#beganMs = undefined;
+      this.#isUnderWay = false;
     }
   };
 
   #isInTime(): boolean {
-    return this.#monotonic() - (this.#beganMs ?? 0) < turnMs;
+    return this.#monotonic() - this.#beganMs < turnMs;
   }
 }

@@ -43,7 +43,7 @@ test('tells the plan of a QUERY, of groups and of what a page includes', async (
   assert.match(await planOf(`${products}?expand=categoryId`), /includes are read by their ids/);
 });
 
-test('tells nobody else how a list was read, and changes nothing of the page', async (t) => {
+test('tells administrators alone how a list was read, and changes nothing of the page', async (t) => {
   const client = openClient(program.port);
   t.after(() => client.close());
   const { token } = await register(client, 'ada@plans.example', 'correct horse battery staple');

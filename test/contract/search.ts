@@ -233,15 +233,18 @@ function manyTests({ fresh }: Bench): void {
         .sort((one, other) => other.price - one.price)
         .map(({ id }) => id);
       const filter = searchFor(articles, q);
-      const plan = store.plan({ table: 'articles', filter, sort: byPrice, limit: 700 });
-      const onwards = await walk(plan, 'after');
-      assert.deepEqual(onwards.flatMap(idsOn), expected, q);
-      const key = onwards.at(-1)?.first ?? null;
-      if (key === null) continue;
-      const back = await walk(plan, 'before', key);
-      const rest = onwards.at(-1)?.docs.length ?? 0;
-      assert.deepEqual([...back].reverse().flatMap(idsOn), expected.slice(0, expected.length - rest), q);
       assert.equal(await store.count('articles', filter), expected.length);
+      // Frequent words fill the short page from the first documents of the list, and the long one not.
+      for (const limit of [700, 60]) {
+        const plan = store.plan({ table: 'articles', filter, sort: byPrice, limit });
+        const onwards = await walk(plan, 'after');
+        assert.deepEqual(onwards.flatMap(idsOn), expected, q);
+        const key = onwards.at(-1)?.first ?? null;
+        if (key === null) continue;
+        const back = await walk(plan, 'before', key);
+        const rest = onwards.at(-1)?.docs.length ?? 0;
+        assert.deepEqual([...back].reverse().flatMap(idsOn), expected.slice(0, expected.length - rest), q);
+      }
     }
   });
 }

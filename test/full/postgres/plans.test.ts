@@ -17,7 +17,7 @@ import {
 import { bind, type Selection } from '../../../src/store/postgres/compile/page-statement.ts';
 import { compileWalk } from '../../../src/store/postgres/compile/walk.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import type { Bindable, Call } from '../../../src/store/postgres/connection/connection.ts';
+import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { createPointReads } from '../../../src/store/postgres/read/point-reads.ts';
 import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
@@ -26,6 +26,7 @@ import { serve } from '../../../src/store/serve.ts';
 import type { Position, Table } from '../../../src/store/store.ts';
 import { fields, tables, things } from '../../contract/fixture.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { execute, explain, type Node, nodesOf, scansOf, visited } from './explained.ts';
 
 /** Pages of two lengths, and whole rows. */
 const readings = [
@@ -400,16 +401,6 @@ function noting(calls: Call[]) {
   };
 }
 
-type Node = {
-  readonly 'Node Type': string;
-  readonly 'Total Cost': number;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Node[];
-};
-
 /** The plan that the server keeps for the call, which it made without looking at the values, is a walk. */
 async function kept(client: pg.Client, call: Call, name: string): Promise<Node> {
   await execute(client, call, name);
@@ -419,57 +410,4 @@ async function kept(client: pg.Client, call: Call, name: string): Promise<Node> 
   }
   for (const scan of scansOf(plan)) assert.match(scan, /^Index (Only )?Scan$/, call.sql);
   return plan;
-}
-
-async function execute(client: pg.Client, call: Call, name: string): Promise<void> {
-  await client.query(`PREPARE ${statement(name)} AS ${call.sql}`);
-  for (let time = 0; time < 6; time += 1)
-    await client.query(`EXECUTE ${statement(name)}${literals(call.values)}`);
-  const { rows } = await client.query('SELECT generic_plans FROM pg_prepared_statements WHERE name = $1', [
-    name,
-  ]);
-  assert.ok(Number(rows[0]?.generic_plans) >= 1, `planned anew each time: ${call.sql}`);
-}
-
-async function explain(client: pg.Client, call: Call, name: string): Promise<Node> {
-  const sql = `EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE ${statement(name)}${literals(call.values)}`;
-  const { rows } = await client.query(sql);
-  const [{ Plan }] = rows[0]['QUERY PLAN'] as readonly [{ readonly Plan: Node }];
-  await client.query(`DEALLOCATE ${statement(name)}`);
-  return Plan;
-}
-
-function statement(name: string): string {
-  return pg.escapeIdentifier(name);
-}
-
-function literals(values: readonly Bindable[]): string {
-  if (values.length === 0) return '';
-  const texts = values.map((value) => {
-    if (value === null) return 'NULL';
-    return pg.escapeLiteral(
-      typeof value === 'object' ? `{${value.map((each) => `"${each}"`).join()}}` : String(value),
-    );
-  });
-  return `(${texts.join(', ')})`;
-}
-
-function nodesOf(node: Node): readonly Node[] {
-  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
-}
-
-/** How each table but that of the counters is read. */
-function scansOf(plan: Node): readonly string[] {
-  return nodesOf(plan)
-    .filter((node) => node['Relation Name'] !== undefined && node['Relation Name'] !== 'comity_counters')
-    .map((node) => node['Node Type']);
-}
-
-function visited(plan: Node): number {
-  let rows = 0;
-  for (const node of nodesOf(plan)) {
-    if (node['Relation Name'] === undefined || node['Relation Name'] === 'comity_counters') continue;
-    rows += node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
-  }
-  return rows;
 }

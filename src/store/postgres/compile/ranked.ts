@@ -9,19 +9,43 @@ import { type Bound, type OrderKey, rangesBeyond, reversed } from '../../keyset.
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, typeOf } from './filter.ts';
-import { nullsOf, offsetSlot, type PageStatement, pageStatement, type Selection } from './page-statement.ts';
+import {
+  type Beginning,
+  nullsOf,
+  offsetSlot,
+  type PageStatement,
+  pageStatement,
+  type Selection,
+} from './page-statement.ts';
 import { Parameters } from './parameters.ts';
 import { valueSql } from './value.ts';
 
-/** @throws RangeError for a filter that requires no search by an index of words */
 export function compileRanked(selection: Selection, position: Position): PageStatement {
-  const { layout, schema, filter, sort, rows } = selection;
-  const search = searchIn(filter);
-  if (search === undefined) throw new RangeError('a sort by rank needs a search by an index of words');
+  const { layout, schema, filter } = selection;
   const parameters = new Parameters(false);
   const level = { name: layout.name, schema, steered: false };
   const condition = compileFilter(filter, parameters, level);
   const candidates = `SELECT * FROM ${layout.name} WHERE deleted_at IS NULL AND ${condition} ORDER BY id DESC LIMIT ${rankedMax}`;
+  return rankedStatement(selection, position, { candidates, parameters });
+}
+
+type Candidates = {
+  /** A statement for them, with whole rows. */
+  readonly candidates: string;
+  readonly parameters: Parameters;
+  /** The tables that `candidates` reads, in a statement that is prepared. */
+  readonly begun?: Beginning;
+};
+
+/** @throws RangeError for a filter that requires no search by an index of words */
+export function rankedStatement(
+  selection: Selection,
+  position: Position,
+  { candidates, parameters, begun }: Candidates,
+): PageStatement {
+  const { filter, sort, rows } = selection;
+  const search = searchIn(filter);
+  if (search === undefined) throw new RangeError('a sort by rank needs a search by an index of words');
   const rank = rankSql(search.terms, {
     ...{ place: 'strpos', least: 'least', greatest: 'greatest' },
     term: (at) => parameters.addValue(at + 2, 'text'),
@@ -43,7 +67,7 @@ export function compileRanked(selection: Selection, position: Position): PageSta
   }
   page += ` ORDER BY ${order.map(orderSql).join(', ')} LIMIT ${rows}`;
   if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
-  return pageStatement(selection, page, parameters, false);
+  return pageStatement(selection, page, parameters, begun !== undefined, begun);
 }
 
 /** Null sorts first ascending. */

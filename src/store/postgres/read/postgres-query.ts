@@ -7,7 +7,7 @@ import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
 import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
-import { keyOfSort, type Shape } from '../../filter-shape.ts';
+import { isRanked, keyOfSort, type Shape } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -23,6 +23,7 @@ import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from 
 import { versionText } from '../../version-text.ts';
 import { wayOf } from '../../way.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
+import { compileFound, foundMostFor, type Searched, searchedBy } from '../compile/found-page.ts';
 import {
   asksFirst,
   compileFirstRows,
@@ -79,6 +80,8 @@ type CompiledShape = {
   readonly walked: Shape;
   /** Set if no index serves the shape, and indexes lead to its rows from those that references name. */
   readonly named: NamedWalk | undefined;
+  /** Set if no index serves the shape, and one of words finds its rows. */
+  readonly searched: Searched | undefined;
   readonly statements: Map<string, PageStatement>;
 };
 
@@ -98,7 +101,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     shape = { ...compileShape(sources, query, filter), key };
     shapes.set(key, shape);
   }
-  const { selection, service, walked, named } = shape;
+  const { selection, service, walked, named, searched } = shape;
   const way = () => wayOf({ layout, filter, sort, service, drive: named });
   if (service === 'never') {
     const page = async (): Promise<Page> =>
@@ -119,15 +122,12 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     way,
     async page(position, party) {
       const kind = shapeOf(sort, position);
-      if (named !== undefined) {
-        const page = await readNamed(
-          { read, scan, compiled, selection, capped, query, values },
-          named,
-          position,
-          party,
-        );
-        if (page !== undefined) return page;
-      }
+      const reading = { read, scan, compiled, selection, capped, query, values };
+      const page =
+        named !== undefined
+          ? await readNamed(reading, named, position, party)
+          : searched && (await readFound(reading, searched, position, party));
+      if (page !== undefined) return page;
       const far = position.from === 'offset' && position.offset > offsetOnReadLaneMax;
       if (service === undefined || far) {
         const scanned = compiled(`scan ${kind}`, () => compileScan({ ...selection, octets: cut }, position));
@@ -170,11 +170,12 @@ function compileShape(
     service,
     walked: gate.op === 'always' ? rest : { op: 'and', parts: [rest, gate] },
     named: service === undefined ? namedWalkOf(layout, layoutOf, filter, sort) : undefined,
+    searched: service === undefined ? searchedBy(filter) : undefined,
     statements: new Map(),
   };
 }
 
-type NamedReading = {
+type BoundedReading = {
   readonly read: PlanSources['read'];
   readonly scan: PlanSources['scan'];
   readonly compiled: (kind: string, compile: () => PageStatement) => PageStatement;
@@ -189,12 +190,12 @@ type NamedReading = {
  * @returns undefined if neither is so, or a long document was omitted
  */
 async function readNamed(
-  { read, scan, compiled, selection, capped, query, values }: NamedReading,
+  { read, scan, compiled, selection, capped, query, values }: BoundedReading,
   named: NamedWalk,
   asked: Position,
   party: string | undefined,
 ): Promise<Page | undefined> {
-  const position: Position = asked.from === 'offset' && asked.offset === 0 ? { from: 'start' } : asked;
+  const position = withoutOffset(asked);
   if (position.from === 'offset') return undefined;
   const { sort } = query;
   const kind = shapeOf(sort, position);
@@ -210,6 +211,33 @@ async function readNamed(
   const rows = await scan.read(bind(first, sort, { values, position }), party);
   const isFull = rows.length > query.limit && !rows.some((cells) => cells[0] === omittedDocument);
   return isFull ? pageFrom(rows, query, asked, false) : undefined;
+}
+
+/**
+ * Reads a page by what the index of words finds, or from the first rows of the list.
+ * @returns undefined if it finds too many and these do not fill the page, or a long document was omitted
+ */
+async function readFound(
+  { scan, compiled, selection, capped, query, values }: BoundedReading,
+  searched: Searched,
+  asked: Position,
+  party: string | undefined,
+): Promise<Page | undefined> {
+  const position = withoutOffset(asked);
+  const { sort } = query;
+  if (position.from === 'offset' && !isRanked(sort)) return undefined;
+  const statement = compiled(`found ${shapeOf(sort, position)}`, () =>
+    compileFound({ ...selection, octets: capped }, searched, position),
+  );
+  const rows = await scan.read(bind(statement, sort, { values, position }), party);
+  const isWhole = !rows.some((cells) => cells[0] === omittedDocument);
+  return isWhole && Number(rows[0]?.at(-2)) <= foundMostFor(sort)
+    ? pageFrom(rows, query, asked, false)
+    : undefined;
+}
+
+function withoutOffset(position: Position): Position {
+  return position.from === 'offset' && position.offset === 0 ? { from: 'start' } : position;
 }
 
 function statementOf(

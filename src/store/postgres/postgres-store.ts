@@ -274,7 +274,9 @@ function storeOver(running: Running): PostgresStore {
       const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
       const tables = { layout, tableNumber, relatedNumbers };
       const named = (table: string): Layout => layoutOf(layouts, table);
-      return makePlan({ read, scan, versions, ...tables, layoutOf: named, schema, shapes }, query);
+      const frequentWords = running.sweep.frequentWords(query.table);
+      const sources = { read, scan, versions, ...tables, layoutOf: named, schema, shapes, frequentWords };
+      return makePlan(sources, query);
     },
     count: async (table, filter, party) =>
       countRows(scan, { layout: layoutOf(layouts, table), schema }, filter, party),

@@ -1,6 +1,7 @@
 /**
- * Makes search texts of rows that processes with an earlier declaration write while they still run beside this one. Every process looks from
- * time to time; an index lists such rows, so that a look costs nothing where there are none.
+ * What every process does from time to time for searches. It makes search texts of rows that processes with an earlier declaration write while
+ * they still run beside this one; an index lists such rows, so that a look costs nothing where there are none. And it notes which words
+ * most documents have, by the statistics of the server: the index need not be asked for these beside a rarer word.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Observe } from '../../observe/observation.ts';
@@ -23,11 +24,24 @@ export type SweepOptions = {
   readonly observe: Observe;
 };
 
-export type SearchSweep = { stop(): Promise<void> };
+export type SearchSweep = {
+  /** Words that many documents of the table have, as far as the server has told. */
+  frequentWords(table: string): ReadonlySet<string>;
+  stop(): Promise<void>;
+};
+
+/** The part of all documents from which on their word is frequent. The others of a search find at most three times as many without it. */
+const frequentFrom = 0.3;
+
+/** Of each table; few words are in a third of all texts. */
+const frequentWordsMax = 256;
+
+const noWords: ReadonlySet<string> = new Set();
 
 export function startSearchSweep(options: SweepOptions): SearchSweep {
   const layouts = options.layouts.filter(({ table }) => table.words !== undefined);
-  if (layouts.length === 0) return { stop: async () => undefined };
+  if (layouts.length === 0) return { frequentWords: () => noWords, stop: async () => undefined };
+  const frequent = new Map(layouts.map(({ table }) => [table.name, noWords]));
   const stopping = new AbortController();
   const { signal } = stopping;
   const sweeping = (async () => {
@@ -35,13 +49,17 @@ export function startSearchSweep(options: SweepOptions): SearchSweep {
       await pause(options.everyMs, undefined, { signal, ref: false }).catch(ignore);
       for (const layout of layouts) {
         if (signal.aborted) return;
-        await sweep(options, layout).catch((error: unknown) => {
+        try {
+          await sweep(options, layout);
+          frequent.set(layout.table.name, await readFrequentWords(options, layout));
+        } catch (error) {
           if (!signal.aborted) options.observe({ kind: 'store-failed', what: 'search texts', error });
-        });
+        }
       }
     }
   })();
   return {
+    frequentWords: (table) => frequent.get(table) ?? noWords,
     stop() {
       stopping.abort();
       return sweeping;
@@ -71,6 +89,22 @@ async function sweep(
   } finally {
     await session.end();
   }
+}
+
+/** Empty before the server has analysed the index. */
+async function readFrequentWords(
+  { schema, read }: Pick<SweepOptions, 'schema' | 'read'>,
+  { search }: Layout,
+): Promise<ReadonlySet<string>> {
+  if (search === undefined) return noWords;
+  // Words have no spaces. The frequencies end with three of another kind, which have no word.
+  const sql = `SELECT string_agg(word, ' ') FROM (
+      SELECT word FROM pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) AS listed (word, part)
+      WHERE schemaname = $1::name AND tablename = $2::name AND part >= ${frequentFrom} AND word IS NOT NULL
+      ORDER BY part DESC LIMIT ${frequentWordsMax}) frequent`;
+  const [row] = await read.send({ sql, values: [schema, search.words.name] });
+  const words = row?.[0];
+  return typeof words === 'string' ? new Set(words.split(' ')) : noWords;
 }
 
 function ignore(): void {

@@ -2,9 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSearchIndex, indexedText } from '../../../src/model/search/search-index.ts';
+import { withoutFrequent } from '../../../src/store/postgres/compile/words.ts';
+import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
 import { SchemaOutdated } from '../../../src/store/postgres/schema/schema-failure.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
+import { startSearchSweep } from '../../../src/store/postgres/search-sweep.ts';
 import type { Store, Table } from '../../../src/store/store.ts';
 import { byId, categories, commitAll, idsOn, put } from '../../contract/fixture.ts';
 import { until } from '../../harness/until.ts';
@@ -30,8 +34,12 @@ async function filled(schema: string): Promise<void> {
   await store.close();
 }
 
-async function search(store: Store, term: string): Promise<readonly string[]> {
-  const filter = { op: 'search', terms: [term], mark: words.mark } as const;
+function search(store: Store, term: string): Promise<readonly string[]> {
+  return searchAll(store, [term]);
+}
+
+async function searchAll(store: Store, terms: readonly string[]): Promise<readonly string[]> {
+  const filter = { op: 'search', terms, mark: words.mark } as const;
   return idsOn(
     await store.plan({ table: 'categories', filter, sort: byId, limit: 10_000 }).page({ from: 'start' }),
   );
@@ -125,3 +133,51 @@ test('rows that a process of the earlier declaration writes after the migration 
   await old.close();
   await store.close();
 });
+
+test('the words that most documents have are known once the server has analysed them, and searches with them find the same', async (t) => {
+  await makeSchema(database, 'common', [after]);
+  const store = await openPostgresStore({ url, schema: 'common', tables: [after], searchSweepMs: 50 });
+  const names = Array.from({ length: rows }, (_, at) => `Lamps ${at % 2 === 0 ? 'even' : 'odd'} ${at % 50}`);
+  const change = (name: string, at: number) =>
+    put(after, `n${String(at).padStart(4, '0')}`, { name }, undefined, {
+      search: indexedText(words, { name }),
+    });
+  await commitAll(store, ...names.map(change));
+  const read = createReadLane({
+    address,
+    timeoutMs: 5000,
+    connections: 1,
+    connectTimeoutMs: 5000,
+    onLost: ignore,
+  });
+  const layouts = layoutsOf([after], 'common');
+  const options = { address, schema: 'common', connectTimeoutMs: 5000, layouts, read, everyMs: 20 };
+  const sweep = startSearchSweep({ ...options, observe: ignore });
+  t.after(async () => {
+    await sweep.stop();
+    await read.close();
+    await store.close();
+  });
+  assert.equal(sweep.frequentWords('categories').size, 0);
+  await database.client.query('ANALYZE common.categories');
+  await until(() => sweep.frequentWords('categories').has('even'));
+  const frequent = sweep.frequentWords('categories');
+  assert.deepEqual(
+    ['lamps', 'even', 'odd', '7'].map((word) => frequent.has(word)),
+    [true, true, true, false],
+  );
+  for (const [term, found] of [
+    [' lamps ', rows],
+    [' even ', rows / 2],
+    [' 7 ', rows / 50],
+  ] as const)
+    assert.equal((await search(store, term)).length, found);
+  assert.equal(withoutFrequent("'lamps' & '7' & 'even' & 'ev':*", frequent), "'7' & 'ev':*");
+  assert.equal(withoutFrequent("'lamps' & 'even'", frequent), "'lamps' & 'even'");
+  assert.equal((await searchAll(store, [' lamps ', ' 7 '])).length, rows / 50);
+  assert.equal((await searchAll(store, [' odd ', ' 8 '])).length, 0);
+});
+
+function ignore(): void {
+  // What comes first fails the test by itself.
+}

@@ -50,6 +50,13 @@ export function searchedBy(filter: Shape): Searched | undefined {
   return { searches: parts.filter(isSearch), rest: parts.filter((part) => !isSearch(part)) };
 }
 
+/** The places of the queries of the index of words among the values of the filter. */
+export function wordsIn({ searches }: Searched): readonly number[] {
+  return searches.flatMap((part) =>
+    part.op === 'search' && part.words !== undefined ? [part.words.at] : [],
+  );
+}
+
 /** @throws RangeError for a position by offset in an order without rank */
 export function compileFound(selection: Selection, searched: Searched, position: Position): PageStatement {
   const compile = isRanked(selection.sort) ? compileRankedFound : compileOrderedFound;

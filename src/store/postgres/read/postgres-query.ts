@@ -23,7 +23,7 @@ import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from 
 import { versionText } from '../../version-text.ts';
 import { wayOf } from '../../way.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
-import { compileFound, foundMostFor, type Searched, searchedBy } from '../compile/found-page.ts';
+import { compileFound, foundMostFor, type Searched, searchedBy, wordsIn } from '../compile/found-page.ts';
 import {
   asksFirst,
   compileFirstRows,
@@ -42,6 +42,7 @@ import {
 import { bindValues, Parameters } from '../compile/parameters.ts';
 import { decimalSql, valueSql } from '../compile/value.ts';
 import { compileScan, compileWalk } from '../compile/walk.ts';
+import { withoutFrequent } from '../compile/words.ts';
 import type { Bindable, Rows } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { ScanLane } from '../connection/scan-lane.ts';
@@ -66,6 +67,8 @@ export type PlanSources = {
   /** Those of the other tables that the filter looks at. */
   readonly relatedNumbers: readonly number[];
   readonly shapes: CompiledShapes;
+  /** Words that most documents of the table have. */
+  readonly frequentWords: ReadonlySet<string>;
 };
 
 export type CompiledShapes = OctetCache<CompiledShape>;
@@ -91,7 +94,7 @@ export function createCompiledShapes(): CompiledShapes {
 
 /** @throws RangeError for a query without a sort */
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
-  const { layout, read, scan, versions, shapes } = sources;
+  const { layout, read, scan, versions, shapes, frequentWords } = sources;
   const { sort, owners = false } = query;
   if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const { shape: filter, key: filterKey, values } = shapeOfFilter(query.filter);
@@ -122,7 +125,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     way,
     async page(position, party) {
       const kind = shapeOf(sort, position);
-      const reading = { read, scan, compiled, selection, capped, query, values };
+      const reading = { read, scan, compiled, selection, capped, query, values, frequentWords };
       const page =
         named !== undefined
           ? await readNamed(reading, named, position, party)
@@ -183,6 +186,7 @@ type BoundedReading = {
   readonly capped: OctetBound | undefined;
   readonly query: ListQuery;
   readonly values: readonly Bindable[];
+  readonly frequentWords: ReadonlySet<string>;
 };
 
 /**
@@ -218,7 +222,7 @@ async function readNamed(
  * @returns undefined if it finds too many and these do not fill the page, or a long document was omitted
  */
 async function readFound(
-  { scan, compiled, selection, capped, query, values }: BoundedReading,
+  { scan, compiled, selection, capped, query, values: all, frequentWords }: BoundedReading,
   searched: Searched,
   asked: Position,
   party: string | undefined,
@@ -229,6 +233,8 @@ async function readFound(
   const statement = compiled(`found ${shapeOf(sort, position)}`, () =>
     compileFound({ ...selection, octets: capped }, searched, position),
   );
+  const values = [...all];
+  for (const at of wordsIn(searched)) values[at] = withoutFrequent(String(all[at]), frequentWords);
   const rows = await scan.read(bind(statement, sort, { values, position }), party);
   const isWhole = !rows.some((cells) => cells[0] === omittedDocument);
   return isWhole && Number(rows[0]?.at(-2)) <= foundMostFor(sort)

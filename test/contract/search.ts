@@ -246,5 +246,27 @@ function manyTests({ fresh }: Bench): void {
         assert.deepEqual([...back].reverse().flatMap(idsOn), expected.slice(0, expected.length - rest), q);
       }
     }
+    // Words that many documents have, of which few pass another condition.
+    for (const q of ['common', 'tenth', 'item4999']) {
+      for (const cheap of [50, 4000]) {
+        const passing = all.filter(({ name, price }) => name.split(' ').includes(q) && price < cheap);
+        const filter: Filter = {
+          ...{ op: 'and' },
+          filters: [searchFor(articles, q), { op: 'lt', field: fields.price, value: cheap }],
+        };
+        for (const [sort, expected] of [
+          [byId, passing],
+          [byPrice, passing.toSorted((one, other) => other.price - one.price)],
+        ] as const) {
+          const plan = store.plan({ table: 'articles', filter, sort, limit: 20 });
+          const ids = (await walk(plan, 'after')).flatMap(idsOn);
+          assert.deepEqual(
+            ids,
+            expected.map(({ id }) => id),
+            `${q} under ${cheap}`,
+          );
+        }
+      }
+    }
   });
 }

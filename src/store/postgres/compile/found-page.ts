@@ -2,9 +2,10 @@
  * The page of a search by the index of words, as one bounded statement whose plan no statistics decide. Those of the server say of a rare
  * word only that it is rarer than all that they list: among 1,000,000 documents it walked the whole list, for 3.3 s, to find 20.
  *
- * Some rows beyond the position are asked first: a word of many documents fills the page with them. If it does not, the index finds the
+ * Some rows beyond the position are asked first: a word of many documents fills the page with them. Of a rarer one, the index finds the
  * rows with all words, up to a bound and one more, and these are filtered and sorted. Each row says how many were found: beyond the bound
- * the page may lack rows, and then a statement that the server plans by its statistics reads it, which know a frequent word.
+ * the page may lack rows, as it may where a frequent word meets a rare condition, and then a statement that the server plans by its
+ * statistics reads it.
  */
 import { idField } from '../../../model/field.ts';
 import { rankedMax } from '../../../model/search/rank.ts';
@@ -12,7 +13,7 @@ import { always, conjuncts, isRanked, type Shape } from '../../filter-shape.ts';
 import { type OrderKey, rangesBeyond, reversed } from '../../keyset.ts';
 import { serve } from '../../serve.ts';
 import type { Position } from '../../store.ts';
-import { compileFilter } from './filter.ts';
+import { compileFilter, type Level } from './filter.ts';
 import {
   type Beginning,
   keyColumnsSql,
@@ -26,6 +27,7 @@ import { Parameters } from './parameters.ts';
 import { rankedStatement } from './ranked.ts';
 import { liveInTable, passedOver } from './steering.ts';
 import { anyRangeSql, walkSql } from './walk.ts';
+import { isMarkedSql } from './words.ts';
 
 /** Found rows that are sorted for a page: some 8 ms. */
 export const foundMax = 1024;
@@ -35,9 +37,16 @@ const firstPerRow = 6;
 const firstMax = 256;
 /** Search texts of these rows, in octets. */
 const firstOctetsMax = 256 * 1024;
+/** The part of these from which on a word is too frequent to be found by the index. */
+const frequentFrom = 1 / 8;
 
-const firstName = 'comity_first';
-const foundName = 'comity_found';
+/** The first rows; those of them with the words; what these say; the rows that the index of words finds. */
+const tables = {
+  walked: 'comity_walked',
+  first: 'comity_first',
+  said: 'comity_said',
+  found: 'comity_found',
+} as const;
 
 /** The parts of the filter: the searches that the index of words serves, and the others. */
 export type Searched = { readonly searches: readonly Shape[]; readonly rest: readonly Shape[] };
@@ -72,84 +81,83 @@ function compileOrderedFound(selection: Selection, searched: Searched, position:
   if (position.from === 'offset') throw new RangeError('found rows are not passed over');
   const { sort, rows, owners } = selection;
   const parameters = new Parameters(true);
-  const columns = `doc${keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
-  const order = pageOrder(sort, position);
-  const ranges = 'key' in position ? rangesBeyond(order, nullsOf(position)) : undefined;
+  const order = keyOrderSql(pageOrder(sort, position));
+  const ranges = 'key' in position ? rangesBeyond(pageOrder(sort, position), nullsOf(position)) : undefined;
   if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
   const first = firstRows(selection, searched, position, parameters);
-  const keyNames = sort.map((_, slot) => `, k${slot}`).join('');
-  const matching =
-    first === undefined
-      ? undefined
-      : `SELECT doc${keyNames}${owners ? ', owner' : ''} ${first}${keyOrderSql(order)}`;
-  const begun = foundRows(selection, searched, parameters, { max: foundMax, enough: rows, first: matching });
+  const begun = foundRows(selection, searched, parameters, { max: foundMax, first });
   const conditions = restOf(selection, searched, parameters, foundMax);
   if (ranges !== undefined) conditions.push(anyRangeSql(ranges, parameters));
-  const found = `SELECT ${columns} FROM ${foundName} WHERE ${conditions.join(' AND ')}${keyOrderSql(order)} LIMIT ${rows}`;
+  const columns = `doc${keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
+  const found = `SELECT ${columns} FROM ${tables.found} WHERE ${conditions.join(' AND ')}${order} LIMIT ${rows}`;
+  if (first === undefined) return pageStatement(selection, found, parameters, true, begun);
+  const keys = sort.map((_, slot) => `, k${slot}`).join('');
+  const filling = `SELECT doc${keys}${owners ? ', owner' : ''} FROM ${tables.first} WHERE fits AND ${saidSql('known')}${order} LIMIT ${rows}`;
   // Each arm is in order, and one of them has no rows.
-  const page =
-    matching === undefined
-      ? found
-      : `(SELECT * FROM ${firstName} WHERE ${countSql(firstName)} = ${rows}) UNION ALL (${found})`;
-  return pageStatement(selection, page, parameters, true, begun);
+  return pageStatement(selection, `(${filling}) UNION ALL (${found})`, parameters, true, begun);
 }
 
-/** A word that so many of the first rows have is looked for along the primary key before a ranking, and not in the index. */
-const frequentFrom = 16;
-
-/** In an order by rank every found row counts, the newest first, so the first rows tell only whether a word is frequent. */
+/**
+ * In an order by rank every found row counts, the newest first. The first rows tell only whether the index is asked, or the newest rows: of a
+ * frequent word, if the other conditions leave many of them.
+ */
 function compileRankedFound(selection: Selection, searched: Searched, position: Position): PageStatement {
-  const { layout, schema, filter } = selection;
+  const { layout, schema } = selection;
   const parameters = new Parameters(true);
-  const newest = { ...selection, sort: newestFirst };
-  const first = firstRows(newest, { ...searched, rest: [] }, { from: 'start' }, parameters);
-  const begun = foundRows(selection, searched, parameters, {
-    ...{ max: rankedMax, enough: frequentFrom },
-    first: first === undefined ? undefined : `SELECT id ${first}`,
-  });
+  const first = firstRows({ ...selection, sort: newestFirst }, searched, { from: 'start' }, parameters);
+  const begun = foundRows(selection, searched, parameters, { max: rankedMax, first, isRanked: true });
   const conditions = restOf(selection, searched, parameters, rankedMax);
-  const found = `SELECT * FROM ${foundName} WHERE ${conditions.join(' AND ')}`;
+  const found = `SELECT * FROM ${tables.found} WHERE ${conditions.join(' AND ')}`;
   if (first === undefined)
     return rankedStatement(selection, position, { candidates: found, parameters, begun });
   const level = { name: layout.name, schema, steered: true };
-  const matching = passedOver(compileFilter(filter, parameters, level));
-  const walked = `SELECT * FROM ${layout.name} WHERE ${liveInTable(schema)} AND ${matching} AND ${countSql(firstName)} = ${frequentFrom} ORDER BY id DESC LIMIT ${rankedMax}`;
+  const matching = [
+    ...searched.searches.map((part) => passedOver(termsSql(part, parameters, level))),
+    ...searched.rest.map((part) => passedOver(compileFilter(part, parameters, level))),
+  ].join(' AND ');
+  const walked = `SELECT * FROM ${layout.name} WHERE ${liveInTable(schema)} AND ${matching} AND ${saidSql('known')} ORDER BY id DESC LIMIT ${rankedMax}`;
   const candidates = `(${found}) UNION ALL (${walked})`;
   return rankedStatement(selection, position, { candidates, parameters, begun });
 }
 
 const newestFirst: Selection['sort'] = [{ field: idField, direction: 'desc' }];
 
-type Found = {
-  readonly max: number;
-  /** So many rows of `first` tell that the index need not be asked. */
-  readonly enough: number;
-  readonly first: string | undefined;
-};
+type Found = { readonly max: number; readonly first: FirstRows | undefined; readonly isRanked?: boolean };
 
-/** The tables of the first rows that match and of those found, with the number of the latter. */
+/** The tables, with the number of found rows, or more than `max` if the index was not asked and the page is not known either. */
 function foundRows(
-  { layout, schema }: Selection,
+  { layout, schema, rows: wanted }: Selection,
   { searches }: Searched,
   parameters: Parameters,
-  { max, enough, first }: Found,
+  { max, first, isRanked: ranked = false }: Found,
 ): Beginning {
   // The planner takes the values for unknown, and each row that another way than the index touches for dear (steering.ts).
   const level = { name: layout.name, schema, steered: true };
   const conditions = [liveInTable(schema), ...searches.map((part) => compileFilter(part, parameters, level))];
-  const tables: string[] = [];
-  if (first !== undefined) {
-    tables.push(`${firstName} AS MATERIALIZED (${first} LIMIT ${enough})`);
-    conditions.push(`${countSql(firstName)} < ${enough}`);
-  }
-  const rows = `SELECT * FROM ${layout.name} WHERE ${conditions.join(' AND ')} LIMIT ${max + 1}`;
-  tables.push(`${foundName} AS MATERIALIZED (${rows})`);
-  return { tables: tables.join(', '), count: countSql(foundName) };
+  if (first !== undefined) conditions.push(`NOT ${saidSql('known')} AND NOT ${saidSql('frequent')}`);
+  const found = `${tables.found} AS MATERIALIZED (SELECT * FROM ${layout.name} WHERE ${conditions.join(' AND ')} LIMIT ${max + 1})`;
+  if (first === undefined) return { tables: found, count: countSql(tables.found) };
+  const { asked } = first;
+  const isFrequent = `${countSql(tables.first)} >= ${Math.ceil(asked * frequentFrom)}`;
+  const fitting = countSql(`${tables.first} WHERE fits`);
+  // Fewer rows than were asked for are all there are.
+  const isComplete = `(SELECT count(*) < ${asked} AND coalesce(max(octets), 0) <= ${firstOctetsMax} FROM ${tables.walked})`;
+  const isKnown = ranked
+    ? `${isFrequent} AND 2 * ${fitting} >= ${countSql(tables.first)}`
+    : `${fitting} >= ${wanted} OR ${isComplete}`;
+  const said = `${tables.said} AS MATERIALIZED (SELECT (${isKnown}) AS known, (${isFrequent}) AS frequent)`;
+  return {
+    tables: [first.sql, said, found].join(', '),
+    count: `(CASE WHEN ${saidSql('frequent')} AND NOT ${saidSql('known')} THEN ${max + 1} ELSE ${countSql(tables.found)} END)`,
+  };
 }
 
 function restOf({ schema }: Selection, { rest }: Searched, parameters: Parameters, max: number): string[] {
-  const level = { name: foundName, schema, steered: true };
-  return [`${countSql(foundName)} <= ${max}`, ...rest.map((part) => compileFilter(part, parameters, level))];
+  const level = { name: tables.found, schema, steered: true };
+  return [
+    `${countSql(tables.found)} <= ${max}`,
+    ...rest.map((part) => compileFilter(part, parameters, level)),
+  ];
 }
 
 /** The order of the page, or against it. */
@@ -158,12 +166,26 @@ function pageOrder(sort: Selection['sort'], position: Position): readonly OrderK
   return position.from === 'before' ? reversed(keys) : keys;
 }
 
-function countSql(table: string): string {
-  return `(SELECT count(*) FROM ${table})`;
+function countSql(rows: string): string {
+  return `(SELECT count(*) FROM ${rows})`;
 }
 
+function saidSql(what: 'known' | 'frequent'): string {
+  return `(SELECT ${what} FROM ${tables.said})`;
+}
+
+/** The terms, which decide, without the query of the index: it reads each text as a `tsvector`, for 8 us. */
+function termsSql(search: Shape, parameters: Parameters, level: Level): string {
+  if (search.op !== 'search' || search.words === undefined) throw new TypeError('not a search by words');
+  const { terms, words } = search;
+  return `(${isMarkedSql(words.mark)} AND ${compileFilter({ op: 'search', terms }, parameters, level)})`;
+}
+
+type FirstRows = { readonly sql: string; readonly asked: number };
+
 /**
- * The rows that match among the first ones beyond the position, from FROM on: along an index that serves the other conditions, or one over the sort.
+ * The tables of the first rows beyond the position, and of those of them with the words, of which `fits` tells whether they pass the other
+ * conditions: along an index that serves these, or one over the sort.
  * @returns undefined if there is none, or no row beyond the position
  */
 function firstRows(
@@ -171,7 +193,7 @@ function firstRows(
   { searches, rest }: Searched,
   position: Position,
   parameters: Parameters,
-): string | undefined {
+): FirstRows | undefined {
   const { layout, schema, sort } = selection;
   const asked = Math.min(firstMax, firstPerRow * selection.rows);
   const others: Shape = { op: 'and', parts: rest };
@@ -179,16 +201,16 @@ function firstRows(
   const filter = typeof served === 'object' ? others : always;
   const service = typeof served === 'object' ? served : serve(layout, always, sort);
   if (typeof service !== 'object') return undefined;
-  const rows = walkSql({ ...selection, filter, rows: asked }, service, position, {
-    parameters,
-    columns: `*${keyColumnsSql(sort)}`,
-  });
+  const columns = `*${keyColumnsSql(sort)}`;
+  const rows = walkSql({ ...selection, filter, rows: asked }, service, position, { parameters, columns });
   if (rows === undefined) return undefined;
-  const level = { name: 'first', schema, steered: true };
-  const conditions = [...searches, ...(filter === others ? [] : rest)].map((part) =>
-    compileFilter(part, parameters, level),
-  );
-  const read = `SELECT walked.*, sum(octet_length(search)) OVER (ROWS UNBOUNDED PRECEDING) AS octets FROM (${rows}) AS walked${keyOrderSql(pageOrder(sort, position))}`;
-  // Without the order the planner would not know that they are in it.
-  return `FROM (${read} LIMIT ${asked}) AS first WHERE octets <= ${firstOctetsMax} AND ${conditions.join(' AND ')}`;
+  const level = { name: tables.walked, schema, steered: true };
+  const matching = searches.map((part) => termsSql(part, parameters, level)).join(' AND ');
+  const fits = filter === others ? [] : rest.map((part) => compileFilter(part, parameters, level));
+  const walked = `SELECT w.*, sum(octet_length(search)) OVER (ROWS UNBOUNDED PRECEDING) AS octets FROM (${rows}) AS w LIMIT ${asked}`;
+  const first = `SELECT *, (${fits.join(' AND ') || 'TRUE'}) AS fits FROM ${tables.walked} WHERE octets <= ${firstOctetsMax} AND ${matching}`;
+  return {
+    sql: `${tables.walked} AS MATERIALIZED (${walked}), ${tables.first} AS MATERIALIZED (${first})`,
+    asked,
+  };
 }

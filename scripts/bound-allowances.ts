@@ -64,6 +64,7 @@ const groups: readonly Group[] = [
       ['src/store/postgres/changes/changes.ts', '#names', '#revs'],
       ['src/store/postgres/commit/committer.ts', '#byName'],
       ['src/store/postgres/postgres-store.ts', 'named'],
+      ['src/store/postgres/search-sweep.ts', 'frequent'],
       ['src/store/postgres/peers.ts', 'ours'],
       ['src/store/postgres/read/point-reads.ts', 'tables'],
       ['src/store/secrets/secret-key-ring.ts', '#keys'],

@@ -66,10 +66,18 @@ export function wordsIn({ searches }: Searched): readonly number[] {
   );
 }
 
-/** @throws RangeError for a position by offset in an order without rank */
-export function compileFound(selection: Selection, searched: Searched, position: Position): PageStatement {
-  const compile = isRanked(selection.sort) ? compileRankedFound : compileOrderedFound;
-  return compile(selection, searched, position);
+/**
+ * @param asksIndex false if all words are known to be frequent: the first rows fill the page, or the planner chooses
+ * @throws RangeError for a position by offset in an order without rank
+ */
+export function compileFound(
+  selection: Selection,
+  searched: Searched,
+  position: Position,
+  asksIndex = true,
+): PageStatement {
+  if (isRanked(selection.sort)) return compileRankedFound(selection, searched, position);
+  return compileOrderedFound(selection, searched, position, asksIndex);
 }
 
 /** The number of found rows up to which the page is whole. */
@@ -77,7 +85,12 @@ export function foundMostFor(sort: Selection['sort']): number {
   return isRanked(sort) ? rankedMax : foundMax;
 }
 
-function compileOrderedFound(selection: Selection, searched: Searched, position: Position): PageStatement {
+function compileOrderedFound(
+  selection: Selection,
+  searched: Searched,
+  position: Position,
+  asksIndex: boolean,
+): PageStatement {
   if (position.from === 'offset') throw new RangeError('found rows are not passed over');
   const { sort, rows, owners } = selection;
   const parameters = new Parameters(true);
@@ -85,7 +98,7 @@ function compileOrderedFound(selection: Selection, searched: Searched, position:
   const ranges = 'key' in position ? rangesBeyond(pageOrder(sort, position), nullsOf(position)) : undefined;
   if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
   const first = firstRows(selection, searched, position, parameters);
-  const begun = foundRows(selection, searched, parameters, { max: foundMax, first });
+  const begun = foundRows(selection, searched, parameters, { max: foundMax, first, asksIndex });
   const conditions = restOf(selection, searched, parameters, foundMax);
   if (ranges !== undefined) conditions.push(anyRangeSql(ranges, parameters));
   const columns = `doc${keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
@@ -122,14 +135,19 @@ function compileRankedFound(selection: Selection, searched: Searched, position: 
 
 const newestFirst: Selection['sort'] = [{ field: idField, direction: 'desc' }];
 
-type Found = { readonly max: number; readonly first: FirstRows | undefined; readonly isRanked?: boolean };
+type Found = {
+  readonly max: number;
+  readonly first: FirstRows | undefined;
+  readonly isRanked?: boolean;
+  readonly asksIndex?: boolean;
+};
 
 /** The tables, with the number of found rows, or more than `max` if the index was not asked and the page is not known either. */
 function foundRows(
   { layout, schema, rows: wanted }: Selection,
   { searches }: Searched,
   parameters: Parameters,
-  { max, first, isRanked: ranked = false }: Found,
+  { max, first, isRanked: ranked = false, asksIndex = true }: Found,
 ): Beginning {
   // The planner takes the values for unknown, and each row that another way than the index touches for dear (steering.ts).
   const level = { name: layout.name, schema, steered: true };
@@ -138,7 +156,7 @@ function foundRows(
   const found = `${tables.found} AS MATERIALIZED (SELECT * FROM ${layout.name} WHERE ${conditions.join(' AND ')} LIMIT ${max + 1})`;
   if (first === undefined) return { tables: found, count: countSql(tables.found) };
   const { asked } = first;
-  const isFrequent = `${countSql(tables.first)} >= ${Math.ceil(asked * frequentFrom)}`;
+  const isFrequent = asksIndex ? `${countSql(tables.first)} >= ${Math.ceil(asked * frequentFrom)}` : 'TRUE';
   const fitting = countSql(`${tables.first} WHERE fits`);
   // Fewer rows than were asked for are all there are.
   const isComplete = `(SELECT count(*) < ${asked} AND coalesce(max(octets), 0) <= ${firstOctetsMax} FROM ${tables.walked})`;

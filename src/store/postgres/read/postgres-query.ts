@@ -230,11 +230,17 @@ async function readFound(
   const position = withoutOffset(asked);
   const { sort } = query;
   if (position.from === 'offset' && !isRanked(sort)) return undefined;
-  const statement = compiled(`found ${shapeOf(sort, position)}`, () =>
-    compileFound({ ...selection, octets: capped }, searched, position),
-  );
   const values = [...all];
-  for (const at of wordsIn(searched)) values[at] = withoutFrequent(String(all[at]), frequentWords);
+  let asksIndex = false;
+  for (const at of wordsIn(searched)) {
+    const rarer = withoutFrequent(String(all[at]), frequentWords);
+    if (rarer === '') continue;
+    asksIndex = true;
+    values[at] = rarer;
+  }
+  const statement = compiled(`${asksIndex ? 'found' : 'frequent'} ${shapeOf(sort, position)}`, () =>
+    compileFound({ ...selection, octets: capped }, searched, position, asksIndex),
+  );
   const rows = await scan.read(bind(statement, sort, { values, position }), party);
   const isWhole = !rows.some((cells) => cells[0] === omittedDocument);
   return isWhole && Number(rows[0]?.at(-2)) <= foundMostFor(sort)

@@ -22,6 +22,8 @@ export type PeersOptions = {
 };
 
 export type Peers = {
+  /** Resolves after the first heartbeat, before which others take this process for gone; never rejects. */
+  readonly ready: Promise<void>;
   /** Writes a heartbeat and reads the others; never rejects. */
   look(): Promise<void>;
   /** True if the process stopped, or missed so many heartbeats that it counts as gone. */
@@ -78,9 +80,9 @@ export function startPeers(options: PeersOptions): Peers {
   }
 
   const timer = setInterval(look, everyMs).unref();
-  void look();
 
   return {
+    ready: look(),
     look,
     async hasEnded(other) {
       if (other === process) return false;

@@ -125,7 +125,8 @@ async function open(options: PostgresOptions, looksOnly: boolean): Promise<Postg
   if (looksOnly && numbers.size === 0) return undefined;
   const layouts = layoutsOf(looksOnly ? presentTables(tables, numbers) : tables, schema);
   const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
-  await running.changes.ready;
+  // Another process would take over what this one claims before its first heartbeat.
+  await Promise.all([running.changes.ready, running.peers.ready]);
   observe({
     kind: 'store-opened',
     engine: 'postgres',

@@ -1,12 +1,14 @@
 /** Who else serves from a schema: rows of processes, and what is told of those that differ. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Call, Rows } from '../../../src/store/postgres/connection/call.ts';
 import { type Peers, startPeers } from '../../../src/store/postgres/peers.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { until } from '../../harness/until.ts';
 
 let server: TestDatabase;
 let client: pg.Client;
@@ -163,4 +165,31 @@ test('counts a process as ended when it stopped, and when it gave no sign of lif
   await other.peers.stop();
   assert.equal(await watcher.peers.hasEnded('other'), true);
   await watcher.peers.stop();
+});
+
+test('a store is open once its process counts as alive, so that no other takes over what it claims', async (t) => {
+  const url = server.url;
+  await client.query(`BEGIN; LOCK TABLE ${table} IN EXCLUSIVE MODE`);
+  let isOpen = false;
+  const opening = openPostgresStore({ url, tables: [] }).then((store) => {
+    isOpen = true;
+    return store;
+  });
+  t.after(async () => (await opening).close());
+  const looker = new pg.Client(url);
+  await looker.connect();
+  t.after(() => looker.end());
+  const isWaiting = async (): Promise<boolean> => {
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = '${table}'::regclass`;
+    return (await looker.query(waiting)).rows.length > 0;
+  };
+  await until(isWaiting, 'the first heartbeat waits');
+  // What the opening needs besides is there by now, or soon.
+  await delay(200);
+  assert.equal(isOpen, false);
+  await client.query('ROLLBACK');
+  const store = await opening;
+  const other = await start('other', {});
+  assert.equal(await other.peers.hasEnded(store.processId), false);
+  await other.peers.stop();
 });

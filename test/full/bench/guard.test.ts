@@ -17,25 +17,41 @@ const lossMost = 1.2;
 
 type Figures = { readonly requests: { readonly cells: readonly Pick<Cell, 'name' | 'side' | 'samples'>[] } };
 
-test('reads, lists and creates cost no fifth more than they did', { timeout: 170_000 }, async () => {
+/** Other programs make single rounds dearer, never cheaper: what was dear in all of one run is measured in another before it counts. */
+const runsMost = 2;
+
+test('reads, lists and creates cost no fifth more than they did', { timeout: 260_000 }, async () => {
+  const found = new Map<string, number[]>();
+  let names = Object.keys(processorRatios);
+  for (let run = 1; run <= runsMost && names.length > 0; run += 1) {
+    const requests = await measure(names);
+    for (const name of names) found.set(name, [...(found.get(name) ?? []), ...ratiosOf(requests, name)]);
+    names = names.filter((name) => !isWithin(name, found.get(name) ?? []));
+  }
+  for (const [name, recorded] of Object.entries(processorRatios)) {
+    const ratios = found.get(name) ?? [];
+    assert.ok(ratios.length > 0 && Math.min(...ratios) > 0, `${name}: ${ratios}`);
+    assert.ok(
+      isWithin(name, ratios),
+      `${name} costs ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')} times the floor, ${recorded} before`,
+    );
+  }
+});
+
+function isWithin(name: string, ratios: readonly number[]): boolean {
+  const recorded = processorRatios[name as keyof typeof processorRatios];
+  return Math.min(...ratios) <= recorded * lossMost;
+}
+
+async function measure(names: readonly string[]): Promise<Figures['requests']> {
   const file = join(temporaryFolder(), 'figures.json');
-  const names = Object.keys(processorRatios);
   const args = ['--store', 'sqlite', '--rows', '1000', '--only', names.join(','), '--seconds', '0.8'];
   await promisify(execFile)(process.execPath, ['bench/run.ts', ...args, '--rounds', '6', '--json', file], {
     cwd: repositoryRoot,
   });
   const [{ requests }] = JSON.parse(readFileSync(file, 'utf8')) as [Figures];
-  for (const [name, recorded] of Object.entries(processorRatios)) {
-    const ratios = ratiosOf(requests, name);
-    // Other programs make single rounds dearer, never cheaper.
-    const least = Math.min(...ratios);
-    assert.ok(least > 0, `${name}: ${ratios}`);
-    assert.ok(
-      least <= recorded * lossMost,
-      `${name} costs ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')} times the floor, ${recorded} before`,
-    );
-  }
-});
+  return requests;
+}
 
 function ratiosOf({ cells }: Figures['requests'], name: string): readonly number[] {
   const samplesOf = (side: Cell['side']) =>

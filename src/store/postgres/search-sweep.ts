@@ -1,7 +1,7 @@
 /**
- * What every process does from time to time for searches. It makes search texts of rows that processes with an earlier declaration write while
- * they still run beside this one; an index lists such rows, so that a look costs nothing where there are none. And it notes which words
- * most documents have, by the statistics of the server: the index need not be asked for these beside a rarer word.
+ * Two tasks for searches that every process repeats. It writes the search texts of rows that processes with an earlier declaration store while
+ * they still run beside this one; an index lists such rows, so that a look costs nothing where there are none. And it reads from the
+ * statistics of the server which words many documents have: the index need not be asked for these beside a rarer word.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Observe } from '../../observe/observation.ts';
@@ -33,7 +33,7 @@ export type SearchSweep = {
 /** The part of all documents from which on their word is frequent. The others of a search find at most three times as many without it. */
 const frequentFrom = 0.3;
 
-/** Of each table; few words are in a third of all texts. */
+/** Limit of the frequent words that a process keeps for a table. */
 const frequentWordsMax = 256;
 
 const noWords: ReadonlySet<string> = new Set();

@@ -9,8 +9,8 @@
  */
 import { idField } from '../../../model/field.ts';
 import { rankedMax } from '../../../model/search/rank.ts';
-import { always, conjuncts, isRanked, type Shape } from '../../filter-shape.ts';
-import { type OrderKey, rangesBeyond, reversed } from '../../keyset.ts';
+import { always, conjuncts, isRanked, type Shape, type WordsShape } from '../../filter-shape.ts';
+import { rangesBeyond } from '../../keyset.ts';
 import { serve } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, type Level } from './filter.ts';
@@ -20,6 +20,7 @@ import {
   keyOrderSql,
   nullsOf,
   type PageStatement,
+  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -48,22 +49,25 @@ const tables = {
   found: 'comity_found',
 } as const;
 
+type WordSearch = Extract<Shape, { readonly op: 'search' }> & { readonly words: WordsShape };
+
 /** The parts of the filter: the searches that the index of words serves, and the others. */
-export type Searched = { readonly searches: readonly Shape[]; readonly rest: readonly Shape[] };
+export type Searched = { readonly searches: readonly WordSearch[]; readonly rest: readonly Shape[] };
 
 /** @returns undefined if the filter requires no search by an index of words */
 export function searchedBy(filter: Shape): Searched | undefined {
-  const isSearch = (part: Shape): boolean => part.op === 'search' && part.words !== undefined;
   const parts = conjuncts(filter);
-  if (!parts.some(isSearch)) return undefined;
-  return { searches: parts.filter(isSearch), rest: parts.filter((part) => !isSearch(part)) };
+  const searches = parts.filter(isByWords);
+  return searches.length === 0 ? undefined : { searches, rest: parts.filter((part) => !isByWords(part)) };
+}
+
+function isByWords(part: Shape): part is WordSearch {
+  return part.op === 'search' && part.words !== undefined;
 }
 
 /** The places of the queries of the index of words among the values of the filter. */
 export function wordsIn({ searches }: Searched): readonly number[] {
-  return searches.flatMap((part) =>
-    part.op === 'search' && part.words !== undefined ? [part.words.at] : [],
-  );
+  return searches.map(({ words }) => words.at);
 }
 
 /**
@@ -94,8 +98,9 @@ function compileOrderedFound(
   if (position.from === 'offset') throw new RangeError('found rows are not passed over');
   const { sort, rows, owners } = selection;
   const parameters = new Parameters(true);
-  const order = keyOrderSql(pageOrder(sort, position));
-  const ranges = 'key' in position ? rangesBeyond(pageOrder(sort, position), nullsOf(position)) : undefined;
+  const keyOrder = pageOrder(sort, position);
+  const order = keyOrderSql(keyOrder);
+  const ranges = 'key' in position ? rangesBeyond(keyOrder, nullsOf(position)) : undefined;
   if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
   const first = firstRows(selection, searched, position, parameters);
   const begun = foundRows(selection, searched, parameters, { max: foundMax, first, asksIndex });
@@ -178,12 +183,6 @@ function restOf({ schema }: Selection, { rest }: Searched, parameters: Parameter
   ];
 }
 
-/** The order of the page, or against it. */
-function pageOrder(sort: Selection['sort'], position: Position): readonly OrderKey[] {
-  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  return position.from === 'before' ? reversed(keys) : keys;
-}
-
 function countSql(rows: string): string {
   return `(SELECT count(*) FROM ${rows})`;
 }
@@ -193,9 +192,7 @@ function saidSql(what: 'known' | 'frequent'): string {
 }
 
 /** The terms, which decide, without the query of the index: it reads each text as a `tsvector`, for 8 us. */
-function termsSql(search: Shape, parameters: Parameters, level: Level): string {
-  if (search.op !== 'search' || search.words === undefined) throw new TypeError('not a search by words');
-  const { terms, words } = search;
+function termsSql({ terms, words }: WordSearch, parameters: Parameters, level: Level): string {
   return `(${isMarkedSql(words.mark)} AND ${compileFilter({ op: 'search', terms }, parameters, level)})`;
 }
 

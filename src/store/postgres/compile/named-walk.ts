@@ -6,7 +6,6 @@
  */
 import type { Field } from '../../../model/field.ts';
 import { always, conjuncts, levelWithin, type Shape, type ValueSlot } from '../../filter-shape.ts';
-import { type OrderKey, reversed } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { type Drive, driveOf, type Source } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
@@ -17,6 +16,7 @@ import {
   keyColumnsSql,
   keyOrderSql,
   type PageStatement,
+  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -164,8 +164,7 @@ function firstRowsSql(selection: Selection, position: Position, parameters: Para
 
 /** The order of the page, or against it, by the columns of the keys. */
 function pageOrderSql({ sort }: Pick<Selection, 'sort'>, position: Position): string {
-  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  return keyOrderSql(position.from === 'before' ? reversed(keys) : keys);
+  return keyOrderSql(pageOrder(sort, position));
 }
 
 type Naming = { readonly schema: string; readonly parameters: Parameters; readonly tables: string[] };

@@ -9,7 +9,7 @@ import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import type { Shape } from '../../filter-shape.ts';
 import { rowColumns } from '../../kept-row.ts';
-import type { OrderKey } from '../../keyset.ts';
+import { type OrderKey, reversed } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Position } from '../../store.ts';
@@ -142,6 +142,12 @@ export function columnsSql({ sort, whole, owners }: Pick<Selection, 'sort' | 'wh
 /** The keys of the sort, each after a comma. */
 export function keyColumnsSql(sort: readonly Sort[]): string {
   return sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('');
+}
+
+/** The sort in the direction of reading. */
+export function pageOrder(sort: readonly Sort[], position: Position): readonly OrderKey[] {
+  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
+  return position.from === 'before' ? reversed(keys) : keys;
 }
 
 /** The order of rows that have their keys as columns. */

@@ -5,7 +5,7 @@
  */
 import { rankedMax } from '../../../model/search/rank.ts';
 import { searchIn } from '../../filter-shape.ts';
-import { type Bound, type OrderKey, rangesBeyond, reversed } from '../../keyset.ts';
+import { type Bound, type OrderKey, rangesBeyond } from '../../keyset.ts';
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, typeOf } from './filter.ts';
@@ -14,6 +14,7 @@ import {
   nullsOf,
   offsetSlot,
   type PageStatement,
+  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -55,8 +56,7 @@ export function rankedStatement(
   );
   // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
   let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')} FROM (${candidates}) c OFFSET 0) r`;
-  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  const order = pageOrder(sort, position);
   if ('key' in position) {
     const ranges = rangesBeyond(order, nullsOf(position));
     if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);

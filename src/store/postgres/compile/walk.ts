@@ -19,6 +19,7 @@ import {
   offsetSlot,
   orderSql,
   type PageStatement,
+  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -179,8 +180,7 @@ export function compileScan(selection: Selection, position: Position): PageState
   const { layout, schema, filter, sort, rows } = selection;
   if (isRanked(sort)) return compileRanked(selection, position);
   const parameters = new Parameters(false);
-  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  const order = pageOrder(sort, position);
   const conditions = ['deleted_at IS NULL'];
   const level = { name: layout.name, schema, steered: false };
   if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters, level));

@@ -75,14 +75,18 @@ function prepared(plan: LoadPlan, make: (index: number) => Buffer): readonly Buf
   return buffers;
 }
 
-/** A few hundred lower bounds, or so many that each is out of every cache before it comes again. */
+/**
+ * A few hundred lower bounds, or so many that each is out of every cache before it comes again. Then those of a run are no others', which
+ * a slow server would remember from the run before.
+ */
 function questions(plan: LoadPlan, make: (gte: number) => Buffer): readonly Buffer[] {
   const renewed = plan.kind === 'list-new' || plan.kind === 'query-new';
+  const partOfRun = plan.createFrom / 1e18;
   const count = renewed ? preparedMax : questionsRepeated;
   const buffers: Buffer[] = [];
   for (let step = 0; step < count; step += 1) {
     const gte = priceFrom(spreadIndex(step, plan.rows), plan.rows);
-    buffers.push(make(renewed ? gte + step / 1e6 : gte));
+    buffers.push(make(renewed ? gte + step / 1e6 + partOfRun : gte));
   }
   return buffers;
 }

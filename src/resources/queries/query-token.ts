@@ -5,7 +5,7 @@
  * The encryption is that of RFC 5297 (SIV) with SHA-256 in the place of CMAC: the MAC of the text is the initial counter of AES in counter
  * mode, so two texts never share a key stream, and is compared after decryption. Node offers no SIV mode.
  */
-import { createCipheriv, createDecipheriv, createSecretKey, hash, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 export type TokenizedQuery = {
   readonly collection: string;
@@ -30,12 +30,12 @@ const sealedBytesMax = 256;
 /** A URI may be this part of the longest target, which leaves room for a cursor. */
 const targetPart = 1 / 16;
 
-const cipher = 'aes-256-ctr';
-
 /** @param mac of `macCharacters` characters, keyed with the store's own secret */
 export function createQueryTokens(mac: (text: string) => string, targetBytesMax: number): QueryTokens {
   const bytesMax = Math.min(sealedBytesMax, targetBytesMax * targetPart);
-  const key = createSecretKey(hash('sha256', `${mac('query key 1')}${mac('query key 2')}`, 'buffer'));
+  const applyKeyStream = createKeyStream(
+    createSecretKey(hash('sha256', `${mac('query key 1')}${mac('query key 2')}`, 'buffer')),
+  );
   const macOf = ({ collection, mediaType, text }: TokenizedQuery) =>
     mac(`query\n${collection}\n${mediaType}\n${text}`);
   const isSealed = (token: string) => token.length > macCharacters;
@@ -44,8 +44,9 @@ export function createQueryTokens(mac: (text: string) => string, targetBytesMax:
       const { collection, mediaType, text } = query;
       const seal = macOf(query);
       if (text.length > bytesMax || Buffer.byteLength(text) > bytesMax) return seal;
-      const sealing = createCipheriv(cipher, key, counterOf(seal));
-      return seal + sealing.update(`${collection}\n${mediaType}\n${text}`, 'utf8').toString('base64url');
+      const octets = Buffer.from(`${collection}\n${mediaType}\n${text}`);
+      applyKeyStream(counterOf(seal), octets);
+      return seal + octets.toString('base64url');
     },
     isSealed,
     open(token) {
@@ -53,8 +54,8 @@ export function createQueryTokens(mac: (text: string) => string, targetBytesMax:
       const counter = counterOf(seal);
       if (!isSealed(token) || counter.length !== counterBytes) return undefined;
       const octets = Buffer.from(token.slice(macCharacters), 'base64url');
-      const opened = createDecipheriv(cipher, key, counter).update(octets).toString();
-      const [collection = '', mediaType = '', ...lines] = opened.split('\n');
+      applyKeyStream(counter, octets);
+      const [collection = '', mediaType = '', ...lines] = octets.toString().split('\n');
       const query = { collection, mediaType, text: lines.join('\n') };
       return isSame(macOf(query), seal) ? query : undefined;
     },
@@ -62,6 +63,37 @@ export function createQueryTokens(mac: (text: string) => string, targetBytesMax:
 }
 
 const counterBytes = 16;
+
+/**
+ * AES-256 in counter mode, which encrypts and decrypts alike, in place. The stream is that of 'aes-256-ctr', from one cipher of single blocks
+ * for all texts: with a cipher for each, a QUERY took 92 us of processor time instead of 71, because the collector must release it.
+ */
+function createKeyStream(key: KeyObject): (initialCounter: Buffer, octets: Buffer) => void {
+  const blocks = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
+  return (initialCounter, octets) => {
+    const stream = blocks.update(countersFrom(initialCounter, octets.length));
+    for (let at = 0; at < octets.length; at += 1) octets[at] = (octets[at] ?? 0) ^ (stream[at] ?? 0);
+  };
+}
+
+/** Consecutive counters, big-endian, for so many octets of the stream. */
+function countersFrom(initial: Buffer, bytes: number): Buffer {
+  const counters = Buffer.allocUnsafe(Math.ceil(bytes / counterBytes) * counterBytes);
+  const counter = Buffer.from(initial);
+  for (let block = 0; block < counters.length; block += counterBytes) {
+    counters.set(counter, block);
+    increment(counter);
+  }
+  return counters;
+}
+
+function increment(counter: Buffer): void {
+  for (let at = counter.length - 1; at >= 0; at -= 1) {
+    const octet = ((counter[at] ?? 0) + 1) & 0xff;
+    counter[at] = octet;
+    if (octet !== 0) return;
+  }
+}
 
 function counterOf(seal: string): Buffer {
   return Buffer.from(seal, 'base64url');

@@ -260,7 +260,7 @@ function changesOf(
     }
     changes.push({ table: collection.name, id: row.id, expect: { rev: row.rev }, next: result.next });
     events.push(
-      eventOf({ collection, newId }, 'updated', { id: row.id, ...result.next }, clock(), result.before),
+      eventOf({ collection, newId }, 'updated', { id: row.id, row: result.next }, clock(), result.before),
     );
   }
   return { changes, events };

@@ -50,6 +50,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   #sentFields: readonly string[] | undefined;
   #lease: MemoryLease | undefined;
   #workedOnBytes = 0;
+  #announcedBytes: number | undefined;
   readonly #number: number;
 
   constructor(context: Context, connection: Connection) {
@@ -163,7 +164,8 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
 
   /** Announced length of the content; 0 if unknown. */
   get announcedBytes(): number {
-    return this.fields.contentLength === undefined ? 0 : Number(this.fields.contentLength);
+    this.#announcedBytes ??= this.fields.contentLength === undefined ? 0 : Number(this.fields.contentLength);
+    return this.#announcedBytes;
   }
 
   /**

@@ -241,8 +241,8 @@ class LogicTransaction implements Transaction {
       else if (entry.kind !== undefined) {
         writes.push(entry);
         if (entry.isSilent) continue;
-        const row = { ...entry, formerOwner: entry.before?.owner };
-        events.push(eventOf(served(entry.table), entry.kind, row, entry.at, entry.before?.doc));
+        const of = { id: entry.id, row: entry, formerOwner: entry.before?.owner };
+        events.push(eventOf(served(entry.table), entry.kind, of, entry.at, entry.before?.doc));
       }
     }
     const ordered = orderChanges(writes, new Map([...collections, ...readable]));

@@ -198,7 +198,7 @@ function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrW
     permitted
       ? {
           change: { table: served.collection.name, id, expect, next },
-          event: eventOf(served, kind, { id, ...next, formerOwner: before?.owner }, at, before?.doc),
+          event: eventOf(served, kind, { id, row: next, formerOwner: before?.owner }, at, before?.doc),
           restsOn,
         }
       : { problem: closedTo(ask.principal).refused },

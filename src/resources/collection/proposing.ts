@@ -157,7 +157,7 @@ function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsO
   const result = { created: true, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, row, result);
   const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-  const events = [eventOf(served, 'created', { id, ...row }, at)];
+  const events = [eventOf(served, 'created', { id, row }, at)];
   return whenKnown(mayCreate(served, ask.principal, row), ({ permitted, restsOn }) =>
     permitted ? commitUnit(served, ask, { changes, events }, made, [], restsOn) : closedTo(ask.principal),
   );
@@ -257,7 +257,7 @@ export function commitFields(
   const made = madeOf(served, ask.principal, next, result);
   const isUpdate = event === 'updated';
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  const events = [eventOf(served, event, { id, ...next }, at, isUpdate ? row.doc : undefined)];
+  const events = [eventOf(served, event, { id, row: next }, at, isUpdate ? row.doc : undefined)];
   const judgement = isUpdate
     ? mayMove(served, ask.principal, row, next)
     : mayCreate(served, ask.principal, next);
@@ -341,7 +341,7 @@ function put(
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const kind = made.created ? 'created' : 'updated';
-  const events = [eventOf(served, kind, { id, ...next }, at, replaced?.doc)];
+  const events = [eventOf(served, kind, { id, row: next }, at, replaced?.doc)];
   const changes = [{ table: served.collection.name, id, expect, next }];
   const judgement = created
     ? mayCreate(served, ask.principal, next)

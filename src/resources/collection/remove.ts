@@ -44,7 +44,7 @@ function remove(served: Served, ask: Ask, { id, row, restsOn }: MemberStanding):
   const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);
   const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
   const events = [
-    eventOf(served, 'deleted', { id, doc: removed.doc, owner: row.owner }, removed.at, row.doc),
+    eventOf(served, 'deleted', { id, row: { doc: removed.doc, owner: row.owner } }, removed.at, row.doc),
   ];
   return commitUnit(served, ask, { changes, events }, made, [row], restsOn);
 }
@@ -135,7 +135,7 @@ function removeAll(
   for (const row of rows) {
     const { next, doc, at } = removal(served, row);
     changes.push({ table: served.collection.name, id: row.id, expect: { rev: row.rev }, next });
-    events.push(eventOf(served, 'deleted', { id: row.id, doc, owner: row.owner }, at, row.doc));
+    events.push(eventOf(served, 'deleted', { id: row.id, row: { doc, owner: row.owner } }, at, row.doc));
   }
   const made: Made = {
     outcome: 'made',

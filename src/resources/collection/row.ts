@@ -33,8 +33,7 @@ export function nextRow(served: Pick<Served, 'collection' | 'validator'>, parts:
 
 type EventRow = {
   readonly id: string;
-  readonly doc: string;
-  readonly owner: string | null;
+  readonly row: Pick<NextRow, 'doc' | 'owner'>;
   /** The owner before the change; only an import changes it. Absent: the same. */
   readonly formerOwner?: string | null | undefined;
 };
@@ -42,8 +41,8 @@ type EventRow = {
 /** The member of a former representation that has the owner of then, if that was another. */
 export const formerOwnerMember = '$formerOwner';
 
-function formerText(before: string, { owner, formerOwner }: Omit<EventRow, 'id'>): string {
-  if (formerOwner === undefined || formerOwner === null || formerOwner === owner) return before;
+function formerText(before: string, { row, formerOwner }: EventRow): string {
+  if (formerOwner === undefined || formerOwner === null || formerOwner === row.owner) return before;
   return `${before.slice(0, -1)},${JSON.stringify(formerOwnerMember)}:${JSON.stringify(formerOwner)}}`;
 }
 
@@ -51,7 +50,7 @@ function formerText(before: string, { owner, formerOwner }: Omit<EventRow, 'id'>
 export function eventOf(
   served: Pick<Served, 'collection' | 'newId'>,
   kind: ChangeKind,
-  { id: of, ...row }: EventRow,
+  of: EventRow,
   at: number,
   before?: string,
 ): EventEntry {
@@ -61,10 +60,10 @@ export function eventOf(
     id,
     type,
     collection: served.collection.name,
-    owner: row.owner,
-    document: of,
-    former: kind === 'updated' && before !== undefined ? formerText(before, row) : undefined,
-    doc: eventDocument(id, type, at, row.doc),
+    owner: of.row.owner,
+    document: of.id,
+    former: kind === 'updated' && before !== undefined ? formerText(before, of) : undefined,
+    doc: eventDocument(id, type, at, of.row.doc),
     createdAt: at,
     before,
   };

@@ -27,6 +27,6 @@ export function madeOf(
 ): Made {
   const seen = seenOf(served, principal, row);
   // Responses to changes tag by the revision alone, which is the tag of the whole representation.
-  if (seen !== undefined) return { outcome: 'made', ...change, doc: seen.doc, validated: false };
-  return { outcome: 'made', ...change, doc: row.doc };
+  if (seen !== undefined) return { ...change, outcome: 'made', doc: seen.doc, validated: false };
+  return { ...change, outcome: 'made', doc: row.doc };
 }

@@ -9,7 +9,7 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
-import type { Row } from '../store.ts';
+import type { Change, Row } from '../store.ts';
 import type { Batch } from './writer/queue.ts';
 
 type Kept = { readonly tableNumber: number; readonly row: Row };
@@ -46,7 +46,16 @@ export class KeptRows {
   committed({ units, firstRev, lastRev }: Batch): void {
     if (lastRev <= this.#revision) return;
     if (firstRev !== this.#revision + 1) this.#rows.clear();
-    else for (const { unit } of units) for (const { id } of unit.changes) this.#rows.delete(id);
+    else {
+      for (const { unit } of units) {
+        for (const change of unit.changes) if (mayBeKept(change)) this.#rows.delete(change.id);
+      }
+    }
     this.#revision = lastRev;
   }
+}
+
+/** False for a new row, which was absent, and for one that stays as it is: a create asks neither map (2 % of the event loop). */
+function mayBeKept({ expect, stays }: Change): boolean {
+  return 'rev' in expect && stays !== true;
 }

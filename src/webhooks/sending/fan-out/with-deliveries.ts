@@ -116,14 +116,16 @@ function fanOut(
   options: FanOutOptions,
   unit: Unit,
 ): MaybePromise<FanOut> {
-  const gathered = gather(options.directory, unit, new RelatedRows(withOwn({ read }, unit)));
+  const gathered = gather(options.directory, unit, new UnitRows({ read }, unit));
   if (gathered instanceof Promise) return gathered.then((all) => addedTo(processId, options, all));
   return addedTo(processId, options, gathered);
 }
 
 function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
-  const { lists, total } = gathered;
+  const { total } = gathered;
   const guards = gathered.guard === undefined ? [] : [gathered.guard];
+  if (total === 0) return { added: guards, announce: undefined };
+  const { lists } = gathered;
   if (total > deliveriesPerUnitMax) {
     const { expansion, clock, newId } = options;
     return partChanges(lists, processId, clock(), newId).then((parts) => ({
@@ -131,7 +133,6 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
       announce: () => expansion.look(),
     }));
   }
-  if (total === 0) return { added: guards, announce: undefined };
   const made: Made[] = [];
   const sent = new Set<EventEntry>();
   for (const [list, events] of lists) {
@@ -198,7 +199,7 @@ const endpointsPerTurn = 8192;
 function gather(
   directory: Pick<FollowedDirectory, 'matching'>,
   unit: Unit,
-  rows: RelatedRows,
+  rows: UnitRows,
 ): MaybePromise<Gathered> {
   const gathering = new Gathering(directory, unit, rows);
   const complete = (): MaybePromise<Gathered> => {
@@ -211,6 +212,27 @@ function gather(
 async function advanceLater(gathering: Gathering): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));
   while (!gathering.advance());
+}
+
+/** The rows that the rules of endpoints name, made when the first of them asks: for most events none does. */
+class UnitRows {
+  readonly #store: Pick<Store, 'read'>;
+  readonly #unit: Unit;
+  #rows: RelatedRows | undefined;
+
+  constructor(store: Pick<Store, 'read'>, unit: Unit) {
+    this.#store = store;
+    this.#unit = unit;
+  }
+
+  readonly find: RelatedRows['find'] = (table, id) => {
+    this.#rows ??= new RelatedRows(withOwn(this.#store, this.#unit));
+    return this.#rows.find(table, id);
+  };
+
+  load(): Promise<void> | undefined {
+    return this.#rows?.load();
+  }
 }
 
 /** The rows as the unit leaves them: rules look at them once it is committed. */
@@ -234,12 +256,12 @@ class Gathering implements Gathered {
   readonly #events: readonly EventEntry[];
   readonly #isProven: boolean;
   readonly #leaving: ReadonlySet<string> | undefined;
-  readonly #rows: RelatedRows;
+  readonly #rows: UnitRows;
   /** Lists without the endpoints that leave. */
   #staying: Map<readonly KnownEndpoint[], readonly KnownEndpoint[]> | undefined;
   #next = 0;
 
-  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit, rows: RelatedRows) {
+  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit, rows: UnitRows) {
     this.#directory = directory;
     this.#rows = rows;
     this.#events = events;

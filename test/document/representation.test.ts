@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { buildRepresentation, formatTimestamp } from '../../src/resources/document/representation.ts';
+import { formatTimestamp } from '../../src/model/timestamp.ts';
+import { buildRepresentation } from '../../src/resources/document/representation.ts';
 import { codePoint } from '../harness/code-point.ts';
 import { products } from './sample-collections.ts';
 

@@ -6,7 +6,8 @@
 import type { Ask } from '../../kernel/resource.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Stamp } from '../../model/stamp.ts';
-import { type FieldsOrWritten, formatTimestamp, WrittenFields } from '../document/representation.ts';
+import { formatTimestamp } from '../../model/timestamp.ts';
+import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import type { Served } from './served.ts';
 
 export type Stamping = {

@@ -263,8 +263,9 @@ function storeOver(running: Running): SqliteStore {
 
 /** Reads of rows by id. */
 function rowReads({ snapshot, writer, rows, tableOf }: Running) {
-  /** Only within `run`. */
-  const areKept = (): boolean => rows.areAt(snapshot.revision(), writer.isCommitting);
+  /** Only within `run`. Events are read once, to be sent: keeping them would only fill memory. */
+  const areKept = (table: string): boolean =>
+    table !== eventsTable && rows.areAt(snapshot.revision(), writer.isCommitting);
   const rowIn = (
     { tableNumber, readSql }: ReturnType<TableDirectory>,
     isKept: boolean,
@@ -281,12 +282,12 @@ function rowReads({ snapshot, writer, rows, tableOf }: Running) {
   return {
     read(table: string, id: string): Row | undefined {
       const of = tableOf(table);
-      return snapshot.run(() => rowIn(of, areKept(), id));
+      return snapshot.run(() => rowIn(of, areKept(table), id));
     },
     readMany(table: string, ids: readonly string[], bytesMax: number) {
       const of = tableOf(table);
       return snapshot.run(() => {
-        const isKept = areKept();
+        const isKept = areKept(table);
         const rows = readEach((id) => rowIn(of, isKept, id), ids, bytesMax);
         return rows === undefined ? undefined : { rows, version: snapshot.version(of.tableNumber) };
       });

@@ -5,6 +5,7 @@
 import type { ScheduleName, WebhookSchedules } from '../../config/webhook-schedules.ts';
 import type { Delivery, Trigger } from '../../model/delivery.ts';
 import type { Endpoint, Scheme } from '../../model/endpoint.ts';
+import { formatTimestamp } from '../../model/timestamp.ts';
 import { nextAttemptMs, retryAfter, type Schedule } from '../../work/schedule.ts';
 import type { Attempted, Verdict } from './delivery-claim.ts';
 
@@ -89,7 +90,7 @@ function delivered(current: Delivery, attempted: Attempted, trigger: Trigger): D
     nextAttemptAt: null,
     dueAt: null,
     ...lastOf(attempted),
-    updatedAt: isoTime(attempted.endedAt),
+    updatedAt: formatTimestamp(attempted.endedAt),
   };
 }
 
@@ -101,7 +102,7 @@ function notDelivered(
   verdict: Verdict,
 ): Delivery {
   const attemptCount = current.attemptCount + 1;
-  const updatedAt = isoTime(attempted.endedAt);
+  const updatedAt = formatTimestamp(attempted.endedAt);
   // Another attempt was answered with 2xx meanwhile, or the event was expunged.
   const isExpunged = current.lastError === expungedError && current.dueAt === null;
   if (current.status === 'delivered' || isExpunged) {
@@ -138,7 +139,7 @@ function nextBySchedule(
   const madeAt = Date.parse(current.createdAt);
   const failed = { scheduledAttemptCount, madeAt, failedAt, notBefore };
   const next = nextAttemptMs(scheduleOf(endpoint, schedules), failed, random);
-  return next === null ? null : isoTime(next);
+  return next === null ? null : formatTimestamp(next);
 }
 
 /** A delivery that another process delivered meanwhile is unchanged. */
@@ -151,7 +152,7 @@ function unsent(current: Delivery, lastError: string, at: number): Delivery {
     dueAt: null,
     lastStatusCode: null,
     lastError,
-    updatedAt: isoTime(at),
+    updatedAt: formatTimestamp(at),
   };
 }
 
@@ -163,10 +164,6 @@ function lastOf({ outcome }: Attempted): Pick<Delivery, 'lastStatusCode' | 'last
   return outcome.kind === 'answered'
     ? { lastStatusCode: outcome.status, lastError: null, lastLatencyMs }
     : { lastStatusCode: null, lastError: outcome.failure, lastLatencyMs };
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 const succeeded: Verdict = { health: 'succeeded', notBefore: null, slowDown: false, gone: false };

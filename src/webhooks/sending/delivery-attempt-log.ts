@@ -5,6 +5,7 @@
  */
 import type { ExchangeTiming } from '../../egress/exchange.ts';
 import type { Trigger } from '../../model/delivery.ts';
+import { formatTimestamp } from '../../model/timestamp.ts';
 import type { Change } from '../../store/store.ts';
 import { attemptRowChange, fittingText } from '../../work/attempt-log.ts';
 import type { Attempted } from './delivery-claim.ts';
@@ -67,7 +68,7 @@ export function attemptChange(deliveryId: string, owner: string | null, facts: A
 export function attemptDocument({ number, trigger, attempted, snippetCharacters }: AttemptFacts): string {
   const { outcome, startedAt } = attempted;
   const { totalMs } = outcome.timing;
-  const at = new Date(startedAt).toISOString();
+  const at = formatTimestamp(startedAt);
   const tail = `"trigger":"${trigger}","at":"${at}","timing":${timingText(outcome.timing)}`;
   const latencyMs = Math.round(totalMs);
   if (outcome.kind === 'failed') {
@@ -87,14 +88,14 @@ export function attemptDocument({ number, trigger, attempted, snippetCharacters 
 }
 
 function headersText(fields: readonly (readonly [name: string, value: string])[]): string {
-  let text = '[';
-  const count = Math.min(fields.length, headerFieldsMax);
-  for (let at = 0; at < count; at += 1) {
-    const [name, value] = fields[at] ?? ['', ''];
-    const comma = at === 0 ? '' : ',';
-    text += `${comma}[${JSON.stringify(fittingText(name, headerCharactersMax))},${JSON.stringify(fittingText(value, headerCharactersMax))}]`;
-  }
-  return `${text}]`;
+  return JSON.stringify(
+    fields
+      .slice(0, headerFieldsMax)
+      .map(([name, value]) => [
+        fittingText(name, headerCharactersMax),
+        fittingText(value, headerCharactersMax),
+      ]),
+  );
 }
 
 function timingText({ dnsMs, connectMs, tlsMs, firstByteMs, totalMs }: ExchangeTiming): string {

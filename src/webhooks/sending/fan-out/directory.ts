@@ -150,6 +150,8 @@ function createAdmission(
     if (known === undefined || isTestEvent(event)) return known !== undefined;
     const { owner, doc } = event;
     const told = { owner, doc, collection: collectionOf(event.type) };
+    const allowed = state.rights.permission(known, told.collection);
+    if (allowed !== 'depends') return allowed === 'granted';
     const rows = new RelatedRows(store);
     return judged(rows, () => isTold(state.rights, known, told, rows.find));
   };

@@ -12,8 +12,9 @@ import { openFloorStore } from './store.ts';
 
 const database = openFloorStore(process.argv[2] ?? 'floor.db');
 const enterTurn = createTurnReader(database);
+// SQLite would compile a statement with a bare `LIMIT ?` again for each request.
 const statement = database.prepare(
-  `SELECT doc FROM t WHERE json_extract(doc, '$.price') >= ? ORDER BY json_extract(doc, '$.price'), id LIMIT ?`,
+  `SELECT doc FROM t WHERE json_extract(doc, '$.price') >= ? ORDER BY json_extract(doc, '$.price'), id LIMIT +?`,
 );
 statement.setReturnArrays(true);
 

@@ -114,7 +114,9 @@ describe('bounded plans', () => {
               }
               const prepared = database.prepare(page.sql);
               rows += prepared.all(...values).length;
-              done += (prepared as unknown as Counted).stat('vmStep');
+              const counted = prepared as unknown as Counted;
+              done += counted.stat('vmStep');
+              assert.equal(counted.stat('reprepare'), 0, `compiled again with its values: ${page.sql}`);
             }
             // A walk takes some 10 steps of SQLite's machine a row; a scan of all rows would take 10^5.
             assert.ok(
@@ -128,7 +130,7 @@ describe('bounded plans', () => {
 });
 
 /** What node:sqlite counts of a statement; @types/node does not know it yet. */
-type Counted = { stat(counter: 'vmStep'): number };
+type Counted = { stat(counter: 'vmStep' | 'reprepare'): number };
 
 /** As a queue is read: the nulls of the category come first in its index. */
 function pricesOf(category: string, most: number): Filter {

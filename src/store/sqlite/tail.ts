@@ -8,6 +8,7 @@ import { eventsTable, type LogPosition, type MaybePromise, type TailEntry } from
 
 import type { Cells } from './cells.ts';
 import { conditionOf, encoding, tickSql } from './compile/filter.ts';
+import { plannedLimit } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -56,7 +57,7 @@ export function readTail(
   const timed = near ? '' : `${tickSql} AND `;
   parameters.push(limit);
   const sql = `SELECT id, rev, type, collection, owner, doc, document, former FROM ${log}
-    WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id LIMIT ?`;
+    WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id ${plannedLimit}`;
   const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
     return snapshot.run(() => {

@@ -15,6 +15,7 @@ import {
   offsetSlot,
   type PageStatement,
   pageColumns,
+  plannedLimit,
   type Selection,
 } from './select.ts';
 import { valueSql } from './value.ts';
@@ -35,7 +36,7 @@ export function compileFewPage(
   }
   parameters.push(limitSlot);
   if (position.from === 'offset') parameters.push(offsetSlot);
-  const limited = position.from === 'offset' ? 'LIMIT ? OFFSET ?' : 'LIMIT ?';
+  const limited = position.from === 'offset' ? `${plannedLimit} OFFSET ?` : plannedLimit;
   const rows = [referringSql(layout, drive, namedBy), ...conditions].join(' AND ');
   return {
     sql: `SELECT ${pageColumns(sort, capped)}${ownerColumn(owners)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
@@ -62,7 +63,7 @@ export function compileFirstRows(
   const condition = compileFilter(filter, parameters, layout.name);
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, false)}${ownerColumn(owners)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} LIMIT ?`,
+    sql: `SELECT ${pageColumns(sort, false)}${ownerColumn(owners)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} ${plannedLimit}`,
     parameters,
   };
 }
@@ -85,7 +86,7 @@ export function compileFirstOnCaller(
   ];
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, true)}${ownerColumn(owners)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) LIMIT ?`,
+    sql: `SELECT ${pageColumns(sort, true)}${ownerColumn(owners)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) ${plannedLimit}`,
     parameters,
   };
 }

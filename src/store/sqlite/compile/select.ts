@@ -141,6 +141,12 @@ export const listSlot: Slot = { slot: -4 };
 /** Of a position's offset. */
 export const offsetSlot: Slot = { slot: 0 };
 
+/**
+ * The limit of a statement whose index is named, so that its plan does not depend on the number. SQLite compiles a statement with `LIMIT ?`
+ * again for every number that it is bound to, the same one included: 8 of 15 us for a page of 20. It does not see a parameter behind a sign.
+ */
+export const plannedLimit = 'LIMIT +?';
+
 function compileRange(
   { layout, filter, service, whole, owners, timed, capped, sort, found, drive }: Selection,
   order: readonly OrderKey[],
@@ -172,8 +178,9 @@ function compileRange(
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const index = drive?.index ?? service?.index;
   const indexed = index === undefined ? '' : ` INDEXED BY ${quoteName(index)}`;
+  const limited = index === undefined ? 'LIMIT ?' : plannedLimit;
   return {
-    sql: `SELECT ${columns} FROM ${source(layout, found)}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
+    sql: `SELECT ${columns} FROM ${source(layout, found)}${indexed} WHERE ${conditions.join(' AND ')}${ordered} ${limited}`,
     parameters,
   };
 }

@@ -66,7 +66,7 @@ const counterBytes = 16;
 
 /**
  * AES-256 in counter mode, which encrypts and decrypts alike, in place. The stream is that of 'aes-256-ctr', from one cipher of single blocks
- * for all texts: with a cipher for each, a QUERY took 10 to 20 us more, half of them because the collector must release it.
+ * for all texts: with a cipher for each, a QUERY took 10 to 20 us more, 1 of them here and the rest because the collector must release it.
  */
 function createKeyStream(key: KeyObject): (initialCounter: Buffer, octets: Buffer) => void {
   const blocks = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);

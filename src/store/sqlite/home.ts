@@ -67,12 +67,11 @@ export function openHome(options: HomeOptions): SqliteHome {
     const path = join(options.folder, 'comity.db');
     refuseEmptyFile(path);
     refuseFullDisk(options.folder);
-    // SQLite gives the log and the shared memory file the mode of the database.
-    if (existsSync(path)) chmodSync(path, 0o600);
-    else makeFile(path, layouts, { durable: options.durable ?? true, observe });
     const connection = homeConnection(options);
     const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
-    const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
+    const numbers = existsSync(path)
+      ? convertDamage(path, () => bringUpToDate(path, connection, layouts, checked))
+      : makeFile(path, layouts, { durable: options.durable ?? true, observe });
     const data = { path, connection, numbers, state: createHomeState() };
     const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
     const writer = createWriter({ ...data, tables: options.tables, logTruncateMs }, observe);
@@ -109,19 +108,23 @@ function makeFile(
   path: string,
   layouts: readonly Layout[],
   { durable, observe }: { readonly durable: boolean; readonly observe: Observe },
-): void {
+): TableNumbers {
   const partial = beginPartial(path);
   const database = new DatabaseSync(partial, { enableDoubleQuotedStringLiterals: false });
   database.exec(
     `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = ${durable ? 'FULL' : 'OFF'}`,
   );
+  let numbers: TableNumbers;
   try {
     migrate(database, partial, observe);
-    inTransaction(database, () => void reconcile(database, layouts, observe));
+    numbers = inTransaction(database, () => reconcile(database, layouts, observe));
+    // Readers open the file at once, and while one has it no other connection could set this.
+    database.exec('PRAGMA journal_mode = WAL');
   } finally {
     database.close();
   }
   publish(path);
+  return numbers;
 }
 
 function bringUpToDate(
@@ -130,6 +133,8 @@ function bringUpToDate(
   layouts: readonly Layout[],
   { bytesMax, observe }: { readonly bytesMax: number; readonly observe: Observe },
 ): TableNumbers {
+  // SQLite gives the log and the shared memory file the mode of the database.
+  chmodSync(path, 0o600);
   const database = connect(path, 'writer', connection);
   try {
     checkPages(database, path, bytesMax);

@@ -38,10 +38,10 @@ forgetConfiguration();
 if (options.full) process.env.COMITY_TEST_TIER = 'full';
 else if (positionals.length === 0) process.env.COMITY_TEST_TIER = 'default';
 const server = await offerServer();
-const removeFiles = process.env.COMITY_TEST_TIER === 'default' ? useMemoryForFiles() : () => undefined;
+const memory = useMemoryForFiles();
 const isGood = await runAll();
-removeFiles();
 await server.close();
+memory.remove();
 // Set, not called: what is still on its way to a pipe must get there.
 process.exitCode = isGood ? 0 : 1;
 
@@ -51,25 +51,27 @@ async function runAll(): Promise<boolean> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const { name } = options;
   const results: FileResult[] = [];
-  await runFiles(
-    files.map((file) => resolve(repositoryRoot, file)),
-    {
-      processes,
-      timeoutMs: Number(options.minutes ?? (options.full ? 5 : 3)) * 60_000,
-      // Node knows the titles to run from the start of a process alone.
-      isAlone: name === undefined ? isAlone : () => true,
-      isMeasured,
-      ...(name === undefined ? {} : { name }),
-      signal: interrupted.signal,
-      onFile: (result) => {
-        // Of many files few hold a title that matches.
-        if (name !== undefined && result.tests.length === 0 && result.problem === 'the file has no tests')
-          return;
-        results.push(result);
-        printFile(result, options.verbose);
-      },
+  const running = {
+    timeoutMs: Number(options.minutes ?? (options.full ? 5 : 3)) * 60_000,
+    // Node knows the titles to run from the start of a process alone.
+    isAlone: name === undefined ? isAlone : () => true,
+    ...(name === undefined ? {} : { name }),
+    signal: interrupted.signal,
+    onFile: (result: FileResult) => {
+      // Of many files few hold a title that matches.
+      if (name !== undefined && result.tests.length === 0 && result.problem === 'the file has no tests')
+        return;
+      results.push(result);
+      printFile(result, options.verbose);
     },
+  };
+  const paths = files.map((file) => resolve(repositoryRoot, file));
+  await runFiles(
+    paths.filter((file) => !isMeasured(file)),
+    { ...running, processes },
   );
+  memory.leave();
+  await runFiles(paths.filter(isMeasured), { ...running, processes: 1 });
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;
 }

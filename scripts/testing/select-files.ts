@@ -37,7 +37,7 @@ export function isAlone(file: string): boolean {
 
 /** Whether the file runs last, with no other beside it: it judges how fast a program answers, or what a request costs. */
 export function isMeasured(file: string): boolean {
-  return isBelow(pathOf(file), 'test/full/attack') || isBelow(pathOf(file), 'test/full/bench');
+  return isBelow(pathOf(file), 'test/full/attack') || isBelow(pathOf(file), 'test/full/bench/guard.test.ts');
 }
 
 /** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */

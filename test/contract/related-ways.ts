@@ -7,6 +7,7 @@ import { before, test } from 'node:test';
 import type { Filter, Sort } from '../../src/model/filter.ts';
 import { compareText } from '../../src/model/matches.ts';
 import type { Change, Position, Store } from '../../src/store/store.ts';
+import { roundsOf } from '../harness/rounds.ts';
 import type { Bench } from './engine.ts';
 import { byId, categories, commitAll, fields, idsOf, idsOn, put, rowAt, things, walk } from './fixture.ts';
 
@@ -57,13 +58,15 @@ const byPrice = (direction: Sort['direction']): readonly Sort[] => [
   { field: fields.id, direction },
 ];
 
-const sorts: readonly (readonly Sort[])[] = [
+const allSorts: readonly (readonly Sort[])[] = [
   byId,
+  byPrice('desc'),
   [{ field: fields.id, direction: 'desc' }],
   byPrice('asc'),
-  byPrice('desc'),
   [{ field: fields.createdAt, direction: 'asc' }, ...byId],
 ];
+
+const sorts = allSorts.slice(0, roundsOf(2, allSorts.length));
 
 function expected(
   all: Made,
@@ -168,20 +171,23 @@ function firstRowsTest({ store }: Bench, all: Made): void {
 
 function octetTest({ store }: Bench, all: Made): void {
   test('ends a page at its octets, whichever way it reads', async () => {
-    for (const group of ['few', 'thousands'] as const) {
+    for (const [group, bytesMax] of [
+      ['few', 400],
+      ['thousands', 4000],
+    ] as const) {
       const plan = store().plan({
         table: 'things',
         filter: inGroup(group),
         sort: byId,
         limit: 50,
-        bytesMax: 400,
+        bytesMax,
       });
       const pages = await walk(plan, 'after');
       assert.deepEqual(
         pages.flatMap(idsOn),
         expected(all, group, () => true, byId),
       );
-      for (const { docs } of pages) assert.ok(docs.length < 10, String(docs.length));
+      for (const { docs } of pages) assert.ok(docs.length < bytesMax / 40, String(docs.length));
     }
   });
 }

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Validator } from '@seriousme/openapi-schema-validator';
 import { serverOfFile } from '../harness/running-server.ts';
 import type { Item } from './fixture.ts';
+import { complaintsAbout } from './official-schema.ts';
 import { promisedBy } from './promised.ts';
 
 const config = fileURLToPath(new URL('../wire/logic/fixtures/actions.config.ts', import.meta.url));
@@ -16,8 +16,7 @@ const base = '/api/v1';
 for (const version of ['3.2', '3.1']) {
   test(`follows the official ${version} schema`, async () => {
     const served = (await program.send('GET', `/openapi.json?version=${version}`)).json();
-    const { valid, errors } = await new Validator().validate(structuredClone(served));
-    assert.equal(valid, true, JSON.stringify(errors));
+    assert.equal(await complaintsAbout(served), undefined);
   });
 }
 

@@ -10,6 +10,7 @@ import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
 import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
+import { codePoint } from '../../harness/code-point.ts';
 import { conducts, nowSeconds, type Sent, secret } from '../../webhooks/presets/signed-message.ts';
 import { verdictOf } from '../../webhooks/presets/verdict-of.ts';
 
@@ -65,7 +66,7 @@ const pieces = [
   ...['msg_1', '==', '=', '\ufffd', secret.slice(0, 12)],
 ];
 const value = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc.string({ unit: codePoint, maxLength: 80 }),
   fc.array(fc.constantFrom(...pieces), { maxLength: 24 }).map((parts) => parts.join('')),
 );
 const field = fc.oneof(

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { EchoServer, type Protocol } from './echo-server.ts';
-import { clientClose, clientFrame, opcodes, RawPeer } from './raw-peer.ts';
+import { EchoServer, type Protocol } from '../../realtime/websocket/echo-server.ts';
+import { clientClose, clientFrame, opcodes, RawPeer } from '../../realtime/websocket/raw-peer.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

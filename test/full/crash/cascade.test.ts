@@ -1,6 +1,6 @@
 /**
  * Deletions with dependants are killed at random moments (§4.7.6): one that fits into a unit is there whole or not at all, and a longer one
- * goes on after the restart and deletes each document once. One round on SQLite; two on each store in the full tier.
+ * goes on after the restart and deletes each document once, on each store.
  */
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
@@ -13,7 +13,7 @@ import { type ServerProcess, spawnServer } from '../../harness/server-process.ts
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
-const config = fileURLToPath(new URL('./fixtures/cascade.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/logic/fixtures/cascade.config.ts', import.meta.url));
 const rounds = roundsOf(1, 2);
 const comments = 200;
 const cascadeMax = 5;

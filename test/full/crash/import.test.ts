@@ -1,18 +1,18 @@
 /**
  * Kills of an import and of the server that takes it: the same command, run again, continues. In the end every line is a document, and none
- * is there twice. One round; more in the full tier.
+ * is there twice.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { runCommand, spawnCommand } from '../harness/command-line.ts';
-import { adminKey } from '../harness/exchange.ts';
-import { roundsOf } from '../harness/rounds.ts';
-import { type ServerProcess, spawnServer } from '../harness/server-process.ts';
-import { temporaryFolder } from '../harness/temporary-folder.ts';
-import { until } from '../harness/until.ts';
+import { runCommand, spawnCommand } from '../../harness/command-line.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { roundsOf } from '../../harness/rounds.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
 
 const rounds = roundsOf(1, 6);
 const lines = 2000;

@@ -13,9 +13,9 @@ import {
   changeUser,
   openClient,
   register,
-} from '../../../harness/account-client.ts';
-import { startUsersMailServer } from '../../../harness/mail-server.ts';
-import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
+} from '../../harness/account-client.ts';
+import { startUsersMailServer } from '../../harness/mail-server.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';

@@ -1,6 +1,6 @@
 /**
  * Kills while many clients change one row: each change is computed from the one before it, which is not committed yet (decision 0061). After the
- * restart every acknowledged change is there once, and so is its event. Two rounds, five in the full tier.
+ * restart every acknowledged change is there once, and so is its event.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -10,7 +10,7 @@ import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
-const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
 const rounds = roundsOf(2, 5);
 const clients = 40;
 const folder = temporaryFolder();

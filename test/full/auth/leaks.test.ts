@@ -27,8 +27,8 @@ import { codeIn, type MailServer, mailUser, startUsersMailServer } from '../../h
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { filesIn, rowsOf } from './fixtures/left-behind.ts';
-import { createSecrets, type Secrets } from './fixtures/secrets.ts';
+import { filesIn, rowsOf } from '../../wire/auth/fixtures/left-behind.ts';
+import { createSecrets, type Secrets } from '../../wire/auth/fixtures/secrets.ts';
 
 const administratorKey = 'sk_leak_1f0c5e7d9b3a2846_administrator';
 const databasePassword = 'database-Passw0rd-1f0c';

@@ -1,17 +1,17 @@
 /** The test file of the help desk, which its readers run by themselves, and what shows only of a program that is started again. */
-import '../../examples/help-desk/desk.test.ts';
+import '../../../examples/help-desk/desk.test.ts';
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Secret, TOTP } from 'otpauth';
-import { runCommand } from '../harness/command-line.ts';
-import { type RunningServer, startServer } from '../harness/running-server.ts';
-import { temporaryFolder } from '../harness/temporary-folder.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-const config = path('../../examples/help-desk/comity.config.ts');
+const config = path('../../../examples/help-desk/comity.config.ts');
 const firstConfig = path('./fixtures/first-desk.config.ts');
 const api = '/api/v1';
 const password = 'correct horse battery';

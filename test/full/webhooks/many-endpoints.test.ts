@@ -24,7 +24,7 @@ import {
   type Process,
   settled,
   startProcess,
-} from './fixture.ts';
+} from '../../webhooks/fan-out/fixture.ts';
 
 /** What the event log and other rows add to a unit of deliveries. */
 const besidesMax = 4;

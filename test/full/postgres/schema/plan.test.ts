@@ -1,11 +1,11 @@
 /** The plan for each way in which a schema can differ from what is declared: shown, carried out, and then empty. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
-import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
-import { UnfitRows } from '../../../src/store/postgres/schema/schema-failure.ts';
-import type { Table } from '../../../src/store/store.ts';
-import { categories, fields, tables } from '../../contract/fixture.ts';
+import { migrateSchema, previewMigration } from '../../../../src/store/postgres/schema/migrate.ts';
+import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
+import { UnfitRows } from '../../../../src/store/postgres/schema/schema-failure.ts';
+import type { Table } from '../../../../src/store/store.ts';
+import { categories, fields, tables } from '../../../contract/fixture.ts';
 import {
   insertCategory,
   invalidIndexes,
@@ -14,7 +14,7 @@ import {
   openOptions,
   testDatabase,
   withCategories,
-} from './database.ts';
+} from '../../../postgres/schema/database.ts';
 
 const database = await testDatabase();
 const { address, client } = database;

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { type RunningServer, startServer } from '../harness/running-server.ts';
-import { openProjects, type Project } from './migrated-project.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { openProjects, type Project } from '../../migrations/migrated-project.ts';
 
 const open = `access: { read: 'public', create: 'public', update: 'public', delete: 'public' }`;
 const collections = `collections: { notes: collection({ ${open}, softDelete: true, schema: Type.Object({ text: Type.String() }) }) }`;

@@ -11,9 +11,9 @@ import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import { Webhook } from 'standardwebhooks';
-import { createApp as createExpress } from '../../examples/receive-express/server.ts';
-import { createApp as createFastify } from '../../examples/receive-fastify/server.ts';
-import { createApp as createHono } from '../../examples/receive-hono/app.ts';
+import { createApp as createExpress } from '../../../examples/receive-express/server.ts';
+import { createApp as createFastify } from '../../../examples/receive-fastify/server.ts';
+import { createApp as createHono } from '../../../examples/receive-hono/app.ts';
 import {
   memoryStore,
   type PresetName,
@@ -21,7 +21,7 @@ import {
   receive,
   signTimestamped,
   type VerifiedMessage,
-} from '../../src/webhooks/index.ts';
+} from '../../../src/webhooks/index.ts';
 
 const secrets = ['whsec_c2VjcmV0IG9mIHRoZSBlbmRwb2ludCBlcF8x'];
 const [secret = ''] = secrets;

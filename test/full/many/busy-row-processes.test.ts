@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Fleet, startFleet } from '../../full/many/fleet.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
+import { type Fleet, startFleet } from './fleet.ts';
 
-const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
 const processes = 3;
 const changesEach = 20 * roundsOf(1, 5);
 /** A process that starves would wait for many chains of the others. */

@@ -1,6 +1,6 @@
 /**
  * Kills during bulk requests: after the restart every acknowledged item is there exactly once, and an atomic request is
- * there as a whole or not at all. One round; more in the full tier.
+ * there as a whole or not at all.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

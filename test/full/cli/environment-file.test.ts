@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand, spawnCommand } from '../harness/command-line.ts';
-import { linkPackage, temporaryFolder } from '../harness/temporary-folder.ts';
+import { runCommand, spawnCommand } from '../../harness/command-line.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const configuration = `
 import { collection, defineConfig, Type } from 'comity';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findGeneratedDocsProblems } from '../../scripts/checks/generated-docs.ts';
-import { renderGeneratedPages } from '../../scripts/generated-docs.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
-import { assertNoProblems, makeTree } from './fixture-tree.ts';
+import { findGeneratedDocsProblems } from '../../../scripts/checks/generated-docs.ts';
+import { renderGeneratedPages } from '../../../scripts/generated-docs.ts';
+import { repositoryRoot } from '../../../scripts/source-tree.ts';
+import { assertNoProblems, makeTree } from '../../repository/fixture-tree.ts';
 
 const renderer =
   "export const path = 'docs/reference/errors.md';\nexport const render = () => '# Errors\\n\\nnot_found\\n';\n";

@@ -10,9 +10,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { allOf, quiet } from '../received/messages.ts';
+import { allOf, quiet } from '../../wire/received/messages.ts';
 
-export const countingConfig = fileURLToPath(new URL('./fixtures/counting.config.ts', import.meta.url));
+export const countingConfig = fileURLToPath(
+  new URL('../../wire/logic/fixtures/counting.config.ts', import.meta.url),
+);
 
 const writers = 6;
 /** In which one message at least must be done. */

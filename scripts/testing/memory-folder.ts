@@ -24,7 +24,7 @@ export type MemoryForFiles = {
  * too little of it, or TMPDIR names another.
  */
 export function useMemoryForFiles(): MemoryForFiles {
-  if (process.env.TMPDIR !== undefined || roomBytes() < bytesLeast) return nothing;
+  if (process.env.TMPDIR !== undefined || roomBytes() < bytesLeast) return diskForFiles;
   const folder = mkdtempSync(join(sharedMemory, 'comity-test-'));
   // PostgreSQL runs as a user of its own, who passes through.
   chmodSync(folder, 0o711);
@@ -35,7 +35,8 @@ export function useMemoryForFiles(): MemoryForFiles {
   };
 }
 
-const nothing: MemoryForFiles = { leave: () => undefined, remove: () => undefined };
+/** Leaves temporary files where the system creates them. */
+export const diskForFiles: MemoryForFiles = { leave: () => undefined, remove: () => undefined };
 
 function roomBytes(): number {
   try {

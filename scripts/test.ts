@@ -11,7 +11,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { offerServer } from '../test/harness/postgres-server/run-server.ts';
 import { repositoryRoot } from './source-tree.ts';
-import { diskForFiles, useMemoryForFiles } from './testing/memory-folder.ts';
+import { useMemoryForFiles } from './testing/memory-folder.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
 import { forgetConfiguration, isAlone, isMeasured, processes, selectFiles } from './testing/select-files.ts';
@@ -38,10 +38,10 @@ forgetConfiguration();
 if (options.full) process.env.COMITY_TEST_TIER = 'full';
 else if (positionals.length === 0) process.env.COMITY_TEST_TIER = 'default';
 const server = await offerServer();
-const memory = process.env.COMITY_TEST_TIER === 'default' ? useMemoryForFiles() : diskForFiles;
+const removeFiles = process.env.COMITY_TEST_TIER === 'default' ? useMemoryForFiles() : () => undefined;
 const isGood = await runAll();
 await server.close();
-memory.remove();
+removeFiles();
 // Set, not called: what is still on its way to a pipe must get there.
 process.exitCode = isGood ? 0 : 1;
 
@@ -70,7 +70,6 @@ async function runAll(): Promise<boolean> {
     paths.filter((file) => !isMeasured(file)),
     { ...running, processes },
   );
-  memory.leave();
   await runFiles(paths.filter(isMeasured), { ...running, processes: 1 });
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;

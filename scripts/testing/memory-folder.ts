@@ -1,7 +1,6 @@
 /**
  * A place in memory for the temporary files of a run, so that no commit of a store under test waits for a disk: with it the default tier used
  * a tenth less processor time. What a store must find on a disk again, it must find there too: a test kills processes, not the machine.
- * What is measured stays on the disk, because the memory of a program counts the files that it wrote there.
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { freemem } from 'node:os';
@@ -12,31 +11,21 @@ const bytesLeast = 4 * 1_073_741_824;
 
 const sharedMemory = '/dev/shm';
 
-export type MemoryForFiles = {
-  /** Has temporary files created on the disk again. */
-  leave(): void;
-  /** Removes the place with what is in it. */
-  remove(): void;
-};
-
 /**
- * Has temporary files created in memory from now on, here and in processes started later; does nothing where the system has no such place,
- * too little of it, or TMPDIR names another.
+ * Has temporary files created in memory from now on, here and in processes started later.
+ * @returns what removes them and the place; does nothing where the system has no such place, too little of it, or TMPDIR names another
  */
-export function useMemoryForFiles(): MemoryForFiles {
-  if (process.env.TMPDIR !== undefined || roomBytes() < bytesLeast) return diskForFiles;
+export function useMemoryForFiles(): () => void {
+  if (process.env.TMPDIR !== undefined || roomBytes() < bytesLeast) return () => undefined;
   const folder = mkdtempSync(join(sharedMemory, 'comity-test-'));
   // PostgreSQL runs as a user of its own, who passes through.
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
-  return {
-    leave: () => void delete process.env.TMPDIR,
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+  return () => {
+    delete process.env.TMPDIR;
+    rmSync(folder, { recursive: true, force: true });
   };
 }
-
-/** Leaves temporary files where the system creates them. */
-export const diskForFiles: MemoryForFiles = { leave: () => undefined, remove: () => undefined };
 
 function roomBytes(): number {
   try {

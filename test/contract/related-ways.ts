@@ -171,23 +171,20 @@ function firstRowsTest({ store }: Bench, all: Made): void {
 
 function octetTest({ store }: Bench, all: Made): void {
   test('ends a page at its octets, whichever way it reads', async () => {
-    for (const [group, bytesMax] of [
-      ['few', 400],
-      ['thousands', 4000],
-    ] as const) {
+    for (const group of ['few', 'thousands'] as const) {
       const plan = store().plan({
         table: 'things',
         filter: inGroup(group),
         sort: byId,
         limit: 50,
-        bytesMax,
+        bytesMax: 400,
       });
       const pages = await walk(plan, 'after');
       assert.deepEqual(
         pages.flatMap(idsOn),
         expected(all, group, () => true, byId),
       );
-      for (const { docs } of pages) assert.ok(docs.length < bytesMax / 40, String(docs.length));
+      for (const { docs } of pages) assert.ok(docs.length < 10, String(docs.length));
     }
   });
 }

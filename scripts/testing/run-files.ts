@@ -42,8 +42,11 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 
 /** Resolves when all files have ended. */
 export async function runFiles(files: readonly string[], options: RunOptions): Promise<void> {
-  const alone = files.filter(options.isAlone);
-  const shared = files.filter((file) => !options.isAlone(file));
+  const alone = spread(files.filter(options.isAlone), options.processes);
+  const shared = spread(
+    files.filter((file) => !options.isAlone(file)),
+    options.processes,
+  );
   const next = (): string | undefined => (options.signal.aborted ? undefined : shared.shift());
   const work = async (): Promise<void> => {
     while (shared.length > 0 && !options.signal.aborted) await runShard(next, options);
@@ -52,6 +55,15 @@ export async function runFiles(files: readonly string[], options: RunOptions): P
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.processes, files.length) }, work));
+}
+
+/**
+ * In an order in which files that run beside each other are of distant folders: neighbours often wait for the same thing, such as a
+ * mail server or a timer of retries, and then no core works.
+ */
+function spread(files: readonly string[], ways: number): string[] {
+  const rows = Math.ceil(files.length / ways);
+  return Array.from({ length: rows }, (_, row) => files.filter((_file, at) => at % rows === row)).flat();
 }
 
 /** One process for many files, until there is none left or one of them has broken it. */

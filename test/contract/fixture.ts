@@ -171,11 +171,12 @@ export async function walk(
   plan: Plan,
   way: 'after' | 'before',
   from?: readonly Scalar[],
+  pagesMax = Number.POSITIVE_INFINITY,
 ): Promise<readonly Page[]> {
   const pages: Page[] = [];
   let page = await plan.page(from === undefined ? { from: 'start' } : { from: way, key: from });
   pages.push(page);
-  while (page.more) {
+  while (page.more && pages.length < pagesMax) {
     const key = way === 'after' ? page.last : page.first;
     if (key === null) throw new Error('an empty page says that more follows');
     page = await plan.page({ from: way, key });

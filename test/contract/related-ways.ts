@@ -66,6 +66,10 @@ const allSorts: readonly (readonly Sort[])[] = [
   [{ field: fields.createdAt, direction: 'asc' }, ...byId],
 ];
 
+/** The page that neither way reads by an index is a look at every thing. */
+const pagesAWalk = roundsOf(3, 6);
+/** Of some 850 pages. */
+const pagesOfOctets = roundsOf(100, 10_000);
 const sorts = allSorts.slice(0, roundsOf(2, allSorts.length));
 
 function expected(
@@ -124,7 +128,7 @@ function groupTest({ store }: Bench, all: Made, group: Group): void {
       for (const sort of what === 'alone' ? sorts : sorts.slice(0, 1)) {
         const wanted = expected(all, group, passes, sort);
         assert.deepEqual(await idsOf(store(), filter, sort), wanted, what);
-        const limit = Math.max(7, Math.ceil(wanted.length / 6));
+        const limit = Math.max(7, Math.ceil(wanted.length / pagesAWalk));
         const plan = store().plan({ table: 'things', filter, sort, limit, bytesMax: 1_000_000 });
         const pages = await walk(plan, 'after');
         assert.deepEqual(pages.flatMap(idsOn), wanted, what);
@@ -179,11 +183,10 @@ function octetTest({ store }: Bench, all: Made): void {
         limit: 50,
         bytesMax: 400,
       });
-      const pages = await walk(plan, 'after');
-      assert.deepEqual(
-        pages.flatMap(idsOn),
-        expected(all, group, () => true, byId),
-      );
+      const pages = await walk(plan, 'after', undefined, pagesOfOctets);
+      const found = pages.flatMap(idsOn);
+      const wanted = expected(all, group, () => true, byId);
+      assert.deepEqual(found, pages.length < pagesOfOctets ? wanted : wanted.slice(0, found.length));
       for (const { docs } of pages) assert.ok(docs.length < 10, String(docs.length));
     }
   });

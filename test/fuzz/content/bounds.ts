@@ -3,8 +3,9 @@
  * each property when that is set.
  */
 import fc from 'fast-check';
+import { roundsOf } from '../../harness/rounds.ts';
 
-const casesDefault = 400;
+const casesDefault = roundsOf(100, 400);
 const secondsAsked = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
 
 /** Settings for `fc.assert`. */

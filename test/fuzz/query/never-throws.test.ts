@@ -14,10 +14,11 @@ import { readSelection } from '../../../src/resources/query/selection.ts';
 import { shapeOf } from '../../../src/resources/query/shape.ts';
 import { compileSql } from '../../../src/resources/query/sql-query.ts';
 import { codePoint } from '../../harness/code-point.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 import { fields, limits, products } from '../../query/shop.ts';
 
 const seconds = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
-const casesDefault = 1000;
+const casesDefault = roundsOf(300, 1000);
 
 /** Each property runs a fixed number of cases, or COMITY_FUZZ_SECONDS. */
 const bounds: fc.Parameters<unknown> =

@@ -4,8 +4,9 @@
  */
 import fc from 'fast-check';
 import { codePoint } from '../../harness/code-point.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 
-const casesDefault = 500;
+const casesDefault = roundsOf(150, 500);
 const secondsAsked = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
 
 /** Settings for `fc.assert`. */

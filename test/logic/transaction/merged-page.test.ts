@@ -10,8 +10,9 @@ import type { Opened } from '../../contract/engine.ts';
 import { commitAll, event, fields, notes, put, suiteTables, things, walk } from '../../contract/fixture.ts';
 import { postgresEngine } from '../../contract/postgres-engine.ts';
 import { sqliteEngine } from '../../contract/sqlite-engine.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 
-const rounds = 25;
+const rounds = roundsOf(8, 25);
 const rows = 40;
 const ids = Array.from({ length: rows }, (_, index) => `row ${String(index).padStart(2, '0')}`);
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseLink } from '../../../src/http/syntax/link.ts';
 import type { Answer } from '../../harness/exchange.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 import { serverOfFile } from '../../harness/running-server.ts';
 
 const program = await serverOfFile({
@@ -152,7 +153,7 @@ test('q follows a change, a deletion and a rule of the collection', async () => 
   assert.equal((all.json().items as unknown[]).length, 0);
 });
 
-test('a text of 1 MB is searched by its first words, and two hundred searches at once are answered', async () => {
+test('a text of 1 MB is searched by its first words, and many searches at once are answered', async () => {
   const body = `${Array.from({ length: 30_000 }, (_, at) => `long${at}`).join(' ')} ${'z'.repeat(100_000)}`;
   const made = await program.send('POST', path, {
     json: { title: 'Long', body: body.slice(0, 1_000_000), tags: [], price: 4, state: 'open' },
@@ -161,7 +162,9 @@ test('a text of 1 MB is searched by its first words, and two hundred searches at
   ids.push(String(made.json().id));
   assert.equal(found(await list({ q: 'long9999' })), '4');
   assert.equal(found(await list({ q: '"long9998 long9999"' })), '4');
-  const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => list({ q: `long${at} lo*` })));
+  const answers = await Promise.all(
+    Array.from({ length: roundsOf(40, 200) }, (_, at) => list({ q: `long${at} lo*` })),
+  );
   for (const answer of answers) assert.ok(answer.status === 200 || answer.status === 503, answer.body);
   assert.ok(answers.some(({ status }) => status === 200));
 });

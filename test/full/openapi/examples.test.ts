@@ -1,7 +1,15 @@
 /** Every example in the document is what its schema says. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { documentOf, faults, type Item, operation, resolved, shopCollections, variety } from './fixture.ts';
+import {
+  documentOf,
+  faults,
+  type Item,
+  operation,
+  resolved,
+  shopCollections,
+  variety,
+} from '../../openapi/fixture.ts';
 
 for (const [label, collections] of [
   ['the shop', shopCollections],

@@ -14,10 +14,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand } from '../harness/command-line.ts';
-import { adminKey as key } from '../harness/exchange.ts';
-import { type RunningServer as Server, shopConfig as shop, startServer } from '../harness/running-server.ts';
-import { temporaryFolder } from '../harness/temporary-folder.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { adminKey as key } from '../../harness/exchange.ts';
+import {
+  type RunningServer as Server,
+  shopConfig as shop,
+  startServer,
+} from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 async function ask(server: Server, method: string, path: string, json?: unknown) {
   const answer = await fetch(`${server.url}${path}`, {

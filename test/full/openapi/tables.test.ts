@@ -1,14 +1,14 @@
 /** What the document says in its own way, against what answers requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { problems } from '../../src/http/problem-registry.ts';
-import { closeSchema } from '../../src/kernel/content/validator.ts';
+import { problems } from '../../../src/http/problem-registry.ts';
+import { closeSchema } from '../../../src/kernel/content/validator.ts';
 
-import { withTextBounds } from '../../src/openapi/resource-schemas.ts';
+import { withTextBounds } from '../../../src/openapi/resource-schemas.ts';
 
-import type { Answer } from '../harness/exchange.ts';
-import { type RunningServer, startServer } from '../harness/running-server.ts';
-import { documentOf, type Item, operation, shopCollections, variety } from './fixture.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { documentOf, type Item, operation, shopCollections, variety } from '../../openapi/fixture.ts';
 
 const schemasOf = (document: Item) => (document.components as { schemas: Record<string, Item> }).schemas;
 

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCommand } from '../harness/command-line.ts';
-import { adminKey } from '../harness/exchange.ts';
-import type { TestDatabase } from '../harness/postgres-database.ts';
-import { databaseOfProgram } from '../harness/program-database.ts';
-import { type RunningServer, shopConfig, startServer } from '../harness/running-server.ts';
-import { temporaryFolder } from '../harness/temporary-folder.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import type { TestDatabase } from '../../harness/postgres-database.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const api = '/api/v1';

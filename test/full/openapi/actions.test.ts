@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { serverOfFile } from '../harness/running-server.ts';
-import type { Item } from './fixture.ts';
-import { complaintsAbout } from './official-schema.ts';
-import { promisedBy } from './promised.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
+import type { Item } from '../../openapi/fixture.ts';
+import { complaintsAbout } from '../../openapi/official-schema.ts';
+import { promisedBy } from '../../openapi/promised.ts';
 
-const config = fileURLToPath(new URL('../wire/logic/fixtures/actions.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../../wire/logic/fixtures/actions.config.ts', import.meta.url));
 const program = await serverOfFile({ config });
 const document = (await program.send('GET', '/openapi.json')).json() as Item;
 const { ask } = promisedBy(document, program);

@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Type } from 'typebox';
-import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { collection } from '../../src/config/define.ts';
-import { contentLimitsDefault } from '../../src/kernel/content/content-limits.ts';
+import { resolveConfiguration } from '../../../src/config/configuration.ts';
+import { collection } from '../../../src/config/define.ts';
+import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
 import {
   type ContentThreadsOptions,
   createContentThreads,
   mayBacktrack,
-} from '../../src/resources/content-threads/content-threads.ts';
-import type { Job } from '../../src/resources/content-threads/job.ts';
-import { patchLimitsDefault } from '../../src/resources/document/json-patch.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+} from '../../../src/resources/content-threads/content-threads.ts';
+import type { Job } from '../../../src/resources/content-threads/job.ts';
+import { patchLimitsDefault } from '../../../src/resources/document/json-patch.ts';
+import { StoreUnavailable } from '../../../src/store/store.ts';
 
 const { collections } = resolveConfiguration({
   collections: {

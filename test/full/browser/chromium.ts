@@ -1,5 +1,9 @@
 /** A real browser from npm for one test file: Chromium as @sparticuz/chromium packs it, driven by Playwright. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
+import { repositoryRoot } from '../../harness/running-server.ts';
 
 /** Offline and without a sandbox of its own: it runs as whoever runs the tests, also as root in a container. */
 const flags = [
@@ -13,9 +17,35 @@ const flags = [
   '--disable-sync',
 ];
 
+const unpacked = join(repositoryRoot, 'node_modules/.cache/chromium');
+
 export async function openBrowser(): Promise<Browser> {
   // Makes the package unpack NSS and what else Chromium links to: a fresh machine may have none of it.
   process.env.VERCEL = '1';
+  unpackOnce();
+  const { TMPDIR } = process.env;
+  // The package looks for what it has unpacked among temporary files.
+  process.env.TMPDIR = unpacked;
   const { default: packed } = await import('@sparticuz/chromium');
-  return chromium.launch({ executablePath: await packed.executablePath(), headless: true, args: flags });
+  const executablePath = await packed.executablePath();
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+  return chromium.launch({ executablePath, headless: true, args: flags });
+}
+
+/** The package writes each file where others find it half written, and test files run beside each other: what is renamed is whole. */
+function unpackOnce(): void {
+  if (existsSync(unpacked)) return;
+  mkdirSync(dirname(unpacked), { recursive: true });
+  const own = mkdtempSync(`${unpacked}-`);
+  const program = `await (await import('@sparticuz/chromium')).default.executablePath()`;
+  const env = { ...process.env, TMPDIR: own };
+  execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: repositoryRoot, env });
+  try {
+    renameSync(own, unpacked);
+  } catch (error) {
+    rmSync(own, { recursive: true });
+    // Another process was first.
+    if (!existsSync(unpacked)) throw error;
+  }
 }

@@ -14,7 +14,14 @@ import { repositoryRoot } from './source-tree.ts';
 import { useMemoryForFiles } from './testing/memory-folder.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
-import { forgetConfiguration, isAlone, isMeasured, processes, selectFiles } from './testing/select-files.ts';
+import {
+  forgetConfiguration,
+  isAlone,
+  isMeasured,
+  processes,
+  selectFiles,
+  waiting,
+} from './testing/select-files.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -66,10 +73,10 @@ async function runAll(): Promise<boolean> {
     },
   };
   const paths = files.map((file) => resolve(repositoryRoot, file));
-  await runFiles(
-    paths.filter((file) => !isMeasured(file)),
-    { ...running, processes },
-  );
+  const unmeasured = paths.filter((file) => !isMeasured(file));
+  const [alone, shared] = [unmeasured.filter(isAlone), unmeasured.filter((file) => !isAlone(file))];
+  await runFiles(shared, { ...running, processes });
+  await runFiles(alone, { ...running, processes: processes + waiting });
   await runFiles(paths.filter(isMeasured), { ...running, processes: 1 });
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;

@@ -9,6 +9,9 @@ import { listFiles, repositoryRoot } from '../source-tree.ts';
  */
 export const processes: number = availableParallelism() + 1;
 
+/** More for files of a process of their own: for half of their time they wait for programs that start, for leases and for timers. */
+export const waiting = 1;
+
 /**
  * Every test file below `paths`; without paths those of the default tier, with `full` those of test/full too, and with `soak`
  * those of test/soak alone. Those of the repository come first: they are quick, and what they find often explains the rest.

@@ -60,8 +60,6 @@ async function runAll(): Promise<boolean> {
   const results: FileResult[] = [];
   const running = {
     timeoutMs: Number(options.minutes ?? (options.full ? 5 : 3)) * 60_000,
-    // Node knows the titles to run from the start of a process alone.
-    isAlone: name === undefined ? isAlone : () => true,
     ...(name === undefined ? {} : { name }),
     signal: interrupted.signal,
     onFile: (result: FileResult) => {
@@ -75,9 +73,10 @@ async function runAll(): Promise<boolean> {
   const paths = files.map((file) => resolve(repositoryRoot, file));
   const unmeasured = paths.filter((file) => !isMeasured(file));
   const [alone, shared] = [unmeasured.filter(isAlone), unmeasured.filter((file) => !isAlone(file))];
-  await runFiles(shared, { ...running, processes });
-  await runFiles(alone, { ...running, processes: processes + waiting });
-  await runFiles(paths.filter(isMeasured), { ...running, processes: 1 });
+  // Node knows the titles to run from the start of a process alone.
+  await runFiles(shared, { ...running, isAlone: name !== undefined, processes });
+  await runFiles(alone, { ...running, isAlone: true, processes: processes + waiting });
+  await runFiles(paths.filter(isMeasured), { ...running, isAlone: true, processes: 1 });
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;
 }

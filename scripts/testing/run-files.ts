@@ -1,6 +1,6 @@
 /**
- * Runs test files in a few processes. Most share a process with others (shard.ts), which asks for its next file when one is over; a
- * file may ask for a process of its own. Each file has a bound in time: what does not end by itself is ended, and fails.
+ * Runs test files in a few processes. They share a process (shard.ts), which asks for its next file when one is over, or have one
+ * each. Each file has a bound in time: what does not end by itself is ended, and fails.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -13,8 +13,8 @@ export type RunOptions = {
   readonly timeoutMs: number;
   /** Only tests whose title matches this regular expression. */
   readonly name?: string;
-  /** Whether a file gets a process of its own. */
-  readonly isAlone: (file: string) => boolean;
+  /** Whether each file gets a process of its own. */
+  readonly isAlone: boolean;
   /** Ends the run: files under way fail, others are not begun. */
   readonly signal: AbortSignal;
   readonly onFile: (result: FileResult) => void;
@@ -42,16 +42,12 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 
 /** Resolves when all files have ended. */
 export async function runFiles(files: readonly string[], options: RunOptions): Promise<void> {
-  const alone = spread(files.filter(options.isAlone), options.processes);
-  const shared = spread(
-    files.filter((file) => !options.isAlone(file)),
-    options.processes,
-  );
-  const next = (): string | undefined => (options.signal.aborted ? undefined : shared.shift());
+  const left = spread(files, options.processes);
+  const next = (): string | undefined => (options.signal.aborted ? undefined : left.shift());
   const work = async (): Promise<void> => {
-    while (shared.length > 0 && !options.signal.aborted) await runShard(next, options);
-    for (let file = alone.shift(); file !== undefined && !options.signal.aborted; file = alone.shift()) {
-      await runAlone(file, options);
+    while (left.length > 0 && !options.signal.aborted) {
+      if (!options.isAlone) await runShard(next, options);
+      else for (let file = next(); file !== undefined; file = next()) await runAlone(file, options);
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.processes, files.length) }, work));

@@ -54,7 +54,7 @@ async function runOnce(files: readonly string[], signal: AbortSignal): Promise<v
   await runFiles(
     files.map((file) => resolve(repositoryRoot, file)),
     {
-      ...{ processes, timeoutMs, signal, isAlone: () => false },
+      ...{ processes, timeoutMs, signal, isAlone: false },
       onFile: (result) => {
         if (signal.aborted) return;
         results.push(result);

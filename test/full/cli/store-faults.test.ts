@@ -1,10 +1,8 @@
 /** What a person sees of a damaged store and of a full disk: at the start, in operation, and by `comity check --store`. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
-  mkdirSync,
   openSync,
   readFileSync,
   rmSync,
@@ -21,6 +19,7 @@ import {
   shopConfig as shop,
   startServer,
 } from '../../harness/running-server.ts';
+import { fill, smallDisk } from '../../harness/small-disk.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 async function ask(server: Server, method: string, path: string, json?: unknown) {
@@ -63,56 +62,47 @@ test('check --store finds a store sound beside its server, and damaged or undeci
 });
 
 test('a full disk: readiness and the start say so, nothing acknowledged is lost, and room makes it ready again', async (context) => {
-  const folder = temporaryFolder();
-  const disk = join(folder, 'disk');
-  mkdirSync(disk);
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk]).status !== 0) {
-    context.skip('no file system can be mounted here');
-    return;
-  }
-  try {
-    const environment = {
-      COMITY_DATA: join(disk, 'data'),
-      COMITY_ADMIN_KEY: key,
-      COMITY_RATE_LIMIT_WRITES: '0',
-    };
-    const options = { folder: environment.COMITY_DATA, env: environment };
-    const server = await startServer(options);
-    const filler = join(disk, 'filler');
-    const made: string[] = [];
-    // A piece at a time, so that the last write that is taken has filled the disk.
-    copyFileSync('/dev/null', filler);
-    let full = false;
-    for (let at = 0; !full; at += 1) {
-      assert.ok(at < 2000, 'the disk is never full');
-      const { status, json } = await ask(server, 'POST', '/api/v1/products', {
-        ...{ name: `p${at}`, price: 1, categoryId: await categoryOf(server, made) },
-        tags: Array.from({ length: 20 }, () => 'x'.repeat(100)),
-      });
-      if (status === 201) made.push(String(json.id));
-      else {
-        assert.deepEqual([status, json.reason], [503, 'storage_full']);
-        full = true;
-      }
-      for (let pages = 0; pages < 4; pages += 1) fill(filler);
+  const disk = smallDisk(context, '6m');
+  if (disk === undefined) return;
+  const environment = {
+    COMITY_DATA: join(disk, 'data'),
+    COMITY_ADMIN_KEY: key,
+    COMITY_RATE_LIMIT_WRITES: '0',
+  };
+  const options = { folder: environment.COMITY_DATA, env: environment };
+  const server = await startServer(options);
+  const filler = join(disk, 'filler');
+  const made: string[] = [];
+  // A piece at a time, so that the last write that is taken has filled the disk.
+  copyFileSync('/dev/null', filler);
+  let full = false;
+  for (let at = 0; !full; at += 1) {
+    assert.ok(at < 2000, 'the disk is never full');
+    const { status, json } = await ask(server, 'POST', '/api/v1/products', {
+      ...{ name: `p${at}`, price: 1, categoryId: await categoryOf(server, made) },
+      tags: Array.from({ length: 20 }, () => 'x'.repeat(100)),
+    });
+    if (status === 201) made.push(String(json.id));
+    else {
+      assert.deepEqual([status, json.reason], [503, 'storage_full']);
+      full = true;
     }
-    const unready = await ask(server, 'GET', '/health/ready');
-    assert.deepEqual([unready.status, unready.json.reason], [503, 'storage_full']);
-    assert.equal((await ask(server, 'GET', `/api/v1/products/${made.at(-1)}`)).status, 200);
-    await server.stop();
-    // The log that the stop truncated made room.
-    while (fill(filler));
-    const again = await runCommand(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
-    assert.equal(again.code, 1);
-    assert.match(again.stderr, /the data folder .* cannot be used: the disk is full\n$/m);
-    rmSync(filler);
-    const last = await startServer(options);
-    for (const id of made) assert.equal((await ask(last, 'GET', `/api/v1/products/${id}`)).status, 200);
-    assert.equal((await ask(last, 'GET', '/health/ready')).status, 200);
-    await last.stop();
-  } finally {
-    spawnSync('umount', ['-l', disk]);
+    for (let pages = 0; pages < 4; pages += 1) fill(filler);
   }
+  const unready = await ask(server, 'GET', '/health/ready');
+  assert.deepEqual([unready.status, unready.json.reason], [503, 'storage_full']);
+  assert.equal((await ask(server, 'GET', `/api/v1/products/${made.at(-1)}`)).status, 200);
+  await server.stop();
+  // The log that the stop truncated made room.
+  while (fill(filler));
+  const again = await runCommand(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /the data folder .* cannot be used: the disk is full\n$/m);
+  rmSync(filler);
+  const last = await startServer(options);
+  for (const id of made) assert.equal((await ask(last, 'GET', `/api/v1/products/${id}`)).status, 200);
+  assert.equal((await ask(last, 'GET', '/health/ready')).status, 200);
+  await last.stop();
 });
 
 /** The one category of the test, made with the first product. */
@@ -121,14 +111,4 @@ async function categoryOf(server: Server, made: readonly string[]): Promise<stri
     return String((await ask(server, 'POST', '/api/v1/categories', { name: 'all' })).json.id);
   const { json } = await ask(server, 'GET', `/api/v1/products/${made[0]}`);
   return json.categoryId;
-}
-
-/** @returns false where nothing more fits */
-function fill(path: string): boolean {
-  try {
-    writeFileSync(path, Buffer.alloc(4096), { flag: 'a' });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,13 +1,13 @@
 /** Migrations at their bounds, on the embedded store: documents of a megabyte beside requests, 100,000 that do not fit, and a full disk. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfiguration } from '../../../src/cli/read-configuration.ts';
 import { seedTable } from '../../../src/store/sqlite/seed.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { runCommand, spawnCommand } from '../../harness/command-line.ts';
+import { fill, smallDisk } from '../../harness/small-disk.ts';
 import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 import { assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
@@ -108,50 +108,32 @@ test('a run on a full disk stops with a clear message, changes nothing in part, 
   timeout: 180_000,
 }, async (context) => {
   const folder = projectFolder();
-  const disk = join(folder.path, 'disk');
-  mkdirSync(disk);
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', disk]).status !== 0) {
-    context.skip('no file system can be mounted here');
-    return;
-  }
-  try {
-    const data = join(disk, 'data');
-    const count = 2000;
-    const text = 'some words of a note '.repeat(100);
-    await seed(folder.configure('before', before), data, count, (index) => ({ text, count: index }));
-    const environment = {
-      ...{ COMITY_CONFIG: folder.configure('after', after), COMITY_DATA: data, COMITY_LOG_LEVEL: 'warn' },
-      COMITY_MIGRATION_BATCH_DOCUMENTS_MAX: '20',
-    };
-    const filler = join(disk, 'filler');
-    copyFileSync('/dev/null', filler);
-    // The index of words and the log take some megabytes of what is left.
-    const room = join(disk, 'room');
-    writeFileSync(room, Buffer.alloc(2 * 1024 * 1024));
-    while (fill(filler));
-    rmSync(room);
-    const stopped = await runCommand(['migrate', '--yes'], environment);
-    assert.equal(stopped.code, 1, stopped.stdout);
-    assert.match(stopped.stderr, /the disk is full/);
-    const pending = await runCommand(['migrate', '--dry-run'], environment);
-    assert.equal(pending.code, 3, pending.stderr);
-    rmSync(filler);
-    const made = await runCommand(['migrate', '--yes'], environment);
-    assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stdout, /^notes: 2-total changed 2,?000 of 2,?000 documents/m);
-    const again = await runCommand(['migrate', '--dry-run'], environment);
-    assert.match(again.stdout, /all 2,000 documents fit/);
-  } finally {
-    spawnSync('umount', ['-l', disk]);
-  }
+  const disk = smallDisk(context, '96m');
+  if (disk === undefined) return;
+  const data = join(disk, 'data');
+  const count = 2000;
+  const text = 'some words of a note '.repeat(100);
+  await seed(folder.configure('before', before), data, count, (index) => ({ text, count: index }));
+  const environment = {
+    ...{ COMITY_CONFIG: folder.configure('after', after), COMITY_DATA: data, COMITY_LOG_LEVEL: 'warn' },
+    COMITY_MIGRATION_BATCH_DOCUMENTS_MAX: '20',
+  };
+  const filler = join(disk, 'filler');
+  copyFileSync('/dev/null', filler);
+  // The index of words and the log take some megabytes of what is left.
+  const room = join(disk, 'room');
+  writeFileSync(room, Buffer.alloc(2 * 1024 * 1024));
+  while (fill(filler));
+  rmSync(room);
+  const stopped = await runCommand(['migrate', '--yes'], environment);
+  assert.equal(stopped.code, 1, stopped.stdout);
+  assert.match(stopped.stderr, /the disk is full/);
+  const pending = await runCommand(['migrate', '--dry-run'], environment);
+  assert.equal(pending.code, 3, pending.stderr);
+  rmSync(filler);
+  const made = await runCommand(['migrate', '--yes'], environment);
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(made.stdout, /^notes: 2-total changed 2,?000 of 2,?000 documents/m);
+  const again = await runCommand(['migrate', '--dry-run'], environment);
+  assert.match(again.stdout, /all 2,000 documents fit/);
 });
-
-/** @returns false where nothing more fits */
-function fill(path: string): boolean {
-  try {
-    writeFileSync(path, Buffer.alloc(4096), { flag: 'a' });
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,6 +1,5 @@
 /** `/meta/backups` (§4.21.4) over the running program: backups as operations, their list, their bound, and what no caller may choose. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -16,6 +15,7 @@ import {
   startServer,
 } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { smallDisk } from '../../harness/small-disk.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { eventually, until } from '../../harness/until.ts';
 
@@ -159,13 +159,8 @@ test('says why a backup cannot be written, and serves on', async (t) => {
 });
 
 test('refuses a backup for which the disk has no space, and leaves nothing', async (t) => {
-  const disk = join(temporaryFolder(), 'disk');
-  mkdirSync(disk);
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk]).status !== 0) {
-    t.skip('no file system can be mounted here');
-    return;
-  }
-  t.after(() => spawnSync('umount', [disk]));
+  const disk = smallDisk(t, '6m');
+  if (disk === undefined) return;
   const server = await startWith(t, { COMITY_BACKUP_FOLDER: disk });
   const refused = await server.send('POST', path);
   assert.deepEqual([refused.status, refused.json().code], [507, 'backup_space_missing']);

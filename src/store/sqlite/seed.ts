@@ -40,7 +40,7 @@ export function seedTable(
     const numbers = reconcile(database, bare, ignore);
     database.exec('PRAGMA synchronous = OFF');
     const statements = prepareStatements(database, layouts, numbers);
-    const table = statements.tables.find((candidate) => candidate.layout.table.name === name);
+    const table = statements.of(name);
     if (table === undefined) throw new TypeError(`no table is named ${name}`);
     let rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
     let added = 0;

@@ -33,7 +33,7 @@ export function applyUnit(
 ): Refused | undefined {
   const changes = reader.number();
   for (let change = 0; change < changes; change += 1) {
-    const table = statements.tables[reader.number()];
+    const table = statements.at(reader.number());
     if (table === undefined) throw new TypeError('a change names an unknown table');
     const refused = applyChange(statements, table, reader, change, rev, effects);
     if (refused !== undefined) return refused;
@@ -142,7 +142,7 @@ function targetExists(
   const position = table.references.get(field);
   if (position === undefined)
     throw new TypeError(`${field} is not a reference of ${table.layout.table.name}`);
-  const other = statements.tables[position];
+  const other = statements.at(position);
   if (other === undefined) return false;
   return (other === table && target === id) || other.live.get(target) !== undefined;
 }

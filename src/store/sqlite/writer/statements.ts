@@ -1,4 +1,7 @@
-/** The writer's prepared statements, one set per table; all return arrays. */
+/**
+ * The writer's prepared statements; all return arrays. Those of a table are prepared when it is first written: to prepare them all took a
+ * fifth of the start of the thread, and most tables of most programs are never written.
+ */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { rowColumns } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
@@ -27,7 +30,10 @@ export type TableStatements = {
 };
 
 export type Statements = {
-  readonly tables: readonly TableStatements[];
+  /** By the position of the table's layout. */
+  at(position: number): TableStatements | undefined;
+  /** By the table's name. */
+  of(table: string): TableStatements | undefined;
   readonly insertEvent: StatementSync;
   readonly events: TableStatements;
   readonly setCounter: StatementSync;
@@ -43,13 +49,20 @@ export function prepareStatements(
     statement.setReturnArrays(true);
     return statement;
   };
-  const tables = layouts.map((layout) =>
-    prepareTable(prepare, layout, layouts, numbers.get(layout.table.name) ?? 0),
-  );
-  const events = tables.find((table) => table.layout.table.name === eventsTable);
+  const prepared = new Map<number, TableStatements>();
+  const at = (position: number): TableStatements | undefined => {
+    const layout = layouts[position];
+    if (layout === undefined) return undefined;
+    const found = prepared.get(position) ?? prepareTable(prepare, layout, layouts, numbers);
+    prepared.set(position, found);
+    return found;
+  };
+  const of = (table: string): TableStatements | undefined => at(positionOf(layouts, table));
+  const events = of(eventsTable);
   if (events === undefined) throw new TypeError('the layouts lack the table of events');
   return {
-    tables,
+    at,
+    of,
     events,
     insertEvent: prepare(
       `INSERT INTO ${quoteName(eventsTable)} (id, type, collection, owner, document, former, doc, created_at, updated_at, rev)
@@ -59,11 +72,15 @@ export function prepareStatements(
   };
 }
 
+function positionOf(layouts: readonly Layout[], table: string): number {
+  return layouts.findIndex((layout) => layout.table.name === table);
+}
+
 function prepareTable(
   prepare: (sql: string) => StatementSync,
   layout: Layout,
   layouts: readonly Layout[],
-  number: number,
+  numbers: ReadonlyMap<string, number>,
 ): TableStatements {
   const { name, table } = layout;
   const columns = ['doc', 'owner', 'created_at', 'updated_at', 'deleted_at', 'rev'];
@@ -73,7 +90,7 @@ function prepareTable(
   const insertable = table.name !== eventsTable;
   return {
     layout,
-    number,
+    number: numbers.get(table.name) ?? 0,
     searched: table.searched,
     insert: insertable
       ? prepare(
@@ -89,10 +106,7 @@ function prepareTable(
     removeOld: prepare(`DELETE FROM ${name} WHERE id = ? AND updated_at < ?`),
     dependants: dependantsOf(prepare, layout, layouts),
     references: new Map(
-      table.references.map((reference) => [
-        reference.field.name,
-        layouts.findIndex((other) => other.table.name === reference.table),
-      ]),
+      table.references.map((reference) => [reference.field.name, positionOf(layouts, reference.table)]),
     ),
   };
 }

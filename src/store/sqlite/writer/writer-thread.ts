@@ -12,7 +12,7 @@ import { inTransaction } from '../in-transaction.ts';
 import { refuseFullDisk } from '../integrity.ts';
 import { faultOf, messageOf } from '../sqlite-failure.ts';
 import { type Layout, layoutsOf } from '../table-layout.ts';
-import { prepareStatements, type Statements, type TableStatements } from './statements.ts';
+import { prepareStatements, type Statements } from './statements.ts';
 import { commitBatches } from './transaction.ts';
 import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.ts';
 
@@ -36,7 +36,6 @@ class Writer {
   readonly #database: DatabaseSync;
   readonly #erasure: Erasure;
   readonly #statements: Statements;
-  readonly #tables: ReadonlyMap<string, TableStatements>;
   readonly #ports = new Set<MessagePort>();
   /** Stores of the last two transactions. */
   #recent: ReadonlySet<MessagePort> = new Set();
@@ -51,7 +50,6 @@ class Writer {
     this.#erasure = createErasure(this.#database, data.logTruncateMs, data.connection.busyTimeoutMs);
     const layouts = layoutsOf(data.tables);
     this.#statements = prepareStatements(this.#database, layouts, data.numbers);
-    this.#tables = new Map(this.#statements.tables.map((table) => [table.layout.table.name, table]));
     void this.#fill(layouts);
     this.#rev = Number(this.#database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
   }
@@ -158,7 +156,7 @@ class Writer {
   }
 
   #purge(port: MessagePort, request: Request & { kind: 'purge' }): Reply {
-    const table = this.#tables.get(request.table);
+    const table = this.#statements.of(request.table);
     if (table === undefined) throw new TypeError(`no table is named ${request.table}`);
     let rows = 0;
     inTransaction(this.#database, () => {

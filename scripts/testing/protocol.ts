@@ -1,7 +1,7 @@
 /** What a process that runs test files tells the runner, and what the runner answers, over the channel between the two. */
 
 /** From the process to the runner. */
-export type Report = Ready | Ended | Remark | FileEnded;
+export type Report = Ready | Ended | Remark | Uncaught | FileEnded;
 
 /** It is ready for its next file. */
 export type Ready = { readonly kind: 'ready' };
@@ -27,6 +27,13 @@ export type Failure = {
 
 /** What a test wants to be read. */
 export type Remark = { readonly kind: 'remark'; readonly text: string };
+
+/** Nothing caught an error: what runs in the process cannot be trusted any more. */
+export type Uncaught = {
+  readonly kind: 'uncaught';
+  /** The error with its stack, and the test that ran, if one did. */
+  readonly text: string;
+};
 
 /** The file is over. */
 export type FileEnded = {

@@ -66,10 +66,14 @@ function spread(files: readonly string[], ways: number): string[] {
 async function runShard(next: () => string | undefined, options: RunOptions): Promise<void> {
   const child = start(here('shard.ts'), [youngGeneration], options);
   let watch: FileWatch | undefined;
+  let file: string | undefined;
   let isReady = false;
   let isSpoilt = false;
   child.on('message', (report: Report) => {
     if (isSpoilt) return;
+    // An error may come when its file is over already.
+    if (report.kind === 'uncaught' && watch === undefined && file !== undefined)
+      return options.onFile(watchFile(file, child, options).result(report.text));
     if (report.kind === 'ready') isReady = true;
     else watch?.take(report);
     // It may be ready for the next file before its reporter has told of the last tests.
@@ -82,9 +86,10 @@ async function runShard(next: () => string | undefined, options: RunOptions): Pr
     }
     if (!isReady || watch !== undefined) return;
     isReady = false;
-    const file = next() ?? null;
-    if (file !== null) watch = watchFile(file, child, options);
-    child.send({ file } satisfies Assignment);
+    const following = next();
+    file = following ?? file;
+    if (following !== undefined) watch = watchFile(following, child, options);
+    child.send({ file: following ?? null } satisfies Assignment);
   });
   const cause = await ended(child);
   if (watch !== undefined) options.onFile((watch as FileWatch).result(cause));
@@ -145,6 +150,7 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
   const tests: Ended[] = [];
   const remarks: string[] = [];
   let problem: string | undefined;
+  let uncaught: string | undefined;
   let suiteEnded = false;
   let leftOpen: readonly string[] = [];
   let processorMs: number | undefined;
@@ -164,7 +170,10 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
     take(report) {
       if (report.kind === 'ended') takeEnded(report);
       else if (report.kind === 'remark') remarks.push(report.text);
-      else if (report.kind === 'file-ended') {
+      else if (report.kind === 'uncaught') {
+        uncaught ??= report.text;
+        remarks.push(report.text);
+      } else if (report.kind === 'file-ended') {
         processorMs = report.processorMs;
         leftOpen = report.leftOpen;
       }
@@ -174,7 +183,7 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
     result(cause) {
       clearTimeout(timer);
       const durationMs = performance.now() - startedAt;
-      problem ??= cause ?? problemOf(tests, leftOpen);
+      problem ??= cause ?? problemOf(tests, leftOpen, uncaught);
       return {
         file,
         tests,
@@ -188,11 +197,18 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
   };
 }
 
-/** A test that failed may not have come to where it closes what it opened. */
-function problemOf(tests: readonly Ended[], leftOpen: readonly string[]): string | undefined {
-  if (tests.length === 0) return 'the file has no tests';
-  const isLeak = leftOpen.length > 0 && tests.every(({ failure }) => failure === undefined);
-  return isLeak ? `the file leaves open: ${leftOpen.join(', ')}` : undefined;
+/**
+ * A test that failed may not have come to where it closes what it opened.
+ * @param uncaught an error that nothing caught; Node fails the test that it comes from, unless that has ended
+ */
+function problemOf(
+  tests: readonly Ended[],
+  leftOpen: readonly string[],
+  uncaught: string | undefined,
+): string | undefined {
+  if (tests.length === 0) return uncaught ?? 'the file has no tests';
+  if (tests.some(({ failure }) => failure !== undefined)) return undefined;
+  return uncaught ?? (leftOpen.length > 0 ? `the file leaves open: ${leftOpen.join(', ')}` : undefined);
 }
 
 /** Whether a suite failed for a reason that none of its tests tells. */

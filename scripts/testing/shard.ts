@@ -4,17 +4,18 @@
  *
  * What a file leaves open is told, since the files after it would have it too.
  */
+import './preload.ts';
 import { once } from 'node:events';
-import { suite } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { processorMs } from './processor-time.ts';
 import type { Assignment, Report } from './protocol.ts';
-import './preload.ts';
 
 /** How often, and with which pause, it looks whether what a file has begun is over: some of it closes after the last test. */
 const looksMax = 50;
 const pauseMs = 20;
 
+// A static import of a module of Node's own would load it before preload.ts runs.
+const { suite } = await import('node:test');
 const timeout = Number(process.env.COMITY_TEST_FILE_MS);
 
 // Node ends a process in which nothing waits but what it was told to disregard; the files still to come keep this one.

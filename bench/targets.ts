@@ -94,7 +94,7 @@ export const connectionTargets = {
 export const lossMost = 1.2;
 /** Medians of two equal programs differ by less. */
 export const comparisonNoise = 0.05;
-/** Processor time of a request against the floor's, as measured on two shared cores: what test/full/bench/guard.test.ts holds. */
+/** Processor time of a request against the floor's, as measured on two shared cores: what test/full/measured/costs.test.ts holds. */
 export const processorRatios = { read: 1.25, list: 1.17, create: 1.75 } as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;

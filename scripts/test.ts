@@ -14,14 +14,7 @@ import { repositoryRoot } from './source-tree.ts';
 import { useMemoryForFiles } from './testing/memory-folder.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
-import {
-  forgetConfiguration,
-  isAlone,
-  isMeasured,
-  processes,
-  selectFiles,
-  waiting,
-} from './testing/select-files.ts';
+import { forgetConfiguration, isAlone, isMeasured, processes, selectFiles } from './testing/select-files.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -75,7 +68,7 @@ async function runAll(): Promise<boolean> {
   const [alone, shared] = [unmeasured.filter(isAlone), unmeasured.filter((file) => !isAlone(file))];
   // Node knows the titles to run from the start of a process alone.
   await runFiles(shared, { ...running, isAlone: name !== undefined, processes });
-  await runFiles(alone, { ...running, isAlone: true, processes: processes + waiting });
+  await runFiles(alone, { ...running, isAlone: true, processes });
   await runFiles(paths.filter(isMeasured), { ...running, isAlone: true, processes: 1 });
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;

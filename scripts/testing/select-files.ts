@@ -4,13 +4,10 @@ import { relative, resolve } from 'node:path';
 import { listFiles, repositoryRoot } from '../source-tree.ts';
 
 /**
- * One more than there are cores, since a test may wait for a database or a timer. Measured on two cores: with five processes no core was
- * ever idle and 13 threads waited for one, so that every test took three times as long and timeouts were reached, for no shorter run.
+ * Two more than there are cores, since tests wait for databases, for programs that start and for timers: with one more, two cores were idle
+ * for a tenth of the time. With three more no core was ever idle, but every test took three times as long and some reached their timeouts.
  */
-export const processes: number = availableParallelism() + 1;
-
-/** More for files of a process of their own: for half of their time they wait for programs that start, for leases and for timers. */
-export const waiting = 1;
+export const processes: number = availableParallelism() + 2;
 
 /**
  * Every test file below `paths`; without paths those of the default tier, with `full` those of test/full too, and with `soak`
@@ -40,7 +37,7 @@ export function isAlone(file: string): boolean {
 
 /** Whether the file runs last, with no other beside it: it judges how fast a program answers, or what a request costs. */
 export function isMeasured(file: string): boolean {
-  return isBelow(pathOf(file), 'test/full/attack') || isBelow(pathOf(file), 'test/full/bench/guard.test.ts');
+  return isBelow(pathOf(file), 'test/full/measured');
 }
 
 /** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */

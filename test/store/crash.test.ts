@@ -10,7 +10,7 @@ import { byId, idsOn, rowAt, things, walk } from '../contract/fixture.ts';
 import { roundsOf } from '../harness/rounds.ts';
 import { type Folder, folderFor } from './folder.ts';
 
-const rounds = roundsOf(2, 5);
+const rounds = roundsOf(2, 3);
 const script = new URL('./crash-child.ts', import.meta.url).pathname;
 
 test(`keeps every acknowledged unit over ${rounds} kills at random moments`, async (context) => {

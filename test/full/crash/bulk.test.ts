@@ -10,7 +10,7 @@ import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
-const rounds = roundsOf(1, 5);
+const rounds = roundsOf(1, 3);
 const itemsPerRequest = 50;
 const clients = 6;
 const folder = temporaryFolder();

@@ -11,7 +11,7 @@ import { type ServerProcess, spawnServer } from '../../harness/server-process.ts
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
-const rounds = roundsOf(2, 5);
+const rounds = roundsOf(2, 3);
 const clients = 40;
 const folder = temporaryFolder();
 const env = { COMITY_RATE_LIMIT_WRITES: '0', COMITY_RATE_LIMIT_READS: '0' };

@@ -14,7 +14,7 @@ import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('../../wire/logic/fixtures/cascade.config.ts', import.meta.url));
-const rounds = roundsOf(1, 2);
+const rounds = roundsOf(1, 1);
 const comments = 200;
 const cascadeMax = 5;
 /** Deletions in one unit that a kill may interrupt, each of so many documents. */

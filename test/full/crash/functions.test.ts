@@ -6,7 +6,7 @@ import { databaseOfProgram } from '../../harness/program-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
 import { countingConfig, functionCrashRounds } from './function-rounds.ts';
 
-const rounds = roundsOf(1, 3);
+const rounds = roundsOf(1, 2);
 
 describe('subscribers and jobs that add to one sum are exact across kills', () => {
   for (const engine of engineNames) {

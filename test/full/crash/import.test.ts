@@ -14,7 +14,7 @@ import { type ServerProcess, spawnServer } from '../../harness/server-process.ts
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
-const rounds = roundsOf(1, 6);
+const rounds = roundsOf(1, 3);
 const lines = 2000;
 const batch = 100;
 const folder = temporaryFolder();

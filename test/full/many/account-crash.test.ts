@@ -20,7 +20,7 @@ import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
-const rounds = roundsOf(1, 3);
+const rounds = roundsOf(1, 2);
 const lanes = 4;
 const password = 'correct horse battery staple';
 

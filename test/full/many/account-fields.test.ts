@@ -22,7 +22,7 @@ import { type Fleet, startFleet } from './fleet.ts';
 
 const config = fileURLToPath(new URL('../../wire/auth/fixtures/agency.config.ts', import.meta.url));
 const password = 'correct horse battery';
-const rounds = roundsOf(10, 100);
+const rounds = roundsOf(10, 50);
 
 let database: TestDatabase;
 let fleet: Fleet;

@@ -21,6 +21,7 @@ const runner = ownFiles(
   'scripts/testing/run-files.ts',
   'scripts/testing/select-files.ts',
   'scripts/testing/shard.ts',
+  'scripts/testing/tracking.ts',
   'test/harness/postgres-server/binaries.ts',
   'test/harness/postgres-server/keeper.ts',
   'test/harness/postgres-server/keeper-process.ts',
@@ -129,7 +130,37 @@ test('the runner ends a file that leaves something open, and says what', (t) => 
   assert.equal(run.status, 1);
 });
 
-test('the runner runs attacks last, one at a time', (t) => {
+for (const [when, at, lastLine] of [
+  [
+    'while a test runs',
+    "test('waits', async () => { throwing(); await new Promise((done) => setTimeout(done, 1000)); });",
+    '1 passed, 4 failed',
+  ],
+  ['after its last test', "test('passes', () => { throwing(); });", '5 passed, 4 failed'],
+] as const) {
+  test(`the runner fails a file in which nothing catches an error ${when}, and goes on`, (t) => {
+    const throwing = `import { test } from 'node:test';
+const throwing = () => void setTimeout(() => { throw new Error('broken'); }, 1);
+${at}
+`;
+    const rejecting = throwing.replace(
+      "{ throw new Error('broken'); }",
+      "Promise.reject(new Error('broken'))",
+    );
+    const files = { 'test/a.test.ts': throwing, 'test/b.test.ts': rejecting, 'test/c.test.ts': passing };
+    const full = { 'test/full/a.test.ts': throwing, 'test/full/b.test.ts': rejecting };
+    const run = runTests(t, { ...files, ...full }, '--full');
+    assert.equal(run.lastLine, lastLine, run.stdout);
+    for (const file of ['test/a', 'test/b', 'test/full/a', 'test/full/b'])
+      assert.match(
+        run.stdout,
+        new RegExp(`nothing caught an error .*\\n +Error: broken\\n[^✔✖]*✖ ${file}\\.test\\.ts`),
+      );
+    assert.equal(run.status, 1);
+  });
+}
+
+test('the runner runs what is measured last, one file at a time', (t) => {
   const slow = `import { appendFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
@@ -140,12 +171,16 @@ test('takes its time', async () => {
   appendFileSync('order.txt', name + ' ');
 });
 `;
-  const files = { 'test/full/attack/a.test.ts': slow, 'test/full/attack/b.test.ts': slow };
+  const files = { 'test/full/measured/a.test.ts': slow, 'test/full/measured/b.test.ts': slow };
   const last = `import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 test('reads', () => { if (readFileSync('order.txt', 'utf8') !== 'z z a a b b ') throw new Error('beside others'); });
 `;
-  const run = runTests(t, { ...files, 'test/z.test.ts': slow, 'test/full/attack/c.test.ts': last }, '--full');
+  const run = runTests(
+    t,
+    { ...files, 'test/z.test.ts': slow, 'test/full/measured/c.test.ts': last },
+    '--full',
+  );
   assert.equal(run.lastLine, '4 passed, 0 failed', run.stdout);
 });
 

@@ -146,8 +146,11 @@ describe('the threads of handlers', () => {
     assert.equal((await hand('caught')).outcome, 'processed');
   });
 
-  it('answer ten thousand calls of one message', async () => {
-    assert.equal((await hand('calls')).outcome, 'processed');
+  it('answer ten thousand calls of one message', async (t) => {
+    // How long so many take is a matter of the machine and of what else runs on it.
+    const patient = open({ timeoutMs: 60_000 });
+    t.after(() => patient.close());
+    assert.equal((await patient.run(message('calls'), running)).outcome, 'processed');
   });
 
   it('fail one message by a rejection that nobody handles, and no other', async () => {

@@ -17,7 +17,7 @@ import { freePort } from '../free-port.ts';
 const config = fileURLToPath(new URL('./fixtures/mail.config.ts', import.meta.url));
 
 /** In which the program is killed. */
-const rounds = roundsOf(1, 3);
+const rounds = roundsOf(1, 2);
 
 type Program = Pick<RunningServer, 'send'>;
 

@@ -12,7 +12,7 @@ import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
-const rounds = roundsOf(1, 5);
+const rounds = roundsOf(1, 3);
 const writers = 12;
 const path = '/api/v1/articles';
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { roundsOf } from '../../harness/rounds.ts';
 import { crashRounds } from './crash-rounds.ts';
 
-const rounds = roundsOf(1, 3);
+const rounds = roundsOf(1, 2);
 
 test('delivers every committed event across kills, twice only what was on its way', async (context) => {
   const figures = await crashRounds({ rounds, killsAgainOfTen: 0 });

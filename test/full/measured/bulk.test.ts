@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Attacked, assertLoopFree, startAttacked } from './attacked-program.ts';
+import { type Attacked, assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
 
-const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../attack/fixtures/notes.config.ts', import.meta.url));
 const json = { 'Content-Type': 'application/json' };
 const itemsMax = 1000;
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { assertLoopFree, startAttacked } from './attacked-program.ts';
+import { assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
 
-const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../attack/fixtures/notes.config.ts', import.meta.url));
 const hostile = `[${'[],'.repeat(150_000)}[]]`;
 
 test('selects and hides members of long pages without holding the event loop', {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { assertLoopFree, startAttacked } from './attacked-program.ts';
+import { assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
 
 const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
 const patchType = { 'Content-Type': 'application/json-patch+json' };

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { localEgress } from '../../wire/webhooks/program-with-receiver.ts';
-import { assertLoopFree, startAttacked } from './attacked-program.ts';
+import { assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
 
-const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../attack/fixtures/notes.config.ts', import.meta.url));
 const endpoints = 2000;
 const atOnce = 32;
 

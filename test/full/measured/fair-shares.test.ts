@@ -7,7 +7,7 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { adminKey } from '../../harness/exchange.ts';
-import { type Attacked, startAttacked } from './attacked-program.ts';
+import { type Attacked, startAttacked } from '../attack/attacked-program.ts';
 
 const env = {
   COMITY_CONNECTIONS_MAX: '100',

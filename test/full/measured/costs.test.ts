@@ -45,8 +45,8 @@ function isWithin(name: string, ratios: readonly number[]): boolean {
 
 async function measure(names: readonly string[]): Promise<Figures['requests']> {
   const file = join(temporaryFolder(), 'figures.json');
-  const args = ['--store', 'sqlite', '--rows', '1000', '--only', names.join(','), '--seconds', '0.8'];
-  await promisify(execFile)(process.execPath, ['bench/run.ts', ...args, '--rounds', '6', '--json', file], {
+  const args = ['--store', 'sqlite', '--rows', '1000', '--only', names.join(','), '--seconds', '0.5'];
+  await promisify(execFile)(process.execPath, ['bench/run.ts', ...args, '--rounds', '3', '--json', file], {
     cwd: repositoryRoot,
   });
   const [{ requests }] = JSON.parse(readFileSync(file, 'utf8')) as [Figures];

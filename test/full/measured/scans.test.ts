@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../harness/exchange.ts';
 import type { RunningServer } from '../../harness/running-server.ts';
-import { type Attacked, assertLoopFree, startAttacked } from './attacked-program.ts';
+import { type Attacked, assertLoopFree, startAttacked } from '../attack/attacked-program.ts';
 
-const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../attack/fixtures/notes.config.ts', import.meta.url));
 const longScanMs = 60_000;
 const env = { COMITY_SCAN_TIMEOUT_MS: '1000' };
 

@@ -82,8 +82,8 @@ test('a change that leaves the same principal with the same rights ends nothing,
     isEnded = true;
   });
   for (let round = 0; round < 3; round += 1) {
-    await putBadge(store, 'badge', { holder: 'ann', scopes: ['write', 'read'] });
     const before = reader.verified;
+    await putBadge(store, 'badge', { holder: 'ann', scopes: ['write', 'read'] });
     while (reader.verified === before) await new Promise((resolve) => setImmediate(resolve));
     await another(context, store);
     assert.ok(!isEnded);

@@ -53,8 +53,11 @@ export function prepareStatements(
   const at = (position: number): TableStatements | undefined => {
     const layout = layouts[position];
     if (layout === undefined) return undefined;
-    const found = prepared.get(position) ?? prepareTable(prepare, layout, layouts, numbers);
-    prepared.set(position, found);
+    let found = prepared.get(position);
+    if (found === undefined) {
+      found = prepareTable(prepare, layout, layouts, numbers);
+      prepared.set(position, found);
+    }
     return found;
   };
   const of = (table: string): TableStatements | undefined => at(positionOf(layouts, table));

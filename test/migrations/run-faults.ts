@@ -40,7 +40,8 @@ export async function killRuns(project: Project, kills: number): Promise<void> {
   const { young, names, spawn } = await prepare(project, 60 * (kills + 2));
   for (let round = 0; round < kills; round += 1) {
     const { process: child, ended } = spawn();
-    await Promise.race([pause(200 + Math.random() * 2000), ended]);
+    // Without a hold on the process: a run that ends before its kill would leave the timer behind.
+    await Promise.race([pause(200 + Math.random() * 2000, undefined, { ref: false }), ended]);
     child.kill('SIGKILL');
     await ended;
   }

@@ -28,7 +28,7 @@ export type Failure = {
 /** What a test wants to be read. */
 export type Remark = { readonly kind: 'remark'; readonly text: string };
 
-/** Nothing caught an error: what runs in the process cannot be trusted any more. */
+/** Nothing caught an error. */
 export type Uncaught = {
   readonly kind: 'uncaught';
   /** The error with its stack, and the test that ran, if one did. */

@@ -40,7 +40,7 @@ export async function killRuns(project: Project, kills: number): Promise<void> {
   const { young, names, spawn } = await prepare(project, 60 * (kills + 2));
   for (let round = 0; round < kills; round += 1) {
     const { process: child, ended } = spawn();
-    // Without a hold on the process: a run that ends before its kill would leave the timer behind.
+    // A run that ends before its kill must leave no timer open.
     await Promise.race([pause(200 + Math.random() * 2000, undefined, { ref: false }), ended]);
     child.kill('SIGKILL');
     await ended;

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
 import { allOf, quiet } from '../../wire/received/messages.ts';
 
 export const countingConfig = fileURLToPath(
@@ -37,7 +38,10 @@ export async function functionCrashRounds(options: {
       const writing = Array.from({ length: writers }, (_, line) =>
         keepWriting(program, ended.signal, acknowledged, line),
       );
-      await delay(500 + Math.random() * 700);
+      const least = acknowledged.size + writers;
+      const begun = until(() => acknowledged.size >= least, 'the round has begun');
+      await Promise.race([begun, Promise.all(writing)]);
+      await delay(400 + Math.random() * 700);
       await program.kill();
       figures.kills += 1;
       ended.abort();

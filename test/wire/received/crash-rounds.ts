@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
 import {
   allOf,
   bankMessage,
@@ -53,11 +54,15 @@ export async function crashRounds(options: {
   let program = await start();
   try {
     for (let round = 0; round < options.rounds; round += 1) {
+      const handled = async () => (await allOf(program, 'received?status=processed&fields=id')).length;
+      const before = await handled();
       const ended = new AbortController();
       const sending = Array.from({ length: writers }, () =>
         keepSending(program, ended.signal, acknowledged, figures),
       );
-      await delay(150 + Math.random() * 350);
+      const begun = until(async () => (await handled()) > before, 'a message is handled');
+      await Promise.race([begun, Promise.all(sending)]);
+      await delay(Math.random() * 400);
       await program.kill();
       figures.kills += 1;
       ended.abort();

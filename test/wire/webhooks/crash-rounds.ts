@@ -14,7 +14,7 @@ import type { Delivery } from '../../../src/model/delivery.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { eventually } from '../../harness/until.ts';
+import { eventually, until } from '../../harness/until.ts';
 import { allItems, items, localEgress, makeEndpoint } from './program-with-receiver.ts';
 
 const base = '/api/v1';
@@ -92,13 +92,13 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
     for (let round = 1; round <= rounds; round += 1) {
       const acknowledged = new Set<string>();
       const agent = new Agent({ keepAlive: true, maxSockets: writers });
-      const { promise: begun, resolve: onAcknowledged } = Promise.withResolvers<void>();
       const writing = Array.from({ length: writers }, (_, writer) =>
-        writeUntilKilled({ port: program.port, agent, round, writer, acknowledged, onAcknowledged }),
+        writeUntilKilled({ port: program.port, agent, round, writer, acknowledged }),
       );
-      // A program that has just started on a busy machine may take longer than the pause to answer at all.
+      // A program that has just started on a busy machine may answer little within the pause.
+      const begun = until(() => acknowledged.size >= writers, 'the round has begun');
       await Promise.race([begun, Promise.all(writing)]);
-      await pause(100, 300);
+      await pause(0, 300);
       await kill();
       await Promise.all(writing);
       agent.destroy();
@@ -153,12 +153,11 @@ type Writing = {
   readonly writer: number;
   /** Ids of the resources whose write was answered. */
   readonly acknowledged: Set<string>;
-  readonly onAcknowledged: () => void;
 };
 
 /** Every second writer posts events, the others write resources, one after the other without pause, until the connection breaks. */
 async function writeUntilKilled(writing: Writing): Promise<void> {
-  const { port, agent, round, writer, acknowledged, onAcknowledged } = writing;
+  const { port, agent, round, writer, acknowledged } = writing;
   for (let turn = 0; ; turn += 1) {
     const id = `r${round}-w${writer}-${turn}`;
     const event = { type: 'crash.survived', data: { object: { id } } };
@@ -169,7 +168,6 @@ async function writeUntilKilled(writing: Writing): Promise<void> {
     if (status === undefined) return;
     assert.equal(status, writer % 2 === 0 ? 202 : 201);
     acknowledged.add(id);
-    onAcknowledged();
   }
 }
 
@@ -209,7 +207,6 @@ async function checkRound({ program, receiver, round, acknowledged, came, counte
   const objects = new Set(log.map(({ data }) => data.object.id));
   for (const id of acknowledged) assert.ok(objects.has(id), `${id} was acknowledged and has no event`);
   assert.equal(objects.size, log.length, 'a write has two events');
-  assert.ok(acknowledged.size > 0, 'the round wrote something');
 
   const wanted = log.flatMap(keysOf);
   counted.leftToDo += wanted.filter((key) => !came.has(key)).length;

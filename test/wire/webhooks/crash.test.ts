@@ -1,4 +1,4 @@
-/** Crashes lose no webhook (crash-rounds.ts says what is held). Three rounds here; `npm run soak` takes more, on both stores. */
+/** Crashes lose no webhook (crash-rounds.ts says what is held). A round or two here; `npm run soak` takes more, on both stores. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { roundsOf } from '../../harness/rounds.ts';

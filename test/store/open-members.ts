@@ -9,7 +9,6 @@ import { temporaryFolder } from '../harness/temporary-folder.ts';
 export type Members = {
   readonly stores: readonly SqliteStore[];
   readonly home: SqliteHome;
-  readonly folder: string;
   close(): Promise<void>;
 };
 
@@ -38,5 +37,5 @@ export function openMembers(options: {
     await Promise.all(stores.map((store) => store.close()));
     await home.close();
   };
-  return { stores, home, folder, close };
+  return { stores, home, close };
 }

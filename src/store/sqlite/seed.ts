@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { migrate } from '../backup-file/migrate.ts';
 import type { NextRow, Table } from '../store.ts';
 import { connect } from './connection.ts';
+import { inTransaction } from './in-transaction.ts';
 import { lockFolder } from './lock.ts';
 import { reconcile } from './reconcile.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
@@ -44,20 +45,19 @@ export function seedTable(
     if (table === undefined) throw new TypeError(`no table is named ${name}`);
     let rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
     let added = 0;
-    for (const { id, row } of rows) {
-      if (added % rowsPerTransaction === 0) {
-        if (added > 0) database.exec('COMMIT');
-        database.exec('BEGIN IMMEDIATE');
-        rev += 1;
+    for (const batch of inBatches(rows)) {
+      rev += 1;
+      inTransaction(database, () => {
         statements.setCounter.run(rev, 0);
         statements.setCounter.run(rev, table.number);
-      }
-      const values = [row.doc, row.owner, row.createdAt, row.updatedAt, row.deletedAt, rev];
-      if (table.searched) values.push(row.search);
-      table.insert.run(...values, id);
-      added += 1;
+        for (const { id, row } of batch) {
+          const values = [row.doc, row.owner, row.createdAt, row.updatedAt, row.deletedAt, rev];
+          if (table.searched) values.push(row.search);
+          table.insert.run(...values, id);
+        }
+      });
+      added += batch.length;
     }
-    if (database.isTransaction) database.exec('COMMIT');
     reconcile(database, layouts, ignore);
     database.exec('PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');
     return added;
@@ -65,6 +65,17 @@ export function seedTable(
     database.close();
     release();
   }
+}
+
+function* inBatches(rows: Iterable<SeedRow>): Generator<readonly SeedRow[]> {
+  let batch: SeedRow[] = [];
+  for (const row of rows) {
+    batch.push(row);
+    if (batch.length < rowsPerTransaction) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function ignore(): void {

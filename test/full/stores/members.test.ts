@@ -1,29 +1,28 @@
 /** Embedded SQLite as workers use it: what one store over the folder commits, another one reads. */
 import type { Store } from '../../../src/store/store.ts';
+import { backupFiles } from '../../contract/backup-files.ts';
 import type { Engine } from '../../contract/engine.ts';
-import { sqliteEngine } from '../../contract/sqlite-engine.ts';
 import { contractSuite } from '../../contract/suite.ts';
 import { openMembers } from '../../store/open-members.ts';
 
 const membersEngine: Engine = async (tables) => {
-  // For the paths of backups and the stores that open them.
-  const beside = await sqliteEngine(tables);
-  let members = openMembers({ tables, count: 2 });
+  const { folder, remove, ...backups } = backupFiles(tables);
+  let members = openMembers({ tables, count: 2, folder });
   let store = readingFromTheOther(members.stores);
   return {
-    ...beside,
+    ...backups,
     get store() {
       return store;
     },
     async reopen() {
       await members.close();
-      members = openMembers({ tables, count: 2, folder: members.folder });
+      members = openMembers({ tables, count: 2, folder });
       store = readingFromTheOther(members.stores);
       return store;
     },
     async dispose() {
       await members.close();
-      await beside.dispose();
+      remove();
     },
   };
 };

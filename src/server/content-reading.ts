@@ -8,6 +8,7 @@
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import { onEnd } from '../observe/on-end.ts';
 import { type ServerLimits, uncountedBytesMax } from './limits.ts';
 
 type Watched = {
@@ -80,6 +81,7 @@ const joinedAtOnceBytesMax = 1024 * 1024;
 export type ContentSource = {
   /** The client aborted: the end is not the end of the content (node ends the reading of a stream that was reset). */
   readonly aborted: boolean;
+  readonly readableEnded: boolean;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: 'end' | 'close', listener: () => void): unknown;
   off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
@@ -125,7 +127,7 @@ export class ContentReading implements Watched {
       this.#resolve = resolve;
     });
     incoming.on('data', this.#onData);
-    incoming.on('end', this.#onEnd);
+    onEnd(incoming, this.#onEnd);
     incoming.on('close', this.#onClose);
     this.#watch.add(this);
   }

@@ -6,6 +6,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
+import { onEnd } from '../observe/on-end.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 
 export type OnCarried = (bytes: number) => void;
@@ -58,7 +59,7 @@ export function flowBuffered(
     onCarried(early.length);
   }
   readInto(parts, source, { onOctets, next: () => (full < fullReads ? memory.small : memory.large) });
-  source.on('end', () => sink.end());
+  onEnd(source, () => sink.end());
   source.resume();
 }
 
@@ -71,7 +72,7 @@ export function flowStreamed(source: Duplex, sink: Duplex, onCarried: OnCarried)
   });
   sink.on('drain', () => source.resume());
   // A stream that is reset with CANCEL ends first and reports its abort in the same turn: that end is not passed on.
-  source.on('end', () => setImmediate(() => void (sink.destroyed || sink.end())));
+  onEnd(source, () => setImmediate(() => void (sink.destroyed || sink.end())));
   source.resume();
 }
 

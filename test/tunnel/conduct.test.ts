@@ -40,6 +40,22 @@ test('delivers the answer of a destination after the client has half-closed', as
   assert.deepEqual(await readToEnd(socket), { text: 'late answer', how: 'end' });
 });
 
+test('passes the end of a client that sends nothing and ends before the tunnel is open', async (context) => {
+  const port = await startDestination(context, (socket) => {
+    readToEnd(socket).then(({ text }) => socket.end(`after ${text.length} octets`));
+  });
+  const rig = await startRig(context, stand);
+  const socket = connect({ port: rig.port, host: '127.0.0.1', allowHalfOpen: true });
+  context.after(() => socket.destroy());
+  socket.end(
+    `CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x.example\r\nProxy-Authorization: Bearer ${rig.key}\r\n\r\n`,
+  );
+  const { text, how } = await readToEnd(socket);
+  assert.match(text, /^HTTP\/1\.1 200 .*\r\n\r\nafter 0 octets$/);
+  assert.equal(how, 'end');
+  assert.equal((await rig.told('tunnel-closed')).why, 'ended');
+});
+
 test('carries what the client sends after the destination has half-closed', async (context) => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const port = await startDestination(context, (socket) => {

@@ -40,6 +40,25 @@ test('carries octets and ends both ways over HTTP/2', async (context) => {
   assert.deepEqual([why, sentBytes, receivedBytes], ['ended', 6, 17]);
 });
 
+for (const [what, endStream] of [
+  ['with CONNECT', true],
+  ['before the tunnel is open', false],
+] as const) {
+  test(`passes the end of a client that sends nothing and ends ${what}`, async (context) => {
+    const port = await startDestination(context, (socket) => {
+      readToEnd(socket).then(({ text }) => socket.end(`after ${text.length} octets`));
+    });
+    const rig = await startRig(context, stand);
+    const session = connect(`http://127.0.0.1:${rig.port2}`);
+    context.after(() => session.destroy());
+    const asked = { ':method': 'CONNECT', ':authority': `127.0.0.1:${port}` };
+    const stream = session.request({ ...asked, 'proxy-authorization': `Bearer ${rig.key}` }, { endStream });
+    if (!endStream) stream.end();
+    assert.deepEqual(await readToEnd(stream), { text: 'after 0 octets', how: 'end' });
+    assert.equal((await rig.told('tunnel-closed')).why, 'ended');
+  });
+}
+
 test('passes a reset of the destination on as CONNECT_ERROR', async (context) => {
   const port = await startDestination(context, (socket) => {
     socket.once('data', () => socket.resetAndDestroy());

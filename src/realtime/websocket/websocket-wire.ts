@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import type { Conversation, ConversationListener, ConversationPeer } from '../../http/message.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import type { Observe } from '../../observe/observation.ts';
+import { onEnd } from '../../observe/on-end.ts';
 import { type Compression, createMessageInflater } from './agree-compression.ts';
 import type { Fleet } from './fleet.ts';
 import { closeFrame, failureCodeOf, pingFrame, pongFrame } from './frames.ts';
@@ -168,7 +169,7 @@ export class WebSocketWire implements ConversationPeer {
   #listen(): void {
     const stream = this.#stream;
     stream.on('data', this.#onData);
-    stream.on('end', this.#onStreamEnd);
+    onEnd(stream, this.#onStreamEnd);
     stream.on('close', this.#onStreamClosed);
     // 'close' follows every error.
     stream.on('error', ignore);

@@ -14,6 +14,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Response } from '../../http/message.ts';
 import type { TunnelEnd } from '../../observe/observation.ts';
+import { onEnd } from '../../observe/on-end.ts';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import type { Admitted } from '../admission.ts';
 import type { Destination } from '../destination.ts';
@@ -123,7 +124,7 @@ class Passage {
     this.#takesContent = true;
     outgoing.flushHeaders();
     content.on('data', this.#onContent);
-    content.on('end', this.#onContentEnd);
+    onEnd(content, this.#onContentEnd);
     content.on('close', this.#onContentClose);
     content.on('error', this.#onContentClose);
     outgoing.on('drain', () => {

@@ -127,8 +127,8 @@ function hostOf({ host, port }: Destination): string {
 export async function framingOf({ request, content, signal }: ForwardCall): Promise<Framing> {
   const { fields, version } = request;
   if (fields.contentLength !== undefined) return { kind: 'length', length: fields.contentLength };
-  if (fields.transferEncoding !== undefined) return { kind: 'chunked' };
-  if (version !== '2.0') return { kind: 'none' };
+  if (fields.transferEncoding === undefined) return { kind: 'none' };
+  if (version !== '2.0') return { kind: 'chunked' };
   if (!awaitsContinue(request) && content.readableLength === 0 && !content.readableEnded && !signal.aborted) {
     await new Promise<void>((resolve) => {
       const settle = (): void => {

@@ -16,6 +16,7 @@ import {
 } from '../../http/syntax/capsule.ts';
 
 import type { TunnelEnd } from '../../observe/observation.ts';
+import { onEnd } from '../../observe/on-end.ts';
 import type { Account } from '../budget.ts';
 import type { ClientSide } from '../proxy-call.ts';
 import type { ConnectedSocket } from './open-socket.ts';
@@ -89,7 +90,7 @@ export class UdpTunnel {
     socket.on('error', (error) => this.#judgeFailure(error));
     duplex.on('error', () => this.end('client-reset'));
     duplex.on('close', () => this.end('client-reset'));
-    duplex.on('end', () => this.#endOfClient());
+    onEnd(duplex, () => this.#endOfClient());
     this.#watchIdle(this.#limits.tunnelUdpIdleMs);
     if (duplex.destroyed) {
       this.end('client-reset');

@@ -26,6 +26,8 @@ type Options = {
   readonly budgetBytes?: number;
   /** The socket is bound and not connected, as it is for a moment before each tunnel. */
   readonly unconnected?: boolean;
+  /** The client has ended its side before the tunnel starts. */
+  readonly isEnded?: boolean;
 };
 
 async function startTunnel(t: TestContext, options: Options = {}) {
@@ -62,6 +64,13 @@ async function startTunnel(t: TestContext, options: Options = {}) {
     monotonic: () => performance.now(),
     onEnd: (why, sentBytes, receivedBytes) => resolve({ why, sentBytes, receivedBytes }),
   });
+  if (options.isEnded === true) {
+    side.end();
+    // As Node reads a stream of HTTP/2 that has no octets.
+    duplex.read(0);
+    await nextTurn();
+    assert.ok(duplex.readableEnded);
+  }
   tunnel.start();
   t.after(() => tunnel.end('drained'));
   const tunnelPort = socket.address().port;
@@ -189,4 +198,9 @@ test('ends at once when the client was gone before it began', async (t) => {
     },
   }).start();
   assert.equal(why, 'client-reset');
+});
+
+test('ends when the client had ended its side before it began', async (t) => {
+  const { ended } = await startTunnel(t, { isEnded: true });
+  assert.equal((await ended).why, 'ended');
 });

@@ -1,7 +1,9 @@
 /** CONNECT, extended CONNECT and requests for other servers over HTTP/2, as far as the server has to do with them. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Conversation, ConversationPeer, Request, Response } from '../../../src/http/message.ts';
 import type { ClientSide, HttpProxy, ProxyReply } from '../../../src/tunnel/proxy-call.ts';
 import { echo, serve, text } from '../server/serve.ts';
@@ -178,6 +180,20 @@ test('hands an extended CONNECT for a WebSocket on as GET, answers 200 and makes
   stream.close(8);
   await closed;
   while (listener.counts().sockets > 0) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test('closes a conversation whose client had ended its side before it was open', async (t) => {
+  const { answer, closed } = createConversation();
+  const { port } = await serve(t, async () => {
+    await pause(20);
+    return answer();
+  });
+  const session = openSession(t, port);
+  await once(session, 'remoteSettings');
+  const stream = session.request(websocket);
+  stream.on('error', () => undefined);
+  stream.resume().end();
+  await closed;
 });
 
 test('answers 503 to a WebSocket over the limit, and sends other answers as they are', async (t) => {

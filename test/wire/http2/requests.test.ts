@@ -1,6 +1,7 @@
 /** Requests over HTTP/2 with prior knowledge: what the handler sees of them, their content, and the answers on the wire. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Request } from '../../../src/http/message.ts';
 import { countContent, echo, serve, text } from '../server/serve.ts';
 import { ask, field, openSession, receive } from './http2-client.ts';
@@ -102,6 +103,19 @@ test('reads content with and without Content-Length', async (t) => {
   assert.equal((await ask(session, { ...post, 'content-length': '5' }, 'hello')).body, '5');
   assert.equal((await ask(session, post)).body, '0');
   assert.equal((await ask(session, post, '')).body, '0');
+});
+
+test('reads content late: what has come meanwhile, and none that has ended unread', async (t) => {
+  const count = countContent(100);
+  const { port } = await serve(t, async (request) => {
+    await pause(20);
+    return count(request);
+  });
+  const session = openSession(t, port);
+  for (const content of ['hello', '', undefined])
+    assert.equal((await ask(session, post, content)).body, String(content?.length ?? 0));
+  const expecting = { ...post, expect: '100-continue' };
+  assert.equal((await ask(session, expecting, '')).body, '0', 'sent without waiting for 100');
 });
 
 test('stops at the limit of content, answers 413, and ends the stream with NO_ERROR', async (t) => {

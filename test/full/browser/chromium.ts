@@ -1,6 +1,6 @@
 /** A real browser from npm for one test file: Chromium as @sparticuz/chromium packs it, driven by Playwright. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { repositoryRoot } from '../../harness/running-server.ts';
@@ -17,7 +17,7 @@ const flags = [
   '--disable-sync',
 ];
 
-const unpacked = join(repositoryRoot, 'node_modules/.cache/chromium');
+const unpacked = join(repositoryRoot, 'node_modules/.cache/browser');
 
 export async function openBrowser(): Promise<Browser> {
   // Makes the package unpack NSS and what else Chromium links to: a fresh machine may have none of it.
@@ -41,6 +41,7 @@ function unpackOnce(): void {
   const program = `await (await import('@sparticuz/chromium')).default.executablePath()`;
   const env = { ...process.env, TMPDIR: own };
   execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: repositoryRoot, env });
+  writeFileSync(join(own, 'fonts/fonts.conf'), fontsConfiguration(unpacked));
   try {
     renameSync(own, unpacked);
   } catch (error) {
@@ -48,4 +49,16 @@ function unpackOnce(): void {
     // Another process was first.
     if (!existsSync(unpacked)) throw error;
   }
+}
+
+/** That of the package names folders of its own hosts and of /tmp; without a font no text is visible, and tests that read it fail. */
+function fontsConfiguration(folder: string): string {
+  const path = folder.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  return `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>${path}/fonts</dir>
+  <cachedir>${path}/fonts-cache</cachedir>
+</fontconfig>
+`;
 }

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../harness/temporary-folder.ts';
 const npmBoundMs = 120_000;
 
 /** What npm says when a package is neither in its cache nor to be fetched. */
-const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT/;
+const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
 
 /** The Node that runs the tests before any other, as npm and the project's scripts look for one. */
 function environmentWith(): Environment {
@@ -95,7 +95,9 @@ async function install(
   options: readonly string[],
   env: Environment,
 ): Promise<{ readonly code: number | null; readonly output: string }> {
-  const args = ['install', '--no-audit', '--no-fund', ...options];
+  // A registry that falls silent is asked again: npm by itself waits for five minutes.
+  const fetching = ['--fetch-timeout=15000', '--fetch-retry-mintimeout=1000'];
+  const args = ['install', '--no-audit', '--no-fund', ...fetching, ...options];
   const npm = spawn('npm', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: npmBoundMs });
   let output = '';
   for (const stream of [npm.stdout, npm.stderr]) {

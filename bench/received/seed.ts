@@ -7,7 +7,7 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { type Received, receivedDocument } from '../../src/model/received.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { type SeedRow, seedTable } from '../../src/store/sqlite/seed.ts';
+import { inBatches, type SeedRow, seedTable } from '../../src/store/sqlite/seed.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
@@ -80,25 +80,15 @@ async function seedPostgres(
     ] as const) {
       const insert = `INSERT INTO ${place.schema}.${table} (id, rev, created_at, updated_at, doc)
         SELECT id, 1, $3::bigint, $3::bigint, doc FROM unnest($1::text[], $2::text[]) AS row (id, doc)`;
-      for (const some of chunks(rows)) {
-        await query(client, '', insert, [some.map(({ id }) => id), some.map(({ row }) => row.doc), seededAt]);
+      for (const batch of inBatches(rows, rowsPerStatement)) {
+        const documents = batch.map(({ row }) => row.doc);
+        await query(client, '', insert, [batch.map(({ id }) => id), documents, seededAt]);
       }
       await client.query(`ANALYZE ${place.schema}.${table}`);
     }
   } finally {
     await client.end();
   }
-}
-
-function* chunks(rows: Iterable<SeedRow>): Generator<readonly SeedRow[]> {
-  let some: SeedRow[] = [];
-  for (const row of rows) {
-    some.push(row);
-    if (some.length < rowsPerStatement) continue;
-    yield some;
-    some = [];
-  }
-  if (some.length > 0) yield some;
 }
 
 function* contents(count: number, first: number, step: number): Generator<SeedRow> {

@@ -1,6 +1,6 @@
 /**
- * The end of what a stream gives. Node reads a stream without octets to its end when that arrives, and emits `end` then, whether or not
- * anybody listens. Whoever takes a stream after something else, such as a dial or a look-up of a key, would wait for that event for ever.
+ * The end of what a stream gives. If a stream has no octets, Node emits `end` as soon as the end arrives, even if nothing listens yet. Code that
+ * starts to listen later, after it has dialled or verified a key, would never receive that event.
  */
 
 type Ending = {

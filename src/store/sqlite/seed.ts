@@ -45,7 +45,7 @@ export function seedTable(
     if (table === undefined) throw new TypeError(`no table is named ${name}`);
     let rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
     let added = 0;
-    for (const batch of inBatches(rows)) {
+    for (const batch of inBatches(rows, rowsPerTransaction)) {
       rev += 1;
       inTransaction(database, () => {
         statements.setCounter.run(rev, 0);
@@ -67,11 +67,12 @@ export function seedTable(
   }
 }
 
-function* inBatches(rows: Iterable<SeedRow>): Generator<readonly SeedRow[]> {
+/** The rows in order, `size` at a time, the last of them in a shorter batch. */
+export function* inBatches(rows: Iterable<SeedRow>, size: number): Generator<readonly SeedRow[]> {
   let batch: SeedRow[] = [];
   for (const row of rows) {
     batch.push(row);
-    if (batch.length < rowsPerTransaction) continue;
+    if (batch.length < size) continue;
     yield batch;
     batch = [];
   }

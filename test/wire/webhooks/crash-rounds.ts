@@ -207,6 +207,7 @@ async function checkRound({ program, receiver, round, acknowledged, came, counte
   const objects = new Set(log.map(({ data }) => data.object.id));
   for (const id of acknowledged) assert.ok(objects.has(id), `${id} was acknowledged and has no event`);
   assert.equal(objects.size, log.length, 'a write has two events');
+  assert.ok(acknowledged.size > 0, 'the round wrote something');
 
   const wanted = log.flatMap(keysOf);
   counted.leftToDo += wanted.filter((key) => !came.has(key)).length;

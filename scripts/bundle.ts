@@ -20,7 +20,7 @@ import {
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Plugin } from 'esbuild';
+import { build, type Metafile, type Plugin } from 'esbuild';
 import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
 import { listFiles, packageEntries, readText, repositoryRoot } from './source-tree.ts';
 
@@ -29,37 +29,23 @@ const chunkKeptMs = 24 * 60 * 60 * 1000;
 /** Bundles a tree laid out like the repository into its dist/. @returns the paths of the bundle */
 export async function bundle(root: string): Promise<ReadonlySet<string>> {
   const output = join(root, 'dist');
-  const result = await build({
-    absWorkingDir: root,
-    entryPoints: entryPoints(root),
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    outdir: output,
-    chunkNames: '[name]-[hash]',
-    minifyWhitespace: true,
-    // Node prints the line of an error that a program does not catch.
-    lineLimit: 160,
-    sourcemap: 'linked',
-    sourcesContent: false,
-    legalComments: 'none',
-    plugins: [builtinRequires],
-    metafile: true,
-    write: false,
-    logLevel: 'silent',
-  });
+  const entries = entryPoints(root);
+  // A thread is one file, which takes less time to load than chunks, unless it shares them with the configuration that it imports.
+  const threads = await buildCode(root, entries.threads, { splitting: false });
+  const sharing = threadsOfConfigurations(root, threads.metafile);
+  const program = await buildCode(root, { ...entries.program, ...sharing }, { splitting: true });
+  const inProgram = new Set(program.outputFiles.map(({ path }) => path));
   const dashboard = await bundleDashboard(root);
   const viewer = fileURLToPath(import.meta.resolve(viewerModule));
   const licences = licencesOf(root, [
-    ...Object.keys(result.metafile.inputs),
+    ...Object.keys({ ...threads.metafile.inputs, ...program.metafile.inputs }),
     ...dashboard.inputs,
     relative(root, viewer),
   ]);
   const files = [
     // Chunks come first: an entry point appears when all that it imports is there.
-    ...result.outputFiles.toSorted((one, other) => Number(isChunk(other.path)) - Number(isChunk(one.path))),
+    ...program.outputFiles.toSorted((one, other) => Number(isChunk(other.path)) - Number(isChunk(one.path))),
+    ...threads.outputFiles.filter(({ path }) => !inProgram.has(path)),
     ...dashboard.files,
     { path: join(output, viewerCopy), contents: readFileSync(viewer) },
     { path: join(output, 'THIRD-PARTY-LICENSES'), contents: Buffer.from(licences) },
@@ -118,10 +104,37 @@ function isChunk(path: string): boolean {
   return /-[A-Z0-9]{8}\.js(?:\.map)?$/.test(path);
 }
 
+type Entries = Readonly<Record<string, string>>;
+
+function buildCode(root: string, entryPoints: Entries, { splitting }: { readonly splitting: boolean }) {
+  return build({
+    absWorkingDir: root,
+    entryPoints,
+    bundle: true,
+    splitting,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    outdir: join(root, 'dist'),
+    chunkNames: '[name]-[hash]',
+    minifyWhitespace: true,
+    // Node prints the line of an error that a program does not catch.
+    lineLimit: 160,
+    sourcemap: 'linked',
+    sourcesContent: false,
+    legalComments: 'none',
+    plugins: [builtinRequires],
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+}
+
 /** The command, what the package exports, and each file that is started as a thread, by the name of its file. */
-function entryPoints(root: string): Record<string, string> {
-  const entries: Record<string, string> = {};
-  for (const file of ['src/main.ts', ...Object.values(packageEntries)]) entries[file.slice(4, -3)] = file;
+function entryPoints(root: string): { readonly program: Entries; readonly threads: Entries } {
+  const program: Record<string, string> = {};
+  const threads: Record<string, string> = {};
+  for (const file of ['src/main.ts', ...Object.values(packageEntries)]) program[file.slice(4, -3)] = file;
   for (const file of listFiles(root, 'src')) {
     if (!file.endsWith('.ts')) continue;
     for (const [, thread = ''] of readText(root, file).matchAll(
@@ -129,12 +142,24 @@ function entryPoints(root: string): Record<string, string> {
     )) {
       const path = join(dirname(file), `${thread}.ts`);
       const name = basename(thread);
-      if ((entries[name] ?? path) !== path)
-        throw new Error(`${path} and ${entries[name]} have one name in the bundle`);
-      entries[name] = path;
+      const known = program[name] ?? threads[name] ?? path;
+      if (known !== path) throw new Error(`${path} and ${known} have one name in the bundle`);
+      if (program[name] === undefined) threads[name] = path;
     }
   }
-  return entries;
+  return { program, threads };
+}
+
+/** Those that import a configuration, by a name that they are told: its `comity` has to be their own. */
+function threadsOfConfigurations(root: string, { outputs }: Metafile): Entries {
+  const found: Record<string, string> = {};
+  for (const { entryPoint, inputs } of Object.values(outputs)) {
+    const importsByName = Object.keys(inputs).some(
+      (file) => file.startsWith('src/') && /\bimport\([^')]/.test(readText(root, file)),
+    );
+    if (entryPoint !== undefined && importsByName) found[basename(entryPoint, '.ts')] = entryPoint;
+  }
+  return found;
 }
 
 /** CommonJS packages require modules of Node, which ES modules cannot. Loaded when it is required, as in the package itself. */

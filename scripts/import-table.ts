@@ -117,8 +117,11 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/accounts',
     may: [...stored, 'src/kernel', 'src/mail', 'src/resources'],
-    node: ['node:buffer', 'node:crypto', 'node:net', 'node:os', 'node:util', 'node:worker_threads'],
-    packages: ['@simplewebauthn/server', 'jose', 'oauth4webapi', 'otpauth', 'typebox'],
+    node: [
+      ...['node:buffer', 'node:crypto', 'node:net', 'node:os', 'node:timers/promises', 'node:util'],
+      'node:worker_threads',
+    ],
+    packages: ['@peculiar/asn1-x509', '@simplewebauthn/server', 'jose', 'oauth4webapi', 'otpauth', 'typebox'],
   },
   // Out of the house: the guard and the only outbound dialer.
   {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from '../../../scripts/build.ts';
 import { bundle } from '../../../scripts/bundle.ts';
-import { readText } from '../../../scripts/source-tree.ts';
+import { readText, repositoryRoot } from '../../../scripts/source-tree.ts';
 import { linkModules, makeTree, ownFiles } from '../../repository/fixture-tree.ts';
 
 const program = {
@@ -83,3 +83,55 @@ test('two threads of one name cannot be bundled', async (t) => {
     /src\/store\/writer\.ts and src\/webhooks\/writer\.ts have one name in the bundle/,
   );
 });
+
+test('a thread is one file, unless it imports a configuration, whose package it shares', async (t) => {
+  const starting =
+    "import { workerFile } from './store/worker-file.ts';\n" +
+    "for (const url of [workerFile('./store/writer', import.meta.url), workerFile('./store/handler', import.meta.url)]) console.log(url);\n" +
+    "export { greeting } from './store/greeting.ts';\n";
+  const root = makeTree(t, {
+    ...program,
+    'src/index.ts': starting,
+    'src/store/writer.ts': "export { greeting } from './greeting.ts';\n",
+    'src/store/handler.ts':
+      "export { greeting } from './greeting.ts';\nexport const run = (module: string) => import(module);\n",
+  });
+  linkModules(root);
+  await bundle(root);
+  const importsOf = (file: string) => importedBy(join(root, 'dist'), file, /from"\.\/([^"]+)"/g);
+  assert.deepEqual(importsOf('writer.js'), []);
+  const [chunk = ''] = importsOf('handler.js');
+  assert.ok(importsOf('index.js').includes(chunk), chunk);
+});
+
+test('a start of the program loads no package that only a part of all programs needs', () => {
+  const output = join(repositoryRoot, 'dist');
+  const [command = ''] = importedBy(output, 'main.js', /import\("\.\/(program-[^"]+)"\)/g);
+  const [serve = ''] = importedBy(output, command, /import\("\.\/(serve-[^"]+)"\)/g);
+  const loaded = new Set([serve]);
+  for (const file of loaded) {
+    for (const each of importedBy(output, file, /(?:from|import)"\.\/([^"]+)"/g)) loaded.add(each);
+  }
+  const sources = [...loaded].flatMap((file): readonly string[] => {
+    return JSON.parse(readFileSync(join(output, `${file}.map`), 'utf8')).sources;
+  });
+  assert.ok(sources.includes('../src/compose.ts'));
+  for (const name of [
+    '@peculiar/x509',
+    '@simplewebauthn/server',
+    'nodemailer',
+    'pg',
+    'pgsql-ast-parser',
+    'undici',
+  ]) {
+    assert.deepEqual(
+      sources.filter((source) => source.includes(`node_modules/${name}/`)),
+      [],
+    );
+  }
+});
+
+/** The files of the bundle that the pattern finds in one of them, in its first group. */
+function importedBy(output: string, file: string, pattern: RegExp): readonly string[] {
+  return [...readFileSync(join(output, file), 'utf8').matchAll(pattern)].map(([, found = '']) => found);
+}

@@ -3,15 +3,8 @@
  * Attestation by certificates is refused: Comity does not ask who made an authenticator, and the certificates of a client
  * could name addresses to fetch lists of revocations from.
  */
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server';
-import { decodeAttestationObject, isoBase64URL } from '@simplewebauthn/server/helpers';
+import { setImmediate } from 'node:timers/promises';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import type { User } from '../../account-tables.ts';
 import type { Passkey } from '../factor-row.ts';
 import type { RelyingParty } from './relying-party.ts';
@@ -21,6 +14,16 @@ const algorithms = [-8, -7, -257];
 /** A COSE key of RSA with 4096 bits has 526. */
 const publicKeyBytesMax = 1024;
 
+/**
+ * Loaded with the first passkey: certificates, which the library could read as well, took a tenth of each start. In two turns of the event
+ * loop, of 17 and 32 ms.
+ */
+async function library() {
+  await import('@peculiar/asn1-x509');
+  await setImmediate();
+  return import('@simplewebauthn/server');
+}
+
 export type PasskeyOptions = Readonly<Record<string, unknown>>;
 
 /** @param how.challenge in base64url */
@@ -29,13 +32,14 @@ export async function registrationOptions(
   user: Pick<User, 'id' | 'email' | 'name'>,
   how: { readonly challenge: string; readonly passkeys: readonly Passkey[]; readonly timeoutMs: number },
 ): Promise<PasskeyOptions> {
+  const { generateRegistrationOptions } = await library();
   return (await generateRegistrationOptions({
     rpName: party.name,
     rpID: party.id,
     userID: new TextEncoder().encode(user.id),
     userName: user.email,
     userDisplayName: user.name ?? user.email,
-    challenge: isoBase64URL.toBuffer(how.challenge),
+    challenge: bytesOf(how.challenge),
     timeout: how.timeoutMs,
     attestationType: 'none',
     excludeCredentials: described(how.passkeys),
@@ -53,9 +57,10 @@ export async function authenticationOptions(
     readonly timeoutMs: number;
   },
 ): Promise<PasskeyOptions> {
+  const { generateAuthenticationOptions } = await library();
   return (await generateAuthenticationOptions({
     rpID: party.id,
-    challenge: isoBase64URL.toBuffer(how.challenge),
+    challenge: bytesOf(how.challenge),
     timeout: how.timeoutMs,
     ...(how.passkeys === null ? {} : { allowCredentials: described(how.passkeys) }),
     userVerification: how.passkeys === null ? 'required' : 'preferred',
@@ -71,6 +76,10 @@ export type RegisteredPasskey = Pick<
   'credential' | 'publicKey' | 'counter' | 'transports' | 'backedUp'
 >;
 
+function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(base64url, 'base64url'));
+}
+
 /** Returns undefined if the response does not prove a new passkey for this challenge, relying party and origin. */
 export async function verifyRegistration(
   party: RelyingParty,
@@ -79,7 +88,8 @@ export async function verifyRegistration(
 ): Promise<RegisteredPasskey | undefined> {
   try {
     const typed = response as RegistrationResponseJSON;
-    if (hasCertificates(typed)) return undefined;
+    const { verifyRegistrationResponse } = await library();
+    if (await hasCertificates(typed)) return undefined;
     const { registrationInfo: found } = await verifyRegistrationResponse({
       response: typed,
       expectedChallenge: challenge,
@@ -92,7 +102,7 @@ export async function verifyRegistration(
     const { id, publicKey, counter, transports = [] } = found.credential;
     return {
       credential: id,
-      publicKey: isoBase64URL.fromBuffer(publicKey),
+      publicKey: Buffer.from(publicKey).toString('base64url'),
       counter,
       transports: transports.filter((transport) => knownTransports.has(transport)),
       backedUp: found.credentialBackedUp,
@@ -109,8 +119,9 @@ const knownTransports: ReadonlySet<string> = new Set([
 ]);
 
 /** True for every attestation but none and self attestation. */
-function hasCertificates({ response }: RegistrationResponseJSON): boolean {
-  const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
+async function hasCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
+  const attestation = decodeAttestationObject(bytesOf(response.attestationObject));
   const format = attestation.get('fmt');
   if (format === 'none') return false;
   return format !== 'packed' || attestation.get('attStmt').get('x5c') !== undefined;
@@ -123,6 +134,7 @@ export async function verifyAssertion(
   how: { readonly challenge: string; readonly response: unknown; readonly userVerified: boolean },
 ): Promise<Pick<Passkey, 'counter' | 'backedUp'> | undefined> {
   try {
+    const { verifyAuthenticationResponse } = await library();
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response: how.response as AuthenticationResponseJSON,
       expectedChallenge: how.challenge,
@@ -131,7 +143,7 @@ export async function verifyAssertion(
       requireUserVerification: how.userVerified,
       credential: {
         id: passkey.credential,
-        publicKey: isoBase64URL.toBuffer(passkey.publicKey),
+        publicKey: bytesOf(passkey.publicKey),
         counter: passkey.counter,
       },
     });

@@ -35,6 +35,8 @@ export type Engine = {
   startComity(rows: number, tree?: string): Promise<Subject>;
   /** Starts it over nothing, on every processor, to see how long that takes. */
   startEmpty(): Promise<Subject>;
+  /** Starts it over what the last `startEmpty` left. */
+  startAgain(): Promise<Subject>;
   /** Comity once and twice, for a measurement of scaling. */
   startScaled(rows: number, shareOf: (parts: number) => ProcessorShare): Promise<Scaled>;
   /** A database of its own for what is measured apart. */

@@ -46,6 +46,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     return startServer(pinned, [programOf(tree), 'serve'], environment, wrap);
   }
 
+  let empty = '';
   async function startIn(schema: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {
     if (rows > 0) await seedPostgres(url, schema, rows);
     const server = await startOn(schema, pinned, undefined, tree);
@@ -68,7 +69,11 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
       };
     },
     startComity: (rows, tree) => startIn(nextSchema(), rows, pinning, tree),
-    startEmpty: () => startIn(nextSchema(), 0, { ...pinning, pinned: false }),
+    startEmpty() {
+      empty = nextSchema();
+      return startIn(empty, 0, { ...pinning, pinned: false });
+    },
+    startAgain: () => startIn(empty, 0, { ...pinning, pinned: false }),
     async startScaled(rows, shareOf) {
       const schema = nextSchema();
       await seedPostgres(url, schema, rows);

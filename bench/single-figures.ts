@@ -52,18 +52,29 @@ export async function measureSingleFigures(run: Run): Promise<void> {
       `idle memory with ${rowsHere.toLocaleString('en')} rows: ${megabytes(idleMemoryBytes)} MB, target < ${megabytes(idleMemoryBytesMax)} ${verdict(met)}`,
     );
   }
-  const readyMs: number[] = [];
+  await sayReady(run);
+}
+
+/** A first start makes the schema; every later one finds it. */
+async function sayReady(run: Run): Promise<void> {
+  const firstMs: number[] = [];
+  const againMs: number[] = [];
   for (let round = 0; round < Math.min(readyRoundsMax, run.options.rounds); round += 1) {
-    const fresh = await run.engine.startEmpty();
-    readyMs.push(fresh.server.readyMs);
-    await fresh.server.stop();
+    for (const [list, start] of [
+      [firstMs, run.engine.startEmpty],
+      [againMs, run.engine.startAgain],
+    ] as const) {
+      const { server } = await start();
+      list.push(server.readyMs);
+      await server.stop();
+    }
   }
-  const ready = spreadOf(readyMs);
-  const judged =
-    run.store === 'sqlite'
-      ? `target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`
-      : 'the making of the schema included';
-  say(run, `process start to ready, ms: ${spreadText(ready)}, ${judged}`);
+  const again = spreadOf(againMs);
+  const judged = `target < ${readyMsMax} ${verdict(again.median < readyMsMax)}`;
+  say(
+    run,
+    `process start to ready, ms: ${spreadText(again)}, ${judged}; the first over nothing ${spreadText(spreadOf(firstMs))}`,
+  );
 }
 
 async function sayBusyRow(run: Run, subject: Subject, rows: number): Promise<void> {

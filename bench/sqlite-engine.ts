@@ -62,6 +62,7 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
       empties += 1;
       return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
     },
+    startAgain: () => startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false }),
     async startScaled(rows, shareOf) {
       const start = async (workers: number): Promise<Subject> => {
         const data = join(folder, `workers-${workers}`);

@@ -60,8 +60,9 @@ export const relatedRuleLeast = 0.6;
 export const functionLeast = 0.9;
 /** Most that the p99 of changes of one row by a crowd may be of the median. */
 export const busyRowP99Most = 20;
-export const idleMemoryBytesMax = 120 * 1_000_000;
-export const readyMsMax = 500;
+export const idleMemoryBytesMax = 90 * 1_000_000;
+/** Over data that an earlier process left. */
+export const readyMsMax = 300;
 /** Webhooks out: each a ratio within one run, but for the one time. */
 export const webhookTargets = {
   /** Least deliveries a second, of those of bare signed posts. */
@@ -95,7 +96,7 @@ export const lossMost = 1.2;
 /** Medians of two equal programs differ by less. */
 export const comparisonNoise = 0.05;
 /** Processor time of a request against the floor's, as measured on two shared cores: what test/full/measured/costs.test.ts holds. */
-export const processorRatios = { read: 1.25, list: 1.17, create: 1.75 } as const;
+export const processorRatios = { read: 1.05, list: 1.1, create: 1.75 } as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 

@@ -26,7 +26,7 @@ export async function generateLoad(pinning: Pinning, plan: LoadPlan): Promise<Lo
 async function generateOnce(pinning: Pinning, plan: LoadPlan): Promise<LoadResult> {
   const [command, args] = pinnedCommand(pinning, 1, [program]);
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  child.stdin.end(JSON.stringify(plan));
+  child.stdin.end(JSON.stringify({ ...plan, polls: plan.polls && pinning.pinned }));
   const output = await text(child.stdout);
   if (output === '') throw new Error(`the load generator failed at ${plan.kind}`);
   const result: LoadResult = JSON.parse(output);

@@ -10,6 +10,7 @@ import { productId } from '../product.ts';
 import { LoadConnection } from './connection.ts';
 import { LatencyHistogram } from './histogram.ts';
 import type { LoadPlan, LoadResult } from './plan.ts';
+import { Polling } from './polling.ts';
 import { createRequestSource, fieldValue, type RequestSource, spreadIndex } from './requests.ts';
 
 const readBufferBytes = 262_144;
@@ -34,6 +35,7 @@ class Load {
   #sampled = 0;
   #errors = 0;
   #running = false;
+  readonly #polling = new Polling(() => this.#answered);
 
   constructor(plan: LoadPlan, source: RequestSource) {
     this.#plan = plan;
@@ -45,22 +47,26 @@ class Load {
     this.#running = true;
     const pacer = this.#plan.ratePerSecond === undefined ? undefined : this.#pace(this.#plan.ratePerSecond);
     if (pacer === undefined) for (const connection of this.#connections) this.#send(connection);
+    if (this.#plan.polls) this.#polling.start();
     await wait(this.#plan.warmupMs);
     this.#latency.reset();
+    const idleBeforeMs = this.#polling.idleMs;
     const startedMs = performance.now();
     const cpuBefore = process.cpuUsage();
     await wait(this.#plan.measuredMs);
     const elapsedMs = performance.now() - startedMs;
     const cpu = process.cpuUsage(cpuBefore);
+    const busyMs = processorUs(cpu) / 1000 - (this.#polling.idleMs - idleBeforeMs);
     const latency = this.#latency.summary();
     this.#running = false;
+    this.#polling.stop();
     clearInterval(pacer);
     for (const connection of this.#connections) connection.end();
     return {
       requestsPerSecond: (latency.count / elapsedMs) * 1000,
       answersTotal: this.#answered,
       latency,
-      generatorBusy: processorUs(cpu) / 1000 / elapsedMs,
+      generatorBusy: busyMs / elapsedMs,
       generatorUs: processorUs(process.cpuUsage()),
       sampled: this.#sampled,
       errors: this.#errors,

@@ -42,6 +42,8 @@ export type LoadPlan = {
   readonly fieldLines: string;
   /** Each read brings another one of so many API keys of `bench/api-key.ts`. */
   readonly keys?: number;
+  /** The generator never sleeps (polling.ts), if it has a processor of its own. */
+  readonly polls: boolean;
   /** Requests a second over all connections; undefined sends as fast as answers come. */
   readonly ratePerSecond?: number;
   /** First index of the products that `create` sends. */
@@ -57,7 +59,7 @@ export type LoadResult = {
   /** Answers since the first request, warm-up included. */
   readonly answersTotal: number;
   readonly latency: LatencySummary;
-  /** Share of one processor that the generator itself used while measuring. */
+  /** Share of one processor that the generator itself needed while measuring, without the turns of polling that took nothing. */
   readonly generatorBusy: number;
   /** Processor time of the generator from its start, in microseconds. */
   readonly generatorUs: number;

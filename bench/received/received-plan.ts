@@ -15,6 +15,6 @@ export function receivedPlan(
   return {
     ...{ host, port, kind: 'received', connections, warmupMs, measuredMs, fieldLines: '' },
     ...{ path: `${webhooksPath}/${sender}`, received: { scheme, sendings } },
-    ...{ rows: 0, createFrom: 0, categoryId: '' },
+    ...{ rows: 0, createFrom: 0, categoryId: '', polls: false },
   };
 }

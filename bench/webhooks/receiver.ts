@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { LatencyHistogram } from '../load/histogram.ts';
+import { Polling } from '../load/polling.ts';
 import { answerQuestions, nowMs } from './answer-questions.ts';
 import type { JobsPlan } from './peer-jobs.ts';
 import { type PostingPlan, postEvents } from './post-events.ts';
@@ -14,8 +15,8 @@ import { sentAtOf } from './sent-events.ts';
 export type ReceiverQuestion =
   /** The first ones of them are left out of the latencies, whether they hang or not. */
   | { readonly do: 'open'; readonly ports: number; readonly unmeasured: number }
-  /** Forgets what was counted. */
-  | { readonly do: 'reset' }
+  /** Forgets what was counted. `polls`: it does not sleep until the next `await` is answered (bench/load/polling.ts). */
+  | { readonly do: 'reset'; readonly polls: boolean }
   /** Waits until so many have arrived since the reset. */
   | { readonly do: 'await'; readonly count: number; readonly timeoutMs: number }
   /** So many ports do not answer from now on; those that did not until now answer what they have. */
@@ -50,6 +51,7 @@ let wanted = Number.POSITIVE_INFINITY;
 let onWanted: (() => void) | undefined;
 let since = process.cpuUsage();
 let sinceMs = nowMs();
+const polling = new Polling(() => count);
 
 function receive(request: IncomingMessage, response: ServerResponse, port: number): void {
   let body = '';
@@ -87,7 +89,8 @@ async function openAll(ports: number, unmeasured: number): Promise<object> {
   return { ports: opened };
 }
 
-function reset(): object {
+function reset(polls: boolean): object {
+  if (polls) polling.start();
   latencies.reset();
   count = 0;
   firstMs = 0;
@@ -99,7 +102,7 @@ function reset(): object {
 
 function arrivals(): Arrivals {
   const { user, system } = process.cpuUsage(since);
-  const busy = (user + system) / 1000 / (nowMs() - sinceMs);
+  const busy = ((user + system) / 1000 - polling.idleMs) / (nowMs() - sinceMs);
   const [p50Ms, p95Ms] = [latencies.quantileUs(0.5) / 1000, latencies.quantileUs(0.95) / 1000];
   return { count, firstMs, lastMs, busy, p50Ms, p95Ms };
 }
@@ -115,6 +118,7 @@ async function awaitCount(most: number, timeoutMs: number): Promise<Arrivals> {
       };
     });
   }
+  polling.stop();
   wanted = Number.POSITIVE_INFINITY;
   onWanted = undefined;
   return arrivals();
@@ -131,7 +135,7 @@ answerQuestions<ReceiverQuestion>(async (question) => {
     case 'open':
       return openAll(question.ports, question.unmeasured);
     case 'reset':
-      return reset();
+      return reset(question.polls);
     case 'await':
       return awaitCount(question.count, question.timeoutMs);
     case 'hang':

@@ -108,18 +108,10 @@ export type AddressJudgement =
 
 type Special = { readonly block: Block; readonly reason: string };
 
-/** Parsed for the first address that is judged: the pattern of IPv6 that Node then compiles takes 5 ms, which a start need not wait for. */
-let parsed: ReturnType<typeof parseBlocks> | undefined;
-
-function parseBlocks() {
-  return {
-    ipv4: specialPurposeIpv4.map(toSpecial),
-    ipv6: specialPurposeIpv6.map(toSpecial),
-    globalUnicast: blockOf(globalUnicastIpv6),
-    translated: blockOf(translatedIpv6),
-  };
-}
-
+const ipv4 = specialPurposeIpv4.map(toSpecial);
+const ipv6 = specialPurposeIpv6.map(toSpecial);
+const globalUnicast = blockOf(globalUnicastIpv6);
+const translated = blockOf(translatedIpv6);
 const allowed: AddressJudgement = { allowed: true };
 
 /** Judges an address as text; refuses one with a zone, and any other text. */
@@ -130,8 +122,6 @@ export function judgeAddress(text: string): AddressJudgement {
 }
 
 export function judgeParsed(given: Address): AddressJudgement {
-  parsed ??= parseBlocks();
-  const { ipv4, ipv6, globalUnicast, translated } = parsed;
   const address = unmapAddress(given);
   if (contains(translated, address)) return judgeParsed(lastFourOctets(address));
   const isIpv4 = address.bytes.length === 4;

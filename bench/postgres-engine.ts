@@ -24,6 +24,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
   const { url } = cluster;
   const version = await settle(url, pinning);
   let schemas = 0;
+  let empty = '';
 
   const nextSchema = (): string => {
     schemas += 1;
@@ -46,7 +47,6 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     return startServer(pinned, [programOf(tree), 'serve'], environment, wrap);
   }
 
-  let empty = '';
   async function startIn(schema: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {
     if (rows > 0) await seedPostgres(url, schema, rows);
     const server = await startOn(schema, pinned, undefined, tree);
@@ -54,6 +54,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     return { server, idleMemoryBytes: server.memoryBytes() };
   }
 
+  const startAgain = () => startIn(empty, 0, { ...pinning, pinned: false });
   return {
     words: `PostgreSQL ${version} beside the load generator, \`fsync\` and \`synchronous_commit\` on`,
     async prepareFloor(rows) {
@@ -71,9 +72,9 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     startComity: (rows, tree) => startIn(nextSchema(), rows, pinning, tree),
     startEmpty() {
       empty = nextSchema();
-      return startIn(empty, 0, { ...pinning, pinned: false });
+      return startAgain();
     },
-    startAgain: () => startIn(empty, 0, { ...pinning, pinned: false }),
+    startAgain,
     async startScaled(rows, shareOf) {
       const schema = nextSchema();
       await seedPostgres(url, schema, rows);

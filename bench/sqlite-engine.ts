@@ -42,6 +42,8 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
     return { server, idleMemoryBytes: server.memoryBytes() };
   }
 
+  const startAgain = () => startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
+
   return {
     words: 'creates with `synchronous=FULL` on both sides',
     async prepareFloor(rows) {
@@ -60,9 +62,9 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
       startIn(join(folder, `${tree === undefined ? 'comity' : 'compared'}-${rows}`), rows, pinning, tree),
     startEmpty() {
       empties += 1;
-      return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
+      return startAgain();
     },
-    startAgain: () => startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false }),
+    startAgain,
     async startScaled(rows, shareOf) {
       const start = async (workers: number): Promise<Subject> => {
         const data = join(folder, `workers-${workers}`);

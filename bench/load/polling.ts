@@ -5,7 +5,7 @@
  */
 export class Polling {
   readonly #taken: () => number;
-  #isOn = false;
+  #next: NodeJS.Immediate | undefined;
   #idleMs = 0;
 
   /** @param taken how many messages the process has taken so far */
@@ -13,15 +13,13 @@ export class Polling {
     this.#taken = taken;
   }
 
-  /** Milliseconds of the turns since `start` that took nothing, which the process did not need. */
+  /** Milliseconds of all turns that took nothing, which the process did not need. */
   get idleMs(): number {
     return this.#idleMs;
   }
 
   start(): void {
-    this.#idleMs = 0;
-    if (this.#isOn) return;
-    this.#isOn = true;
+    if (this.#next !== undefined) return;
     let taken = this.#taken();
     let lookedMs = performance.now();
     const look = (): void => {
@@ -29,12 +27,13 @@ export class Polling {
       if (this.#taken() === taken) this.#idleMs += nowMs - lookedMs;
       taken = this.#taken();
       lookedMs = nowMs;
-      if (this.#isOn) setImmediate(look);
+      this.#next = setImmediate(look);
     };
-    setImmediate(look);
+    this.#next = setImmediate(look);
   }
 
   stop(): void {
-    this.#isOn = false;
+    clearImmediate(this.#next);
+    this.#next = undefined;
   }
 }

@@ -10,7 +10,7 @@ import type { Part } from './part.ts';
 import type { Posting } from './post-events.ts';
 import type { Program } from './program.ts';
 import type { Arrivals } from './receiver.ts';
-import { receiverPolls, roundsOf } from './rounds.ts';
+import { roundsOf } from './rounds.ts';
 import type { SeededEndpoint } from './seed.ts';
 
 export const fairEndpoints = 100;
@@ -73,7 +73,7 @@ export async function warmUp({ run, receiver, program }: Omit<ArrivalParts, 'per
   const before = await program.settled();
   const { settlingRounds, measuredMs } = run.options;
   if (settlingRounds === 0) return;
-  await receiver.ask({ do: 'reset', polls: receiverPolls(run) });
+  await receiver.ask({ do: 'reset' });
   const { posted } = await receiver.ask<Posting>({
     ...{ do: 'post', origin: program.origin, adminKey, types: ['arrivals.one'], perSecond: 1_000_000 },
     ...{ durationMs: settlingRounds * measuredMs, outstandingMax: warmUpOutstanding },
@@ -88,7 +88,7 @@ async function postAndCount(
   hang: number,
 ): Promise<Arrivals> {
   const before = await program.settled();
-  await receiver.ask({ do: 'reset', polls: receiverPolls(run) });
+  await receiver.ask({ do: 'reset' });
   await receiver.ask({ do: 'hang', ports: hang });
   const { posted } = await receiver.ask<Posting>({
     ...{ do: 'post', origin: program.origin, adminKey, types, perSecond },

@@ -8,7 +8,7 @@ import { underWay } from './drains.ts';
 import type { Part } from './part.ts';
 import { type Program, startProgram } from './program.ts';
 import type { Arrivals } from './receiver.ts';
-import { receiverPolls, roundsOf } from './rounds.ts';
+import { roundsOf } from './rounds.ts';
 import { type SeededDeliveries, type SeededEndpoint, seedWebhooks } from './seed.ts';
 
 const tomorrowMs = 86_400_000;
@@ -40,7 +40,7 @@ export async function measureBacklog(
     for (const waiting of waitings) sides.push(await startSide(run, url, count, waiting));
     for (const { round, isMeasured } of roundsOf(run)) {
       for (const side of round % 2 === 0 ? sides : [...sides].reverse()) {
-        const rate = await drainOnce(run, side, receiver, { count, round });
+        const rate = await drainOnce(side, receiver, count, round);
         if (isMeasured) side.rates.push(rate);
       }
     }
@@ -86,14 +86,9 @@ function endpoint(url: string, round: number): SeededEndpoint {
   return { id: idOf(round), url, maxInFlight: underWay, ...rest };
 }
 
-async function drainOnce(
-  run: Run,
-  { program }: Side,
-  receiver: Part,
-  { count, round }: { readonly count: number; readonly round: number },
-): Promise<number> {
+async function drainOnce({ program }: Side, receiver: Part, count: number, round: number): Promise<number> {
   const before = await program.settled();
-  await receiver.ask({ do: 'reset', polls: receiverPolls(run) });
+  await receiver.ask({ do: 'reset' });
   await program.setStatus(idOf(round), 'enabled');
   const { firstMs } = await receiver.ask<Arrivals>({ do: 'await', count, timeoutMs: arrivalsMsMax });
   const endedMs = await program.awaitSettled(before.delivered + count);

@@ -11,7 +11,7 @@ import type { Run } from '../measured-run.ts';
 import { type Part, startPart } from './part.ts';
 import type { Program } from './program.ts';
 import type { Arrivals, Hung } from './receiver.ts';
-import { receiverPolls, roundsOf } from './rounds.ts';
+import { roundsOf } from './rounds.ts';
 import type { SeededDeliveries, SeededEndpoint } from './seed.ts';
 
 export const drainNames = [
@@ -126,12 +126,12 @@ function floorArgs(place: Place): readonly string[] {
 }
 
 async function drainOnce(
-  { run, receiver, program, count }: DrainParts,
+  { receiver, program, count }: DrainParts,
   name: DrainName,
   round: number,
 ): Promise<Sample> {
   const before = await program.settled();
-  await receiver.ask({ do: 'reset', polls: receiverPolls(run) });
+  await receiver.ask({ do: 'reset' });
   const ids = endpointsOf(name, round);
   const begunMs = ids.length > 1 ? await beginTogether(receiver, program, ids) : undefined;
   const processorBefore = program.server.processorUs() ?? Number.NaN;
@@ -153,11 +153,11 @@ async function beginTogether(receiver: Part, program: Program, ids: readonly str
 }
 
 async function floorOnce(
-  { run, receiver, url, count }: DrainParts,
+  { receiver, url, count }: DrainParts,
   floor: Part,
   name: DrainName,
 ): Promise<Sample> {
-  await receiver.ask({ do: 'reset', polls: receiverPolls(run) });
+  await receiver.ask({ do: 'reset' });
   const question: SendQuestion = { url, scheme: schemeOf(name), count, underWay };
   const { endedMs } = await floor.ask<Sent>(question);
   const { firstMs, busy } = await expectArrivals(receiver, count);

@@ -34,7 +34,7 @@ export async function measureWebhooks(run: Run): Promise<unknown> {
   const receiver = await startPart(run.pinning, 1, 'webhooks/receiver.ts');
   try {
     const { ports } = await receiver.ask<{ ports: readonly number[] }>({
-      ...{ do: 'open', ports: fairEndpoints + 1, unmeasured: hangingEndpoints },
+      ...{ do: 'open', ports: fairEndpoints + 1, unmeasured: hangingEndpoints, polls: receiverPolls(run) },
     });
     const url = `http://127.0.0.1:${ports[fairEndpoints]}/hook`;
     const { only } = run.options;
@@ -96,6 +96,11 @@ async function measureRates(run: Run, receiver: Part, url: string, ports: readon
   } finally {
     await program.stop();
   }
+}
+
+/** PostgreSQL and Redis run on the processor of the receiver. Where Comity is compared with the peer, the receiver sleeps for both. */
+function receiverPolls({ store, pinning, options }: Run): boolean {
+  return store === 'sqlite' && pinning.pinned && !options.only.includes('webhook-peer');
 }
 
 function sayDrains(run: Run, drains: readonly Drain[], count: number): void {

@@ -68,7 +68,7 @@ export async function measurePeer(parts: PeerParts): Promise<Peer | undefined> {
 
 async function drainOnce({ receiver, url, count }: PeerParts, worker: Part, round: number): Promise<number> {
   await worker.ask({ do: 'fill', from: round * count, count });
-  await receiver.ask({ do: 'reset', polls: false });
+  await receiver.ask({ do: 'reset' });
   const { endedMs } = await worker.ask<Worked>({ do: 'work', url, count, underWay });
   const { firstMs } = await receiver.ask<Arrivals>({ do: 'await', count, timeoutMs: arrivalsMsMax });
   return (count / (endedMs - firstMs)) * 1000;
@@ -81,7 +81,7 @@ async function addAndCount(
 ): Promise<Arrivals> {
   const durationMs = run.options.measuredMs;
   const count = Math.floor((perSecond * durationMs) / 1000);
-  await receiver.ask({ do: 'reset', polls: false });
+  await receiver.ask({ do: 'reset' });
   const worked = worker.ask<Worked>({ do: 'work', url, count, underWay });
   await receiver.ask<Posting>({ do: 'add-jobs', port, perSecond, durationMs });
   const arrivals = await receiver.ask<Arrivals>({ do: 'await', count, timeoutMs: arrivalsMsMax });

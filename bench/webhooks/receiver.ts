@@ -13,16 +13,23 @@ import { type PostingPlan, postEvents } from './post-events.ts';
 import { sentAtOf } from './sent-events.ts';
 
 export type ReceiverQuestion =
-  /** The first ones of them are left out of the latencies, whether they hang or not. */
-  | { readonly do: 'open'; readonly ports: number; readonly unmeasured: number }
-  /** Forgets what was counted. `polls`: it does not sleep until the next `await` is answered (bench/load/polling.ts). */
-  | { readonly do: 'reset'; readonly polls: boolean }
+  | ({ readonly do: 'open' } & OpenPlan)
+  /** Forgets what was counted. */
+  | { readonly do: 'reset' }
   /** Waits until so many have arrived since the reset. */
   | { readonly do: 'await'; readonly count: number; readonly timeoutMs: number }
   /** So many ports do not answer from now on; those that did not until now answer what they have. */
   | { readonly do: 'hang'; readonly ports: number }
   | ({ readonly do: 'post' } & PostingPlan)
   | ({ readonly do: 'add-jobs' } & JobsPlan);
+
+type OpenPlan = {
+  readonly ports: number;
+  /** The first ones are left out of the latencies, whether they hang or not. */
+  readonly unmeasured: number;
+  /** From a reset until the next `await` is answered the process does not sleep (bench/load/polling.ts). */
+  readonly polls: boolean;
+};
 
 /** Milliseconds since the epoch. */
 export type Hung = { readonly sinceMs: number };
@@ -51,6 +58,8 @@ let wanted = Number.POSITIVE_INFINITY;
 let onWanted: (() => void) | undefined;
 let since = process.cpuUsage();
 let sinceMs = nowMs();
+let idleBeforeMs = 0;
+let polls = false;
 const polling = new Polling(() => count);
 
 function receive(request: IncomingMessage, response: ServerResponse, port: number): void {
@@ -82,14 +91,15 @@ function open(port: number): Promise<number> {
   });
 }
 
-async function openAll(ports: number, unmeasured: number): Promise<object> {
+async function openAll({ ports, unmeasured, polls: isAwake }: OpenPlan): Promise<object> {
   unmeasuredPorts = unmeasured;
+  polls = isAwake;
   const opened: number[] = [];
   for (let port = 0; port < ports; port += 1) opened.push(await open(port));
   return { ports: opened };
 }
 
-function reset(polls: boolean): object {
+function reset(): object {
   if (polls) polling.start();
   latencies.reset();
   count = 0;
@@ -97,12 +107,14 @@ function reset(polls: boolean): object {
   lastMs = 0;
   since = process.cpuUsage();
   sinceMs = nowMs();
+  idleBeforeMs = polling.idleMs;
   return {};
 }
 
 function arrivals(): Arrivals {
   const { user, system } = process.cpuUsage(since);
-  const busy = ((user + system) / 1000 - polling.idleMs) / (nowMs() - sinceMs);
+  const idleMs = polling.idleMs - idleBeforeMs;
+  const busy = ((user + system) / 1000 - idleMs) / (nowMs() - sinceMs);
   const [p50Ms, p95Ms] = [latencies.quantileUs(0.5) / 1000, latencies.quantileUs(0.95) / 1000];
   return { count, firstMs, lastMs, busy, p50Ms, p95Ms };
 }
@@ -133,9 +145,9 @@ function hang(ports: number): Hung {
 answerQuestions<ReceiverQuestion>(async (question) => {
   switch (question.do) {
     case 'open':
-      return openAll(question.ports, question.unmeasured);
+      return openAll(question);
     case 'reset':
-      return reset(question.polls);
+      return reset();
     case 'await':
       return awaitCount(question.count, question.timeoutMs);
     case 'hang':

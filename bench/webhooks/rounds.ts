@@ -14,8 +14,3 @@ export function roundsOf({ options }: Run, settling: number = options.settlingRo
     isMeasured: round >= before,
   }));
 }
-
-/** PostgreSQL and Redis run on the processor of the receiver; where Comity is compared with the peer, neither side's receiver polls. */
-export function receiverPolls({ store, pinning, options }: Run): boolean {
-  return store === 'sqlite' && pinning.pinned && !options.only.includes('webhook-peer');
-}

@@ -55,7 +55,7 @@ describe('who is not there', () => {
   /** Of the processor's time, which does not depend on who else runs; measured between 0.92 and 1.15. */
   const workRatioMax = 1.6;
 
-  it('takes the same time and work as a wrong password', async (context) => {
+  it('a login that cannot succeed takes as much time and work as one with a wrong password', async (context) => {
     const disabled = await register(client, 'disabled@shop.example', password);
     await changeUser(client, disabled.userId, { disabled: true });
     const bare = { email: 'bare@shop.example' };

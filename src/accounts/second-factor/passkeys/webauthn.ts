@@ -76,10 +76,6 @@ export type RegisteredPasskey = Pick<
   'credential' | 'publicKey' | 'counter' | 'transports' | 'backedUp'
 >;
 
-function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(base64url, 'base64url'));
-}
-
 /** Returns undefined if the response does not prove a new passkey for this challenge, relying party and origin. */
 export async function verifyRegistration(
   party: RelyingParty,
@@ -159,4 +155,8 @@ export async function verifyAssertion(
 export function userOfHandle(handle: string | undefined): string | undefined {
   if (handle === undefined) return undefined;
   return Buffer.from(handle, 'base64url').toString('utf8');
+}
+
+function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(base64url, 'base64url'));
 }

@@ -22,6 +22,7 @@ import {
 } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
+import { fixedFaults } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
 import { commitUnit } from './commit.ts';
@@ -162,6 +163,8 @@ async function planItem(
     const errors = [{ pointer: '/id', message: 'already in use' }];
     return { problem: { code: 'unique_taken', message, errors } };
   }
+  const fixed = before === undefined ? [] : fixedFaults(served, before.doc, item.fields.text);
+  if (fixed.length > 0) return { problem: { code: 'field_unpatchable', errors: fixed } };
   return { ...planned, action: before === undefined ? 'create' : 'update', id, before, row };
 }
 

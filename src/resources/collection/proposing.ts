@@ -28,6 +28,7 @@ import {
   mayMove,
   memberStanding,
   memberValidators,
+  replacedStanding,
 } from './standing.ts';
 import { madeOf } from './write-result.ts';
 
@@ -289,7 +290,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'replace', bytes, mediaType),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
-    standing: (ask) => memberStanding(served, ask, 'update'),
+    standing: (ask) => replacedStanding(served, ask),
     propose: (ask, standing, content) => proposal(served, ask, standing, content),
     validators: (_ask, standing) => memberValidators(standing),
     act: async (ask, standing, proposed) =>
@@ -348,7 +349,7 @@ function put(
     : mayMove(served, ask.principal, replaced, next);
   return whenKnown(judgement, (found) =>
     found.permitted
-      ? commitUnit(served, ask, { changes, events }, made, [row], [...restsOn, ...found.restsOn])
+      ? commitUnit(served, ask, { changes, events }, made, [replaced], [...restsOn, ...found.restsOn])
       : closedTo(ask.principal),
   );
 }

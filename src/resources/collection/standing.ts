@@ -41,6 +41,21 @@ export function memberStanding(served: Served, ask: Ask, action: Action): MaybeP
   return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
 }
 
+/**
+ * The standing of a member for a PUT. Where PUT creates, one at the id of a softly deleted member ends its restoration: as a deletion and a
+ * creation in its place would, it needs the right to read and delete the member as it was.
+ */
+export function replacedStanding(served: Served, ask: Ask): MaybePromise<MemberStanding> {
+  return whenKnown(memberStanding(served, ask, 'update'), (standing) => {
+    const { id, row, exists } = standing;
+    if (exists || row === undefined || !served.collection.putCreates) return standing;
+    const asItWas = judge(served, ask.principal, 'delete', id, { ...row, deletedAt: null });
+    return whenKnown(asItWas, (found) =>
+      found.permitted ? { ...standing, restsOn: found.restsOn } : { ...standing, ...found },
+    );
+  });
+}
+
 /** The standing of a softly deleted member for its restoration: as it was before the deletion. A live one does not exist here. */
 export function deletedStanding(served: Served, ask: Ask): MaybePromise<MemberStanding> {
   const id = ask.captures[0] ?? '';

@@ -7,6 +7,7 @@
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
+import { valueAt } from '../../http/syntax/json-members.ts';
 import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { PatchContent } from '../../kernel/content/parsed.ts';
 import type { Faults } from '../../kernel/content/schema-errors.ts';
@@ -186,6 +187,22 @@ export function storedFields(
   value: Members,
 ): Members {
   return orderedFields(collection, filled(validator, value));
+}
+
+/**
+ * Lists the fields fixed at creation in which an imported document differs from the stored one, as in a PUT (§4.6.3).
+ * @param stored its representation
+ * @param text the fields that the import gives
+ */
+export function fixedFaults(
+  { collection, validator }: { readonly collection: Proposable; readonly validator: Validator },
+  stored: string,
+  text: string,
+): readonly FieldError[] {
+  const differs = (name: string) => !equalJson(valueAt(stored, [name]), valueAt(text, [name]));
+  if (![...collection.unpatchable].some(differs)) return [];
+  const current = storedFields(collection, validator, JSON.parse(stored) as Members);
+  return fixedChanges(collection, current, JSON.parse(text) as Members);
 }
 
 type Judging = {

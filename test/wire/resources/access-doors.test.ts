@@ -261,6 +261,71 @@ for (const engine of engineNames) {
       assert.equal((await house.as('sven', 'PATCH', path, { json: { title: 'e' } })).status, 200);
     });
 
+    test('a PUT at the id of a deleted document takes the references that a creation may take', async () => {
+      const offices = '/api/v1/offices';
+      const office = String((await house.as('nora', 'POST', offices, { json: { title: 'x' } })).json().id);
+      const path = '/api/v1/loans/lent';
+      const put = (officeId: string) => house.as('sven', 'PUT', path, { json: { title: 'l', officeId } });
+      const absent = await put('none');
+      const given = { json: { title: 'l', officeId: office, owner: 'sven', id: 'lent' } };
+      const imported = { json: { items: [given.json], import: true } };
+      assert.equal((await house.as('root', 'POST', '/api/v1/loans/bulk', imported)).status, 200);
+      assert.equal((await house.as('sven', 'DELETE', path)).status, 204);
+      const again = await put(office);
+      assert.deepEqual([again.status, again.body], [422, absent.body]);
+      assert.equal(
+        (await house.as('nora', 'DELETE', `${offices}/${office}`)).status,
+        204,
+        'nothing holds it',
+      );
+    });
+
+    for (const [who, collection, status] of [
+      ['bob', 'loans', 404],
+      [undefined, 'loans', 401],
+      ['bob', 'notices', 403],
+      [undefined, 'notices', 401],
+    ] as const) {
+      test(`a PUT of ${who ?? 'nobody'} at another's deleted document of ${collection} is ${status}, and its owner restores it`, async () => {
+        const path = `/api/v1/${collection}/for-${who}`;
+        const json = { title: 'mine' };
+        assert.equal((await house.as('ada', 'PUT', path, { json })).status, 201);
+        const remove = () => house.as('ada', 'DELETE', path);
+        assert.equal((await remove()).status, 204);
+        const put = () => house.as(who, 'PUT', path, { json: { title: 'taken' } });
+        assert.equal((await put()).status, status);
+        assert.equal((await house.as('ada', 'POST', `${path}/restore`)).status, 200);
+        const read = await house.as('ada', 'GET', path);
+        assert.equal(read.json().title, 'mine');
+        await remove();
+        for (const maker of ['ada', 'root'])
+          assert.equal((await house.as(maker, 'PUT', path, { json })).status, maker === 'ada' ? 201 : 200);
+      });
+    }
+
+    test('an import moves no document to another tenant, and repeats what a creation fixes', async () => {
+      const office = { id: 'fixed', title: 'x', tenantId: 'north' };
+      const bring = async (item: object, atomic: boolean) => {
+        const json = { items: [item], atomic, import: { existing: 'update' } };
+        const { status, body } = await house.as('root', 'POST', '/api/v1/offices/bulk', { json });
+        const [result] = JSON.parse(body).items ?? [];
+        return { status: result?.status ?? status, body };
+      };
+      assert.equal((await bring(office, true)).status, 201);
+      for (const atomic of [true, false])
+        for (const moved of [
+          { ...office, tenantId: 'south' },
+          { id: 'fixed', title: 'x' },
+        ]) {
+          const { status, body } = await bring(moved, atomic);
+          assert.equal(status, 400, body);
+          assert.match(body, /field_unpatchable.*\/tenantId/);
+        }
+      assert.equal((await bring({ ...office, title: 'y' }, true)).status, 200);
+      const read = await house.as('nora', 'GET', '/api/v1/offices/fixed');
+      assert.deepEqual([read.json().title, read.json().tenantId], ['y', 'north']);
+    });
+
     test('the dependants that stand in the way are counted as far as the caller sees them', async () => {
       const office = String(
         (await house.as('nora', 'POST', '/api/v1/offices', { json: { title: 'busy' } })).json().id,

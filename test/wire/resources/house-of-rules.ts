@@ -47,6 +47,19 @@ export const configuration = resolveConfiguration({
       hidden: { backupId: { role: 'planner' } },
       access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
     },
+    loans: {
+      schema: Type.Object({ title: Type.String(), officeId: Type.Optional(Type.String()) }),
+      references: { officeId: { collection: 'offices' } },
+      access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
+      putCreates: true,
+      softDelete: true,
+    },
+    notices: {
+      schema: titled,
+      access: { read: 'public', create: 'principal', update: 'principal', delete: 'owner' },
+      putCreates: true,
+      softDelete: true,
+    },
     posts: {
       schema: post,
       access: {

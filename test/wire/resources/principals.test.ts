@@ -109,12 +109,13 @@ test('another’s unpublished article is 404, also where PUT would create', asyn
   }
 });
 
-test('whoever creates by PUT is the owner, and stays it when another’s article is gone and made anew', async () => {
+test('the caller that creates by PUT is the owner, also where it deletes the article and makes it anew', async () => {
   const path = await articleOf('bob', 'handed-over', false);
   assert.equal((await shop.as('bob', 'DELETE', path, { headers: any })).status, 204);
-  assert.equal((await shop.as('alice', 'PUT', path, { json: { title: 'A' } })).status, 201);
-  assert.equal((await shop.as('alice', 'GET', path)).status, 200);
-  assert.equal((await shop.as('bob', 'GET', path)).status, 404);
+  assert.equal((await shop.as('alice', 'PUT', path, { json: { title: 'A' } })).status, 404);
+  assert.equal((await shop.as('bob', 'PUT', path, { json: { title: 'B' } })).status, 201);
+  assert.equal((await shop.as('alice', 'GET', path)).status, 404);
+  assert.equal((await shop.as('bob', 'GET', path)).status, 200);
 });
 
 test('bulk-delete passes over what is another’s and does not count it', async () => {

@@ -140,6 +140,30 @@ export async function openLookingStore(
   return openFile({ ...homeOptions(configuration, settings, observe), ...settings });
 }
 
+/**
+ * Looks for stored rows that a start or `comity migrate` would refuse because a unique field has equal values in them. Reads the tables of
+ * unique indexes that are still to be made; others have no such rows.
+ * @param except tables whose rows a pending migration changes
+ * @returns a sentence for each field
+ */
+export async function lookForDuplicates(
+  configuration: Configuration,
+  settings: Settings,
+  except: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const { databaseUrl: url, databaseSchema: schema, databaseConnectTimeoutMs: connectTimeoutMs } = settings;
+  const tables = storeTables(configuration).map((table) =>
+    except.has(table.name) ? { ...table, unique: [] } : table,
+  );
+  if (url !== undefined) {
+    const { findDuplicates } = await import('./store/postgres/schema/migrate.ts');
+    const { addressOf } = await import('./store/postgres/connection/address.ts');
+    return findDuplicates(addressOf(url), { schema, tables, connectTimeoutMs, program: packageVersion() });
+  }
+  const { lookForDuplicates: lookInFile } = await import('./store/sqlite/looking-store.ts');
+  return lookInFile({ ...homeOptions(configuration, settings, () => undefined), tables });
+}
+
 /** The size of the files of the embedded store; undefined for one that this program does not have on its disk. */
 export function storeBytes({
   databaseUrl,

@@ -37,7 +37,8 @@ type DocumentsLook =
 /** A configuration may be checked where its store cannot be reached. */
 async function lookAtDocuments(reading: Reading): Promise<DocumentsLook> {
   try {
-    return { pending: (await lookAtStore(reading)).lines };
+    const { lines, duplicates } = await lookAtStore(reading);
+    return { pending: [...lines, ...duplicates] };
   } catch (error) {
     return { notLookedAt: error instanceof Error ? error.message : String(error) };
   }

@@ -10,7 +10,6 @@ import {
   SchemaBusy,
   SchemaOutdated,
   SchemaTooNew,
-  UnfitRows,
   UnfitServer,
 } from '../store/postgres/schema/schema-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
@@ -27,8 +26,7 @@ export function databaseFailure(error: unknown, settings: Settings): CommandFail
   if (error instanceof SchemaOutdated) return say(`is not ready: ${error.message}; run "comity migrate"`);
   if (error instanceof SchemaTooNew)
     return say(`is too new for this program: ${error.message}; run the newer program`);
-  if (error instanceof UnfitRows || error instanceof SchemaBusy)
-    return say(`could not be migrated: ${error.message}`);
+  if (error instanceof SchemaBusy) return say(`could not be migrated: ${error.message}`);
   if (error instanceof UnfitServer) return say(`cannot be used: ${error.message}`);
   if (error instanceof DatabaseFailed)
     return say(`cannot be used: ${reasonOf(error.cause, address, settings)}`);

@@ -15,7 +15,7 @@ import { createIdSource } from '../model/id.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { fanOut, type Observation } from '../observe/observation.ts';
-import { openLookingStore, openPlainStore } from '../open-store.ts';
+import { lookForDuplicates, openLookingStore, openPlainStore } from '../open-store.ts';
 import { packageVersion } from '../package-version.ts';
 import type { Store } from '../store/store.ts';
 import { onInterrupt, showProgress, showStatusLine } from './progress.ts';
@@ -26,13 +26,16 @@ export type DocumentsReport = {
   readonly reports: readonly (LookReport & { readonly migrations: readonly string[] })[];
   readonly made: readonly MadeRun[];
   readonly contradictions?: readonly string[];
+  /** Sentences about unique fields with equal values. */
+  readonly duplicates?: readonly string[];
 };
 
 const nothing: DocumentsReport = { reports: [], made: [] };
 
-export function isPending({ reports, contradictions = [] }: DocumentsReport): boolean {
+export function isPending({ reports, contradictions = [], duplicates = [] }: DocumentsReport): boolean {
   return (
-    contradictions.length > 0 || reports.some(({ migrations, unfit }) => migrations.length > 0 || unfit > 0)
+    contradictions.length + duplicates.length > 0 ||
+    reports.some(({ migrations, unfit }) => migrations.length > 0 || unfit > 0)
   );
 }
 
@@ -45,7 +48,10 @@ export async function previewStore(terminal: Terminal, reading: Reading): Promis
     const preview = await previewDocuments(optionsOf(reading, store), (collection, documents) =>
       status.show(`${collection}: ${documents.toLocaleString('en')} documents`),
     );
-    return { ...preview, made: [] };
+    const migrated = preview.reports.filter(({ migrations }) => migrations.length > 0);
+    const except = new Set(migrated.map(({ collection }) => collection));
+    const duplicates = await lookForDuplicates(reading.configuration, reading.settings, except);
+    return { ...preview, duplicates, made: [] };
   } finally {
     status.end();
     await store.close();
@@ -55,6 +61,8 @@ export async function previewStore(terminal: Terminal, reading: Reading): Promis
 export type LookedStore = {
   /** A sentence for each collection whose documents need something. */
   readonly lines: readonly string[];
+  /** Sentences about unique fields with equal values, which no migration that is declared changes. */
+  readonly duplicates: readonly string[];
   /** Nothing new has to be remembered either. */
   readonly isKnown: boolean;
 };
@@ -62,15 +70,17 @@ export type LookedStore = {
 /** Judges the documents as a start does. */
 export async function lookAtStore(reading: Reading): Promise<LookedStore> {
   const store = await openLookingStore(reading.configuration, reading.settings, ignore);
-  if (store === undefined) return { lines: [], isKnown: true };
+  if (store === undefined) return { lines: [], duplicates: [], isKnown: true };
   try {
     const options = optionsOf(reading, store);
-    const { findings, changes } = await judgeDocuments(options);
+    const { findings, changes, state } = await judgeDocuments(options);
+    const except = new Set(state.runs.map(({ collection }) => collection));
+    const duplicates = await lookForDuplicates(reading.configuration, reading.settings, except);
     const strays = (await findStrays(options)).map(
       ({ collection, migrations, report }) =>
         `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ')}`,
     );
-    return { lines: [...sentencesOf(findings), ...strays], isKnown: changes.length === 0 };
+    return { lines: [...sentencesOf(findings), ...strays], duplicates, isKnown: changes.length === 0 };
   } finally {
     await store.close();
   }
@@ -225,8 +235,11 @@ function runSentence({ collection, migrations, documents, changed, durationMs, i
   return `${collection}: ${migrations.join(', ')} changed ${changed.toLocaleString('en')} of ${of} documents  (${durationMs} ms${rate})`;
 }
 
-export function tellPreview(terminal: Terminal, { reports, contradictions = [] }: DocumentsReport): void {
-  for (const line of contradictions) terminal.out(line);
+export function tellPreview(
+  terminal: Terminal,
+  { reports, contradictions = [], duplicates = [] }: DocumentsReport,
+): void {
+  for (const line of [...contradictions, ...duplicates]) terminal.out(line);
   for (const report of reports) {
     const { collection, documents, unfit, migrations, changedBy, faults, failing, failures } = report;
     if (unfit === 0 && migrations.length === 0) continue;

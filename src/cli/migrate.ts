@@ -136,6 +136,8 @@ async function make(
   };
   const steps = place === undefined ? [] : await previewSchema(place);
   const looked = await lookAtStore(reading);
+  // No step would lead past them, so none is made.
+  if (looked.duplicates.length > 0) throw new DocumentsUnfit(looked.duplicates);
   const hasDocuments = looked.lines.length > 0;
   if (steps.length === 0 && !hasDocuments && looked.isKnown) {
     if (json) tellJson(terminal, place, [], { reports: [], made: [] }, false);
@@ -217,7 +219,7 @@ function tellJson(
     ...report,
     changedBy: Object.fromEntries(changedBy),
   }));
-  const { made: runs, contradictions = [] } = documents;
-  const told = dryRun ? { reports, contradictions } : { runs };
+  const { made: runs, contradictions = [], duplicates = [] } = documents;
+  const told = dryRun ? { reports, contradictions, duplicates } : { runs };
   terminal.out(JSON.stringify({ ...schema, dryRun, documents: told }, undefined, 2));
 }

@@ -4,6 +4,7 @@ import { DocumentsUnfit } from '../migrations/migrate-documents.ts';
 import { DamagedStore } from '../store/sqlite/integrity.ts';
 import { faultOf } from '../store/sqlite/sqlite-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
+import { UnfitRows } from '../store/unfit-rows.ts';
 import { databaseFailure } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 
@@ -20,7 +21,7 @@ const reasons: ReadonlyMap<string, string> = new Map([
 /** Returns the error itself if there is no better explanation. */
 export function startFailure(error: unknown, settings: Settings): unknown {
   if (!(error instanceof Error)) return error;
-  if (error instanceof DocumentsUnfit)
+  if (error instanceof DocumentsUnfit || error instanceof UnfitRows)
     return new CommandFailure(error.message, { exitCode: exitCodes.unfit, cause: error });
   const damage = error instanceof StoreUnavailable ? error.cause : error;
   if (damage instanceof DamagedStore) {

@@ -10,8 +10,8 @@ import { always } from '../../src/model/filter.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { UnknownDatabase } from '../../src/store/backup-file/migrate.ts';
 import { FolderInUse } from '../../src/store/sqlite/lock.ts';
-import { UnfitRows } from '../../src/store/sqlite/reconcile.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
+import { UnfitRows } from '../../src/store/unfit-rows.ts';
 import {
   categories,
   commitAll,
@@ -169,7 +169,10 @@ test('refuses to make a field unique whose values are not, names it, and opens w
   const unique = [{ ...open, unique: [fields.sku] }];
   await assert.rejects(
     folder.open({ tables: unique }),
-    (error: Error) => error instanceof UnfitRows && error.message.includes('sku'),
+    (error: Error) =>
+      error instanceof UnfitRows &&
+      error.message.startsWith('things: sku must be unique, and 2 documents') &&
+      error.message.includes('2 have "same", such as a and b;'),
   );
   await (await folder.open({ tables: [open] })).ping();
 });

@@ -9,7 +9,10 @@ import { tracedColumns } from '../backup-file/layout.ts';
 import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable } from '../store.ts';
+import { duplicatesSentence, duplicatesSql, UnfitRows } from '../unfit-rows.ts';
+import { valueSql } from './compile/value.ts';
 import { inTransaction } from './in-transaction.ts';
+import { isMistake } from './sqlite-failure.ts';
 import type { Layout } from './table-layout.ts';
 import { reconcileViews } from './views.ts';
 import { pendingIndex, reconcileWords } from './word-index.ts';
@@ -41,7 +44,7 @@ export function reconcile(
       if (sql === index.sql) continue;
       const started = performance.now();
       const drop = sql === undefined ? '' : `DROP INDEX ${quoteName(index.name)};`;
-      change(database, `${drop} ${index.sql}`, index.name);
+      makeIndex(database, layout, { name: index.name, sql: `${drop} ${index.sql}` });
       observe({
         kind: 'store-migrated',
         what: `index ${index.name}`,
@@ -55,7 +58,7 @@ export function reconcile(
     layouts.map(({ table }) => table),
   );
   for (const name of found.keys()) {
-    change(database, `DROP INDEX ${quoteName(name)}`, name);
+    inTransaction(database, () => database.exec(`DROP INDEX ${quoteName(name)}`));
     observe({ kind: 'store-migrated', what: `index ${name} dropped`, durationMs: 0 });
   }
   return countersOf(database);
@@ -69,17 +72,29 @@ function allIndexes({
   return words === undefined ? indexes : [...indexes, pendingIndex(table, words)];
 }
 
-/** Thrown if stored rows violate the declaration, such as a field that became unique. */
-export class UnfitRows extends Error {
-  override readonly name = 'UnfitRows';
-  readonly code = 'store_unfit_rows';
-  /** Label of the index that they violate. */
-  readonly index: string;
+/** Sentences about unique fields whose index is missing and whose values are not unique. Reads the tables of these indexes once. */
+export function findDuplicates(database: DatabaseSync, layouts: readonly Layout[]): readonly string[] {
+  const numbers = countersOf(database);
+  const find = database.prepare(`SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ?`);
+  return layouts
+    .filter(({ table }) => numbers.has(table.name))
+    .flatMap((layout) =>
+      layout.indexes
+        .filter(({ unique, name, sql }) => unique && find.get(name)?.sql !== sql)
+        .flatMap(({ name }) => duplicatesOf(database, layout, name) ?? []),
+    );
+}
 
-  constructor(message: string, { index, cause }: { readonly index: string; readonly cause: unknown }) {
-    super(message, { cause });
-    this.index = index;
-  }
+function duplicatesOf(database: DatabaseSync, layout: Layout, index: string): string | undefined {
+  const field = layout.table.unique.find(({ name }) => name === layout.uniqueFields.get(index));
+  if (field === undefined) return undefined;
+  const statement = database.prepare(duplicatesSql(layout.name, valueSql(field)));
+  statement.setReturnArrays(true);
+  return duplicatesSentence(
+    layout.table.name,
+    field,
+    statement.all() as unknown as readonly (readonly unknown[])[],
+  );
 }
 
 function createTable(database: DatabaseSync, layout: Layout, observe: Observe): void {
@@ -113,12 +128,16 @@ function addTracedColumns(database: DatabaseSync, { name, table }: Layout, obser
   }
 }
 
-function change(database: DatabaseSync, sql: string, index: string): void {
+function makeIndex(
+  database: DatabaseSync,
+  layout: Layout,
+  { name, sql }: { readonly name: string; readonly sql: string },
+): void {
   try {
     inTransaction(database, () => database.exec(sql));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UnfitRows(`cannot make index ${index}: ${reason}`, { index, cause: error });
+    const duplicates = isMistake(error) ? duplicatesOf(database, layout, name) : undefined;
+    throw duplicates === undefined ? error : new UnfitRows(duplicates, { index: name, cause: error });
   }
 }
 

@@ -3,11 +3,12 @@
  * because everything that comes after a waiting ALTER TABLE waits with it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { duplicatesSentence, duplicatesSql, UnfitRows } from '../../unfit-rows.ts';
 import { valueSql } from '../compile/value.ts';
 import type { Address } from '../connection/address.ts';
 import { messageOf, sqlState } from '../connection/connection-failure.ts';
 import { fillSearch } from './fill-search.ts';
-import { DatabaseFailed, SchemaBusy, UnfitRows } from './schema-failure.ts';
+import { DatabaseFailed, SchemaBusy } from './schema-failure.ts';
 import { inTransaction, openSession, type Session } from './session.ts';
 import type { Step } from './step.ts';
 
@@ -66,30 +67,21 @@ function isAboutRows(error: unknown): boolean {
 }
 
 async function unfitRows(session: Session, { what, builds }: Step, error: unknown): Promise<UnfitRows> {
-  const example = builds === undefined ? undefined : await exampleOf(session, builds).catch(ignore);
-  const reason = example ?? messageOf(error instanceof DatabaseFailed ? error.cause : error);
-  return new UnfitRows(`cannot make ${what}: ${reason}; the database is unchanged by this step`, {
-    index: builds?.index.label,
-    cause: error,
-  });
+  const duplicates = builds === undefined ? undefined : await duplicatesOf(session, builds).catch(ignore);
+  const reason = messageOf(error instanceof DatabaseFailed ? error.cause : error);
+  const message = duplicates ?? `cannot make ${what}: ${reason}; the database is unchanged by this step`;
+  return new UnfitRows(message, { index: builds?.index.label, cause: error });
 }
 
-const exampleCharactersMax = 64;
-
-/** Finds rows with the same value of a field that must be unique. Reads the table, as the index did. */
-async function exampleOf(
+/** A sentence about rows with the same value of the field that the index makes unique. Reads the table, as the index does. */
+export async function duplicatesOf(
   session: Session,
   { layout, index }: NonNullable<Step['builds']>,
 ): Promise<string | undefined> {
   const field = layout.table.unique.find(({ name }) => name === layout.uniqueFields.get(index.name));
   if (field === undefined) return undefined;
-  const [row] = await session.rows(`SELECT value::text, count(*), min(id COLLATE "C"), max(id COLLATE "C")
-    FROM (SELECT ${valueSql(field)} AS value, id FROM ${layout.name} WHERE deleted_at IS NULL) AS held
-    WHERE value IS NOT NULL GROUP BY value HAVING count(*) > 1 LIMIT 1`);
-  if (row === undefined) return undefined;
-  const [value, count, first, last] = row;
-  const shown = JSON.stringify(String(value).slice(0, exampleCharactersMax));
-  return `${field.name} must be unique in ${layout.table.name}, but ${count} rows hold ${shown}, such as ${first} and ${last}`;
+  const rows = await session.rows(duplicatesSql(layout.name, valueSql(field)));
+  return duplicatesSentence(layout.table.name, field, rows);
 }
 
 function stateOf(error: unknown): string | undefined {

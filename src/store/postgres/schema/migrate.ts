@@ -5,7 +5,7 @@
  */
 import type { Table } from '../../store.ts';
 import type { Address } from '../connection/address.ts';
-import { applyStep, watchBuilds } from './apply-step.ts';
+import { applyStep, duplicatesOf, watchBuilds } from './apply-step.ts';
 import { checkFitness, checkServer } from './fitness.ts';
 import { inspectSchema } from './inspect.ts';
 import { lockSchema } from './lock.ts';
@@ -102,6 +102,21 @@ async function applyPlans(
  */
 export function previewMigration(address: Address, options: MigrateOptions): Promise<readonly Step[]> {
   return withSession(address, options, planOf);
+}
+
+/**
+ * Sentences about unique fields whose index is missing and whose values are not unique. Changes nothing and waits for no lock.
+ * @throws UnfitServer, SchemaTooNew, DatabaseFailed, TypeError
+ */
+export function findDuplicates(address: Address, options: MigrateOptions): Promise<readonly string[]> {
+  return withSession(address, options, async (session, plan, user) => {
+    const found: string[] = [];
+    for (const { builds } of await planOf(session, plan, user)) {
+      const sentence = builds?.index.unique ? await duplicatesOf(session, builds) : undefined;
+      if (sentence !== undefined) found.push(sentence);
+    }
+    return found;
+  });
 }
 
 async function withSession<T>(

@@ -38,22 +38,6 @@ export class UnfitServer extends Error {
   }
 }
 
-/** Stored rows violate the declaration, such as a field that became unique. */
-export class UnfitRows extends Error {
-  override readonly name = 'UnfitRows';
-  readonly code = 'store_unfit_rows';
-  /** Label of the index that they violate. */
-  readonly index: string | undefined;
-
-  constructor(
-    message: string,
-    { index, cause }: { readonly index: string | undefined; readonly cause: unknown },
-  ) {
-    super(message, { cause });
-    this.index = index;
-  }
-}
-
 /** Another process migrates the schema, or a transaction blocks a step, for longer than the timeout. */
 export class SchemaBusy extends Error {
   override readonly name = 'SchemaBusy';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { migrateSchema, previewMigration } from '../../../../src/store/postgres/schema/migrate.ts';
 import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
-import { UnfitRows } from '../../../../src/store/postgres/schema/schema-failure.ts';
 import type { Table } from '../../../../src/store/store.ts';
+import { UnfitRows } from '../../../../src/store/unfit-rows.ts';
 import { categories, fields, tables } from '../../../contract/fixture.ts';
 import {
   insertCategory,
@@ -190,7 +190,7 @@ test('names the field and two rows that stand against a unique index, and leaves
     assert.ok(error instanceof UnfitRows, String(error));
     assert.equal(
       error.message,
-      'cannot make index categories.unique["name"]: name must be unique in categories, but 3 rows hold "Twin", such as c1 and c3; the database is unchanged by this step',
+      'categories: name must be unique, and 3 documents have a value that another has: 3 have "Twin", such as c1 and c3; give each a value of its own, with a server of the earlier declaration or by a migration',
     );
     return true;
   });

@@ -34,7 +34,7 @@ function itemsOf<T>(answer: {
 
 async function makeFor(tenant: string, path: string): Promise<Endpoint> {
   const made = await program.send('POST', `${base}/endpoints`, {
-    json: { url: receiver.url + path, events: ['*'], tenant },
+    json: { url: receiver.url + path, events: ['*'], tenant, headers: { 'X-Route': 'a' } },
   });
   assert.equal(made.status, 201, made.body);
   return made.json() as unknown as Endpoint;
@@ -240,8 +240,34 @@ test('keeps the rights of an administrator out of the hands of the tenant', asyn
   const { ask } = await openPortal(program, 'soylent');
   const moved = await ask('PATCH', `endpoints/${ours.id}`, { url: `${receiver.url}/away` });
   assert.equal(moved.status, 403, moved.body);
-  assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { status: 'disabled' })).status, 200);
-  assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { status: 'enabled' })).status, 200);
+  for (const fields of [
+    { scheme: 'plain' },
+    { scheme: 'timestamped', mode: 'sandbox' },
+    { signatures: ['v1'] },
+    { headers: { 'X-Route': 'b' } },
+    { headers: { 'X-Route': '********', 'X-More': 'c' } },
+    { headers: null },
+    { maxInFlight: 1 },
+    { ratePerSecond: 1 },
+  ]) {
+    const refused = await ask('PATCH', `endpoints/${ours.id}`, fields);
+    assert.equal(refused.status, 403, `${JSON.stringify(fields)}: ${refused.body}`);
+    assert.match(refused.body, /an administrator created the endpoint/);
+  }
+  const { url, events } = ours;
+  const put = await ask('PUT', `endpoints/${ours.id}`, { url, events });
+  assert.equal(put.status, 403, 'a PUT leaves the header fields out');
+  assert.equal((await ask('POST', `endpoints/${ours.id}/rotate-secret`)).status, 403);
+  assert.equal((await ask('DELETE', `endpoints/${ours.id}`)).status, 403);
+  assert.equal((await ask('POST', 'endpoints/bulk-delete', { ids: [ours.id] })).status, 403);
+  for (const fields of [{ status: 'disabled' }, { status: 'enabled', headers: { 'X-Route': '********' } }])
+    assert.equal((await ask('PATCH', `endpoints/${ours.id}`, fields)).status, 200);
+  assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { description: 'ours' })).status, 200);
+  assert.equal((await ask('POST', `endpoints/${ours.id}/test`)).status, 202);
+  assert.equal(
+    (await ask('POST', `endpoints/${ours.id}/recover`, { since: ours.createdAt, dryRun: true })).status,
+    202,
+  );
   await program.send('PATCH', `${base}/endpoints/${ours.id}`, { json: { events: ['invoice.*', 'order.*'] } });
   for (const events of [['*'], ['invoice.*', 'products.*']]) {
     assert.equal((await ask('PATCH', `endpoints/${ours.id}`, { events })).status, 403);

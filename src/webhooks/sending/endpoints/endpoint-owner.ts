@@ -4,9 +4,10 @@
  * not depend on who owns it.
  */
 
+import type { Problem } from '../../../http/problem.ts';
 import { searchTextOf } from '../../../model/collection.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
-import { type Principal, tenantOfId, tenantPrincipalId } from '../../../model/principal.ts';
+import { isAdministrator, type Principal, tenantOfId, tenantPrincipalId } from '../../../model/principal.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, Row, Store } from '../../../store/store.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
@@ -25,6 +26,25 @@ export function ownerAfter(
   }
   return isTenants || scopes.includes('admin') ? tenantPrincipalId(tenant) : owner;
 }
+
+export function isPortalSession(principal: Principal): boolean {
+  return principal.kind === 'authenticated' && tenantOfId(principal.id) !== undefined;
+}
+
+/** Whether the principal has the rights of the credential that created the endpoint. */
+export function hasRightsOf(principal: Principal, { scopes }: Pick<EndpointSecrets, 'scopes'>): boolean {
+  if (principal.kind !== 'authenticated') return false;
+  return isAdministrator(principal) || scopes.every((scope) => principal.scopes.has(scope));
+}
+
+/** The refusal of a session of the portal that changes what an administrator made. */
+export const administrators: { readonly refused: Problem } = {
+  refused: {
+    code: 'forbidden',
+    message:
+      'an administrator created the endpoint, so a session of the portal may only enable or disable it, describe it and take events away',
+  },
+};
 
 /** The same secrets, with the rights that the endpoint had under its earlier owner. */
 export function keepingRights(

@@ -3,9 +3,11 @@
  * has its own; administrators see all. The secret is only in the responses that create it.
  */
 
+import type { Problem } from '../../../http/problem.ts';
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
-import { isAdministrator, type Principal, tenantOfId } from '../../../model/principal.ts';
+import { equalJson } from '../../../model/json-value.ts';
+import type { Principal } from '../../../model/principal.ts';
 import { patchOperation, replaceOperation } from '../../../resources/collection/proposing.ts';
 import { type FieldsProposal, type Revise, revised } from '../../../resources/collection/revised.ts';
 import type { Accompaniment, Served, Written } from '../../../resources/collection/served.ts';
@@ -16,7 +18,7 @@ import {
 } from '../../../resources/collection/serving.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, Store } from '../../../store/store.ts';
-import { type Headers, withHeaders } from '../endpoint-headers.ts';
+import { type Headers, hiddenValue, withHeaders } from '../endpoint-headers.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import {
   deliveriesCollection,
@@ -27,7 +29,14 @@ import {
   recoveriesCollection,
 } from '../sending-tables.ts';
 import { createDocumentation, createEndpointOperation } from './create-endpoint.ts';
-import { keepingRights, ownerAfter, withOwnerAfter } from './endpoint-owner.ts';
+import {
+  administrators,
+  hasRightsOf,
+  isPortalSession,
+  keepingRights,
+  ownerAfter,
+  withOwnerAfter,
+} from './endpoint-owner.ts';
 import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { endpointHealthResource } from './read-health.ts';
 import { recoverResource } from './recover-endpoint.ts';
@@ -102,29 +111,29 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
  * secrets.
  *
  * An endpoint receives what the credential that created it could read. A credential with fewer rights may not change
- * its URL.
+ * its URL, and a session of the portal little else (§5.10.5).
  */
 function accompanyEndpoint(
   store: Pick<Store, 'read'>,
   directory: Pick<EndpointDirectory, 'generationChanges'>,
 ): (written: Written, headers?: Headers) => Promise<Accompaniment> {
   return async ({ ask, id, before, next }, headers) => {
-    if (next === null) {
+    const { principal } = ask;
+    const current = before === undefined ? undefined : readEndpoint(before.doc);
+    const after = next === null ? undefined : readEndpoint(next.doc);
+    if (current !== undefined && needsRights(principal, current, after, headers)) {
+      const refusal = await refusalOf(store, principal, id);
+      if (refusal !== undefined) return refusal;
+    }
+    if (next === null || after === undefined) {
       const tables = [endpointSecretsTable, endpointHealthTable];
       const removals = await Promise.all(tables.map((table) => removalOf(store, table, id)));
       return { changes: [...removals.flat(), ...directory.generationChanges()] };
     }
-    const current = before === undefined ? undefined : readEndpoint(before.doc);
-    const after = readEndpoint(next.doc);
     const values = await secretsChange(store, id, after, headers, (secrets) => {
-      const owner = ownerAfter(next.owner, after.tenant, secrets, ask.principal);
+      const owner = ownerAfter(next.owner, after.tenant, secrets, principal);
       return keepingRights(secrets, next.owner, owner);
     });
-    if (current !== undefined && leads(current, after, ask.principal)) {
-      if (!(await mayLead(store, ask.principal, id))) {
-        return { refused: { code: 'forbidden', message: narrower } };
-      }
-    }
     const isEnabled = current?.status === 'disabled' && after.status === 'enabled';
     const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
     return { changes: [...values, ...health, ...directory.generationChanges()] };
@@ -150,22 +159,41 @@ async function secretsChange(
 }
 
 const narrower =
-  'the endpoint was created with a credential that has more rights than this one, so this one can neither change its URL nor, in a portal, add events';
+  'the endpoint was created with a credential that has more rights than this one, so this one cannot change its URL';
 
-/** Whether the change leads events elsewhere, or others than before into the hands of a tenant. */
-function leads(current: Endpoint, after: Endpoint, principal: Principal): boolean {
-  if (current.url !== after.url) return true;
-  const isPortal = principal.kind === 'authenticated' && tenantOfId(principal.id) !== undefined;
-  return isPortal && after.events.some((pattern) => !current.events.includes(pattern));
+/** What a tenant may change of the endpoints that administrators made for it; of the events it may only take some away. */
+const tenantsMembers: ReadonlySet<string> = new Set([
+  'status',
+  'disabledReason',
+  'description',
+  'events',
+  'updatedAt',
+]);
+
+/** Whether the change needs the rights with which the endpoint was created. @param after undefined: a deletion */
+function needsRights(
+  principal: Principal,
+  current: Endpoint,
+  after: Endpoint | undefined,
+  headers: Headers = {},
+): boolean {
+  if (!isPortalSession(principal)) return after !== undefined && current.url !== after.url;
+  if (after === undefined || after.events.some((pattern) => !current.events.includes(pattern))) return true;
+  const [before, next] = [new Map(Object.entries(current)), new Map(Object.entries(after))];
+  const differs = (name: string) => !equalJson(before.get(name), next.get(name));
+  const names = [...before.keys(), ...next.keys()].filter((name) => !tenantsMembers.has(name));
+  return names.some(differs) || Object.values(headers).some((value) => value !== hiddenValue);
 }
 
-async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: string): Promise<boolean> {
-  if (principal.kind !== 'authenticated') return false;
-  if (isAdministrator(principal)) return true;
+async function refusalOf(
+  store: Pick<Store, 'read'>,
+  principal: Principal,
+  id: string,
+): Promise<{ readonly refused: Problem } | undefined> {
   const row = await store.read(endpointSecretsTable, id);
-  if (row === undefined) return false;
-  const { scopes } = JSON.parse(row.doc) as EndpointSecrets;
-  return scopes.every((scope) => principal.scopes.has(scope));
+  const secrets = row === undefined ? undefined : (JSON.parse(row.doc) as EndpointSecrets);
+  if (secrets !== undefined && hasRightsOf(principal, secrets)) return undefined;
+  return isPortalSession(principal) ? administrators : { refused: { code: 'forbidden', message: narrower } };
 }
 
 async function removalOf(store: Pick<Store, 'read'>, table: string, id: string): Promise<readonly Change[]> {

@@ -7,6 +7,7 @@ import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
 import { representationOf } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
+import type { Principal } from '../../../model/principal.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
 import { keptRow } from '../../../store/kept-row.ts';
@@ -14,6 +15,7 @@ import { tryCommit } from '../../../store/lines.ts';
 import { Overtaken } from '../../../store/store.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../../secrets.ts';
 import { type EndpointSecrets, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+import { administrators, hasRightsOf, isPortalSession } from './endpoint-owner.ts';
 import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 
 export function rotateSecretResource(
@@ -42,8 +44,8 @@ export function rotateSecretResource(
       output: madeEndpoint,
       codes: [],
       changes: ({ captures }) => ({ table: endpointSecretsTable, id: captures[0] ?? '' }),
-      handler: (_ask, { overlapSeconds = 0 }, standing) =>
-        rotate(options, served, standing, overlapSeconds * 1000),
+      handler: ({ principal }, { overlapSeconds = 0 }, standing) =>
+        rotate(options, served, { standing, principal, overlapMs: overlapSeconds * 1000 }),
     },
     limits,
   );
@@ -80,12 +82,18 @@ export const madeEndpoint = {
   },
 };
 
+type Rotation = {
+  readonly standing: MemberStanding;
+  readonly principal: Principal;
+  readonly overlapMs: number;
+};
+
 async function rotate(
   options: EndpointResourcesOptions,
   served: Served,
-  { row, id }: MemberStanding,
-  overlapMs: number,
+  { standing, principal, overlapMs }: Rotation,
 ): Promise<Done> {
+  const { row, id } = standing;
   const { store, clock } = served;
   const kept = await store.read(endpointSecretsTable, id);
   // Removed since the request was permitted.
@@ -93,6 +101,7 @@ async function rotate(
   const at = clock();
   const secret = makeEndpointSecret(options.random);
   const current = JSON.parse(kept.doc) as EndpointSecrets;
+  if (isPortalSession(principal) && !hasRightsOf(principal, current)) return administrators;
   const rotated: EndpointSecrets = {
     ...current,
     secrets: rotatedSecrets(current.secrets, secret, at, overlapMs),

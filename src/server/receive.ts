@@ -82,10 +82,12 @@ export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['p
     content: exchange.announcesContent ? incoming : ownEmitter(Readable.from([]), ignoreError),
     answer: (given, fields) => {
       status = given;
-      // A response before the end of the content leaves octets before the next request.
-      if (connection.closing || context.draining || !incoming.complete) connection.closing = true;
+      // A response before the end of the content leaves octets before the next request. Of pipelined requests, only the last closes.
+      const closes =
+        !incoming.complete || ((connection.closing || context.draining) && connection.last === exchange);
+      if (closes) connection.closing = true;
       if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
-      outgoing.writeHead(given, connection.closing ? [...fields, 'Connection', 'close'] : [...fields]);
+      outgoing.writeHead(given, closes ? [...fields, 'Connection', 'close'] : [...fields]);
       return outgoing;
     },
     interim: (given, fields) => {

@@ -214,6 +214,26 @@ test('opens connect-udp with 101', async (t) => {
   await client.until('back');
 });
 
+test('answers pipelined requests in order, forwarded and its own, and closes with the last that asks for it', async (t) => {
+  const { proxy } = standIn();
+  const { open } = await serve(t, echo, {}, { proxy });
+  const get = (target: string, more = '') => `GET ${target} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+  const client = (await open()).send(
+    get('http://other/1') + get('http://other/2') + get('/own', 'Connection: close\r\n') + get('/after'),
+  );
+  const answers = [await client.answer(), await client.answer(), await client.answer()];
+  assert.deepEqual(
+    answers.map(({ body, fields }) => [fields.get('x-forwarded') ?? body, fields.get('connection')]),
+    [
+      ['http://other/1', 'keep-alive'],
+      ['http://other/2', 'keep-alive'],
+      ['GET /own', 'close'],
+    ],
+  );
+  assert.equal(await client.closed, 'end');
+  assert.equal(client.received, '', 'nothing is answered after it');
+});
+
 test('forwards a request for another server, and keeps the connection', async (t) => {
   const { proxy } = standIn();
   const { open } = await serve(t, echo, {}, { proxy });

@@ -54,8 +54,12 @@ export type JobTimes = {
 };
 
 /**
- * Where a clock is set forward, a time that does not exist is replaced by the moment of the change; where it is set back, a time that
- * exists twice counts once.
+ * The times of a declaration. The rule for expressions, in zones whose clocks change (the guide "Jobs"):
+ *
+ * - An expression that names hours has each of its local times once: at the first moment with that local time, or at the moment of the
+ *   change if a clock that is set forward leaves it out.
+ * - An expression of every hour follows the hours that pass: both of a repeated one, none of one that is left out. Croner does that.
+ *
  * @throws Error for an expression or a time zone that Croner refuses
  */
 export function jobTimes(timing: JobTiming): JobTimes {
@@ -64,10 +68,72 @@ export function jobTimes(timing: JobTiming): JobTimes {
     const lastUntil = (ms: number) => Math.floor(ms / everyMs) * everyMs;
     return { after: (ms) => lastUntil(ms) + everyMs, lastUntil };
   }
-  const cron = new Cron(timing.cron, { mode: '5-part', timezone: timing.timeZone, paused: true });
+  const inZone = cronTimes(timing.cron, timing.timeZone);
+  return isOfEveryHour(timing.cron) ? inZone : timesByName(cronTimes(timing.cron, 'UTC'), timing.timeZone);
+}
+
+function cronTimes(pattern: string, timezone: string): JobTimes {
+  const cron = new Cron(pattern, { mode: '5-part', timezone, paused: true });
   return {
     after: (ms) => cron.nextRun(new Date(ms))?.getTime(),
     // Croner looks before the second of the given time.
     lastUntil: (ms) => cron.previousRuns(1, new Date(Math.floor(ms / 1000) * 1000 + 1000))[0]?.getTime(),
+  };
+}
+
+function isOfEveryHour(pattern: string): boolean {
+  const [first = '', hours = '*'] = pattern.trim().split(spaces);
+  if (first.startsWith('@')) return first.toLowerCase() === '@hourly';
+  const { after } = cronTimes(`0 ${hours} * * *`, 'UTC');
+  for (let hour = 0; hour < 24; hour += 1) {
+    if (after(hour * hourMs - 1) !== hour * hourMs) return false;
+  }
+  return true;
+}
+
+const spaces = /\s+/;
+/** As `longOffset` ends: `GMT+05:30`, or `GMT` alone. */
+const offsetText = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/;
+const hourMs = 3_600_000;
+/** Longer than any offset from UTC. No zone changes twice within two of them. */
+const dayMs = 24 * hourMs;
+
+/** @param names the local times, written as times of UTC */
+function timesByName(names: JobTimes, timeZone: string): JobTimes {
+  const clock = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+
+  function offsetAt(ms: number): number {
+    const [, sign, hours, minutes, seconds] = offsetText.exec(clock.format(ms)) ?? [];
+    const size = hourMs * Number(hours ?? 0) + 60_000 * Number(minutes ?? 0) + 1000 * Number(seconds ?? 0);
+    return sign === '-' ? -size : size;
+  }
+
+  function momentOf(name: number): number {
+    const before = offsetAt(name - dayMs);
+    const after = offsetAt(name + dayMs);
+    if (offsetAt(name - before) === before) return name - before;
+    if (offsetAt(name - after) === after) return name - after;
+    // A clock that is set forward leaves it out: the change lies between the two.
+    let [early, late] = [name - after, name - before];
+    while (late - early > 1) {
+      const middle = Math.floor((early + late) / 2);
+      if (offsetAt(middle) === before) early = middle;
+      else late = middle;
+    }
+    return late;
+  }
+
+  return {
+    after(ms) {
+      let name = names.after(ms + offsetAt(ms));
+      while (name !== undefined && momentOf(name) <= ms) name = names.after(name);
+      return name === undefined ? undefined : momentOf(name);
+    },
+    lastUntil(ms) {
+      // In an hour that a clock repeats, the names before it go further than its own.
+      let name = names.lastUntil(ms + Math.max(offsetAt(ms), offsetAt(ms - dayMs)));
+      while (name !== undefined && momentOf(name) > ms) name = names.lastUntil(name - 1000);
+      return name === undefined ? undefined : momentOf(name);
+    },
   };
 }

@@ -64,6 +64,7 @@ export type ResourcesOptions = {
     readonly isDraining: () => boolean;
     readonly sources?: LoadedSettings['sources'];
     readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
+      readonly clockDifference: () => string | undefined;
       readonly storeBytes: () => number | undefined;
     };
     readonly logic: ApplicationLogic;

@@ -203,8 +203,8 @@ type Assembled = {
 /** With what the program tells about itself, and where it notices that other processes differ. */
 function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
-  const { observe, list: differences } = createDifferences(clock);
-  const program = { startedAt: clock(), differences, storeBytes: () => storeBytes(settings) };
+  const { observe, ...differences } = createDifferences(clock);
+  const program = { startedAt: clock(), ...differences, storeBytes: () => storeBytes(settings) };
   const connections = createOpenConnections(clock);
   return { ...options, observe: fanOut(options.observe, observe), program, connections };
 }

@@ -5,6 +5,7 @@
  * - A time that comes while a run waits for its next attempt replaces it: the earlier run has failed.
  * - A time that comes while a run is under way waits for its end; of several, the last.
  * - A time that passed long ago was missed: it runs once, or not at all (`ifMissed`).
+ * - A next time that is further away than the times of the job was set by a clock that was ahead: it is set again.
  */
 import { type DeclaredJob, type JobTimes, jobTimes } from '../config/jobs.ts';
 import { byId, type Filter } from '../model/filter.ts';
@@ -41,6 +42,8 @@ const missedMs = 60_000;
 const againMs = 5000;
 /** Changes of the inbox that come together lead to one look. */
 const gatherMs = 50;
+/** How often a process looks at its jobs on a clock that is never set: one that is set back would delay the alarms. */
+const lookMs = 300_000;
 /** How many runs of other processes may come between a read and a commit. */
 const triesMax = 20;
 const statesPerRead = 200;
@@ -56,6 +59,7 @@ class JobScheduler implements Scheduler {
   readonly #waiting = new Set<string>();
   #last: Promise<void> = Promise.resolve();
   #stopListening: (() => void) | undefined;
+  #stopLooking: (() => void) | undefined;
   #isGathering = false;
   #isRunning = false;
 
@@ -72,13 +76,19 @@ class JobScheduler implements Scheduler {
     await this.#forgetUndeclared();
     if (this.#jobs.size === 0) return;
     this.#stopListening = this.#options.store.onChange(receivedCollection.name, () => this.#hint());
-    for (const name of this.#jobs.keys()) this.#tick(name, true);
+    this.#lookAtAll(true);
     await this.#last;
+  }
+
+  #lookAtAll(isStart: boolean): void {
+    for (const name of this.#jobs.keys()) this.#tick(name, isStart);
+    this.#stopLooking = this.#timers.after(lookMs, () => this.#lookAtAll(false));
   }
 
   close(): Promise<void> {
     this.#isRunning = false;
     this.#stopListening?.();
+    this.#stopLooking?.();
     this.#alarm.close();
     return this.#last;
   }
@@ -140,6 +150,15 @@ class JobScheduler implements Scheduler {
         if (commit.outcome !== 'committed') continue;
         return this.#rest(job, beginning(job, times, now, state), now);
       }
+      const earlier = earlierThanSet(times, state, now);
+      if (earlier !== undefined) {
+        const reset = { ...state, nextRunAt: earlier };
+        const commit = await store.commit(unit([stateChange(job, row, reset, now)]));
+        if (commit.outcome !== 'committed') continue;
+        const { nextRunAt: from } = state;
+        this.#options.observe({ kind: 'job-rescheduled', job: job.name, from, to: earlier });
+        return this.#rest(job, reset, now);
+      }
       const current =
         state.lastRun === null ? undefined : await store.read(receivedCollection.name, state.lastRun);
       const step = nextStep({ job, times, state, now, current, id: `rec_${this.#options.newId()}` });
@@ -186,6 +205,15 @@ function beginning(job: DeclaredJob, times: JobTimes, now: number, before: JobSt
 /** A time that does not come any more is that of the end of time; expressions that never come are refused at the start. */
 function timeText(ms = 8.64e15): string {
   return new Date(ms).toISOString();
+}
+
+/**
+ * The next time by this clock, if the one that is set is further away than clocks that differ a little explain. A run that is scheduled
+ * again so has the key of the earlier one, and is created once.
+ */
+function earlierThanSet(times: JobTimes, { nextRunAt }: JobState, now: number): string | undefined {
+  const latest = times.after(now + missedMs);
+  return latest !== undefined && Date.parse(nextRunAt) > latest ? timeText(times.after(now)) : undefined;
 }
 
 type Looked = Scheduled & {

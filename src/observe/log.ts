@@ -180,6 +180,8 @@ function lineOf(observation: Observation): Line {
         level: 'warn',
         message: `another process on the same store has ${observation.what}: start all with the same configuration`,
       };
+    case 'clocks-differ':
+      return { level: 'warn', message: 'the clock of another process on the store differs (0: no longer)' };
     case 'function-failed':
       return observation.nextAt === null
         ? { level: 'error', message: 'a function failed, and is not called again' }
@@ -296,6 +298,7 @@ const featureLines: Readonly<
   },
   'handler-thread-ended': { level: 'warn', message: 'Comity ended a thread of handlers' },
   'receiving-failed': { level: 'error', message: 'receiving webhooks failed' },
+  'job-rescheduled': { level: 'warn', message: 'the next run of a job was set by a clock that was ahead' },
   'certificate-loaded': { level: 'info', message: 'certificate loaded' },
   'certificate-failed': {
     level: 'error',

@@ -152,6 +152,8 @@ const uncountedKinds = [
   'documents-extended',
   'rows-purged',
   'store-following',
+  'clocks-differ',
+  'job-rescheduled',
   'work-held',
   'work-released',
 ] as const;

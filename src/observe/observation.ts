@@ -107,6 +107,8 @@ export type Observation =
    * Another process on the store has a different configuration; `what` is the difference, as in `other collections`.
    */
   | { readonly kind: 'processes-differ'; readonly what: string }
+  /** The clock of another process on the store is ahead of this one's, or behind by a negative time; 0: no longer. */
+  | { readonly kind: 'clocks-differ'; readonly otherAheadMs: number }
   | AccountObservation
   | WebhookObservation
   | ReceivedObservation
@@ -243,6 +245,8 @@ export type ReceivedObservation =
       readonly messages: number;
     }
   /** Receiving failed inside Comity; it continues. */
+  /** The next run of a job was further away than its times allow, because a clock was ahead; ISO 8601. */
+  | { readonly kind: 'job-rescheduled'; readonly job: string; readonly from: string; readonly to: string }
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 
 /** Observations of connections (§4.10, §4.13). Hosts and ports are those that a client requested. */

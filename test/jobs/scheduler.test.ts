@@ -6,6 +6,7 @@ import { jobStatesTable, stateOf } from '../../src/jobs/job-state.ts';
 import { createScheduler } from '../../src/jobs/scheduler.ts';
 import { byId } from '../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../src/model/received.ts';
+import type { Observation, Observe } from '../../src/observe/observation.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import type { Store } from '../../src/store/store.ts';
 import { receivedCollection } from '../../src/webhooks/receiving/received-tables.ts';
@@ -29,12 +30,18 @@ function jobOf(parts: Partial<DeclaredJob> = {}): DeclaredJob {
 
 let lastId = 0;
 
-async function startedIn(store: Store, time: FakeTime, rest: () => Promise<void>, job?: DeclaredJob) {
+async function startedIn(
+  store: Store,
+  time: FakeTime,
+  rest: () => Promise<void>,
+  job?: DeclaredJob,
+  observe: Observe = (observation) => assert.fail(JSON.stringify(observation)),
+) {
   const scheduler = createScheduler({
     ...{ store, clock: time.clock, timers: time.timers, wake: () => undefined },
     newId: () => String(++lastId).padStart(6, '0'),
     jobs: new Map(job === undefined ? [] : [[job.name, job]]),
-    observe: (observation) => assert.fail(JSON.stringify(observation)),
+    observe,
   });
   await scheduler.start();
   await rest();
@@ -125,15 +132,66 @@ for (const [engine, open] of engines) {
   });
 }
 
-test('times follow the clock of their zone', () => {
-  const berlin = jobTimes({ cron: '30 2 * * *', timeZone: 'Europe/Berlin' });
-  const next = (text: string) => new Date(berlin.after(Date.parse(text)) ?? 0).toISOString();
-  assert.equal(next('2026-03-27T20:00:00Z'), '2026-03-28T01:30:00.000Z');
-  // 02:30 does not exist: the moment of the change.
-  assert.equal(next('2026-03-28T20:00:00Z'), '2026-03-29T01:00:00.000Z');
-  // 02:30 exists twice: the first.
-  assert.equal(next('2026-10-24T20:00:00Z'), '2026-10-25T00:30:00.000Z');
-  assert.equal(next('2026-10-25T00:30:00Z'), '2026-10-26T01:30:00.000Z');
+for (const [engine, open] of engines) {
+  test(`sets a next run again that a clock ahead of the time had set (${engine})`, async (context) => {
+    const [store] = await open(context);
+    const watched = watchedStore(store);
+    const begin = async (now: number) => {
+      const time = fakeTime(now, watched.rest);
+      const seen: Observation[] = [];
+      const observe = (observation: Observation) => void seen.push(observation);
+      const scheduler = await startedIn(watched.store, time, watched.rest, jobOf(), observe);
+      return { time, seen, scheduler };
+    };
+    const keys = async () => (await runs(store)).map(({ dedupeKey }) => dedupeKey);
+    const nextRunAt = async () =>
+      stateOf((await store.read(jobStatesTable, 'hourly')) ?? assert.fail()).nextRunAt;
+    // A minute ahead is no reason, nor is the hour that a run of this time was created for.
+    await (await begin(start + hour / 2 - 30_000)).scheduler.close();
+    for (const now of [start + hour / 2 - 60_000, start]) {
+      const early = await begin(now);
+      await early.scheduler.close();
+      assert.deepEqual([early.seen, await nextRunAt()], [[], '2026-03-02T01:00:00.000Z']);
+    }
+    await (await begin(start + 75 * hour)).scheduler.close();
+    assert.equal(await nextRunAt(), '2026-03-05T04:00:00.000Z');
+    const set = await begin(start);
+    const rescheduled = {
+      ...{ kind: 'job-rescheduled', job: 'hourly' },
+      ...{ from: '2026-03-05T04:00:00.000Z', to: '2026-03-02T01:00:00.000Z' },
+    };
+    assert.deepEqual([set.seen, await nextRunAt()], [[rescheduled], '2026-03-02T01:00:00.000Z']);
+    // The run of the wrong time still waits: the next time replaces it.
+    await set.time.passTo(start + hour);
+    assert.deepEqual(await keys(), ['2026-03-05T03:00:00.000Z', '2026-03-02T01:00:00.000Z']);
+    await set.scheduler.close();
+  });
+
+  test(`notices within minutes that its own clock was set back (${engine})`, async (context) => {
+    const [store] = await open(context);
+    const watched = watchedStore(store);
+    const time = fakeTime(start, watched.rest);
+    const seen: Observation[] = [];
+    let aheadMs = 72 * hour;
+    const clock = () => time.clock() + aheadMs;
+    const observe = (observation: Observation) => void seen.push(observation);
+    const scheduler = await startedIn(watched.store, { ...time, clock }, watched.rest, jobOf(), observe);
+    aheadMs = 0;
+    await time.passTo(start + 10 * 60_000);
+    assert.deepEqual(
+      seen.map(({ kind }) => kind),
+      ['job-rescheduled'],
+    );
+    await time.passTo(start + hour);
+    assert.deepEqual(
+      (await runs(store)).map(({ dedupeKey }) => dedupeKey),
+      ['2026-03-02T01:00:00.000Z'],
+    );
+    await scheduler.close();
+  });
+}
+
+test('the last time until a moment counts in milliseconds', () => {
   const quarter = jobTimes({ cron: '*/15 * * * *', timeZone: 'UTC' });
   for (const [text, expected] of [
     ['2026-01-01T10:15:00.000Z', '2026-01-01T10:15:00.000Z'],

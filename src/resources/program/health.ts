@@ -10,12 +10,27 @@ import { documentResource } from './document.ts';
 
 const healthSchema = named('Health', {
   type: 'object',
-  properties: { status: { enum: ['live', 'ready'] } },
+  properties: {
+    status: { enum: ['live', 'ready'] },
+    detail: {
+      type: 'string',
+      description: 'What an operator should look at although the process serves requests; absent if nothing.',
+    },
+  },
   required: ['status'],
 });
 
-/** @param isDraining true once the program has started to stop */
-export function healthResources(store: Store, isDraining: () => boolean): readonly Resource[] {
+export type HealthOptions = {
+  readonly store: Store;
+  /** True once the program has started to stop. */
+  readonly isDraining: () => boolean;
+  readonly program: {
+    /** Between this process's clock and another's, in words. */
+    readonly clockDifference: () => string | undefined;
+  };
+};
+
+export function healthResources({ store, isDraining, program }: HealthOptions): readonly Resource[] {
   const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false, inReserve: true };
   return [
     documentResource({
@@ -48,7 +63,9 @@ export function healthResources(store: Store, isDraining: () => boolean): readon
       read: async () => {
         if (isDraining()) throw new StoreUnavailable('draining', { retryAfterSeconds: 5 });
         await store.ping();
-        return { content: '{"status":"ready"}' };
+        const difference = program.clockDifference();
+        const detail = difference && `another process on the same store has ${difference}`;
+        return { content: JSON.stringify({ status: 'ready', detail }) };
       },
     }),
   ];

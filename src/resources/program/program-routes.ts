@@ -6,10 +6,9 @@
 import { json } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import type { Store } from '../../store/store.ts';
 import { contentTag, type Document, documentResource } from './document.ts';
 import { entranceResource } from './entrance.ts';
-import { healthResources } from './health.ts';
+import { type HealthOptions, healthResources } from './health.ts';
 
 export type Asset = {
   readonly path: string;
@@ -19,9 +18,7 @@ export type Asset = {
   readonly read: () => Promise<string | Uint8Array> | string | Uint8Array;
 };
 
-export type ProgramOptions = {
-  readonly store: Store;
-  readonly isDraining: () => boolean;
+export type ProgramOptions = HealthOptions & {
   readonly metrics: { readonly contentType: string; render(): Promise<string> };
   /** The OpenAPI document of a version, as JSON in UTF-8; undefined: there is no such version. */
   readonly openApi: (
@@ -36,7 +33,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
   const { metrics, openApi } = options;
   return [
     entranceResource(options.base, options.hasDashboard),
-    ...healthResources(options.store, options.isDraining),
+    ...healthResources(options),
     documentResource({
       documentation: {
         name: 'Metrics',

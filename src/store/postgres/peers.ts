@@ -2,7 +2,8 @@
  * The other processes on this schema. Each process keeps a row in `comity_processes` with the facts that must be equal in all, and reads
  * the others' rows at the same time: it logs a process that was started with another configuration, as during a rolling restart. Work that
  * a process claimed and did not finish is released once the process counts as gone. Times are the database's, so clocks that differ between
- * machines do no harm.
+ * machines do no harm here; they do elsewhere (times of jobs and retries), so each process measures its own against the database's, writes
+ * the difference, and compares it with the others'.
  */
 import type { Observe } from '../../observe/observation.ts';
 import { quoteName } from '../quote-name.ts';
@@ -18,6 +19,8 @@ export type PeersOptions = {
   readonly facts: Readonly<Record<string, string>>;
   /** Interval of the heartbeat. Default 5 s. */
   readonly everyMs?: number;
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly clock?: () => number;
   readonly observe: Observe;
 };
 
@@ -38,17 +41,22 @@ const missedMax = 3;
 const keptMs = 60_000;
 /** Limit of remembered differences; beyond it they are logged again. */
 const toldMax = 1000;
+/** Clocks that differ by more are reported. */
+const clocksDifferMsMax = 3000;
+/** A clock is measured by the answers that come within this time: a slower one says too little. */
+const measuredWithinMs = 1000;
+const aheadFact = 'clockAheadMs';
 
 export function startPeers(options: PeersOptions): Peers {
-  const { send, process, facts, observe } = options;
+  const { send, process, facts, observe, clock = Date.now } = options;
   const everyMs = options.everyMs ?? everyMsDefault;
   const table = `${quoteName(options.schema)}.comity_processes`;
   const lookSql = lookSqlOf(table);
   const ours = new Map(Object.entries(facts));
-  const written = JSON.stringify(facts);
   const told = new Set<string>();
   let failing = false;
   let looking: Promise<void> | undefined;
+  const clocks = compareClocks(clock, observe);
 
   function tell(name: string, theirs: string): void {
     const difference = JSON.stringify([name, theirs]);
@@ -60,11 +68,15 @@ export function startPeers(options: PeersOptions): Peers {
 
   async function lookOnce(): Promise<void> {
     try {
+      const sentAt = clock();
       const rows = await send({
         sql: lookSql,
-        values: [process, written, everyMs * missedMax, keptMs],
+        values: [process, JSON.stringify({ ...facts, ...clocks.fact() }), everyMs * missedMax, keptMs],
       });
-      for (const [name, theirs] of rows) tell(String(name), String(theirs));
+      clocks.take(sentAt, rows);
+      for (const [name, theirs] of rows) {
+        if (name !== databaseClock && name !== aheadFact) tell(String(name), String(theirs));
+      }
       failing = false;
     } catch (error) {
       if (!failing) observe({ kind: 'store-failed', what: 'looking for other processes', error });
@@ -100,6 +112,29 @@ export function startPeers(options: PeersOptions): Peers {
   };
 }
 
+/** Observes a difference when it begins and when it ends. A look measures this clock, and the next one writes that and compares. */
+function compareClocks(clock: () => number, observe: Observe) {
+  /** Of this clock before the database's, as last measured. */
+  let aheadMs: number | undefined;
+  let differed = false;
+  return {
+    fact: () => (aheadMs === undefined ? {} : { [aheadFact]: String(aheadMs) }),
+    /** @param sentAt when the statement that gave the rows was sent */
+    take(sentAt: number, rows: Rows): void {
+      const tookMs = clock() - sentAt;
+      const databaseMs = Number(rows.find(([name]) => name === databaseClock)?.[1]);
+      if (tookMs >= 0 && tookMs <= measuredWithinMs) aheadMs = Math.round(sentAt + tookMs / 2 - databaseMs);
+      if (aheadMs === undefined) return;
+      const own = aheadMs;
+      const others = rows.filter(([name]) => name === aheadFact).map(([, ahead]) => Number(ahead) - own);
+      const furthest = others.sort((one, other) => Math.abs(other) - Math.abs(one))[0] ?? 0;
+      const differs = Math.abs(furthest) > clocksDifferMsMax;
+      if (differs !== differed) observe({ kind: 'clocks-differ', otherAheadMs: differs ? furthest : 0 });
+      differed = differs;
+    },
+  };
+}
+
 const phrases: Readonly<Record<string, string>> = {
   program: 'another version of the program',
   collections: 'other collections',
@@ -110,6 +145,9 @@ function aliveSqlOf(table: string): string {
   return `SELECT process FROM ${table}
 WHERE process = $1 AND seen_at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2::bigint`;
 }
+
+/** Names the row of the database's time among those of facts. */
+const databaseClock = '';
 
 /** One statement, so a process that reads others' rows has renewed its own. Locks rows in one order, and skips locked ones. */
 function lookSqlOf(table: string): string {
@@ -123,6 +161,7 @@ gone AS (
   ORDER BY process FOR UPDATE SKIP LOCKED
 ),
 removed AS (DELETE FROM ${table} USING gone WHERE ${table}.process = gone.process)
-SELECT DISTINCT fact.name, fact.told FROM ${table}, moment, json_each_text(facts::json) AS fact (name, told)
+SELECT '${databaseClock}'::text, ms::text FROM moment
+UNION SELECT fact.name, fact.told FROM ${table}, moment, json_each_text(facts::json) AS fact (name, told)
 WHERE process <> $1::text AND seen_at >= ms - $3::bigint ORDER BY 1, 2`;
 }

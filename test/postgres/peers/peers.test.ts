@@ -39,6 +39,7 @@ async function start(
   process: string,
   facts: Readonly<Record<string, string>>,
   sends = send,
+  clock = Date.now,
 ): Promise<Process> {
   const told: string[] = [];
   const all: Observation[] = [];
@@ -52,6 +53,7 @@ async function start(
     process,
     facts,
     everyMs,
+    clock,
     observe,
   });
   await peers.look();
@@ -103,6 +105,34 @@ test('tells nothing of a process that is gone, and removes a row that nobody ren
   await one.peers.stop();
   await client.query(`DELETE FROM ${table}`);
 });
+
+test('reports a clock that differs by more than three seconds until it is set, and only then', async () => {
+  let secondsAhead = 0;
+  const clock = () => Date.now() + 1000 * secondsAhead;
+  const one = await start('one', facts);
+  const other = await start('other', facts, send, clock);
+  const lookTwice = async () => {
+    // One measures, the next writes and compares.
+    for (let look = 0; look < 2; look += 1) for (const { peers } of [other, one]) await peers.look();
+    return [one, other].map(({ facts }) => facts.splice(0).map(aheadOf));
+  };
+  assert.deepEqual(await lookTwice(), [[], []]);
+  for (const [ahead, seenByOne, seenByOther] of [
+    [2.5, [], []],
+    [3.5, [4], [-4]],
+    [3.5, [], []],
+    [0, [0], [0]],
+    [-7200, [-7200], [7200]],
+  ] as const) {
+    secondsAhead = ahead;
+    assert.deepEqual(await lookTwice(), [seenByOne, seenByOther], `${ahead} s ahead`);
+  }
+  for (const { peers } of [one, other]) await peers.stop();
+});
+
+function aheadOf(fact: Observation): number | string {
+  return fact.kind === 'clocks-differ' ? Math.round(fact.otherAheadMs / 1000) : fact.kind;
+}
 
 test('a look that fails is observed once, and stopping without a database ends', async () => {
   let works = false;

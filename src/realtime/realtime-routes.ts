@@ -89,7 +89,7 @@ const converseDocumentation: OperationDocumentation = {
 \`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
 a resource that the caller may read is sent as \`{"event": {...}}\`; \`{"left": {...}}\` names a resource, or the resources that refer to another, that the caller may no longer read, and \
 \`{"entered": {...}}\` those that it may read from now on. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
-1013 if the client is too slow; it can resume after the last event that it received.`,
+1013 if the client is too slow, and 4429 if it sends too many messages; it can resume after the last event that it received.`,
   parameters: [
     {
       name: ticketParameter,

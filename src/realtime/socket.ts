@@ -5,9 +5,10 @@
  * nothing, so that the client gets all events in log order; `closed`. Further catch-ups wait meanwhile.
  *
  * A live socket with a slow client is closed with 1013, because its frames wait in memory; a catch-up waits for its
- * client instead, because its events are in the log.
+ * client instead, because its events are in the log. A message that is malformed is answered and counted like any other.
  */
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
+import { stillCounted, windowMs } from '../kernel/rate-limit/meter.ts';
 import type { Known } from '../model/principal.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';
 import type { LogPosition } from '../store/store.ts';
@@ -22,6 +23,8 @@ import { type Subscription, unplaced } from './subscriptions.ts';
 export type SocketLimits = {
   readonly realtimePatternsMax: number;
   readonly realtimeBufferBytesMax: number;
+  /** Each message may cost a read of the log, and a malformed one its answer. */
+  readonly realtimeMessagesPerMinuteMax: number;
 };
 
 export type SocketOptions = {
@@ -40,13 +43,10 @@ export type SocketOptions = {
   readonly onClosed: () => void;
 };
 
-/** Malformed frames after which a socket is closed. */
-export const malformedFramesMax = 16;
-/** Frames that a client may send in a minute: each may cost a read of the log. */
-export const framesPerMinuteMax = 600;
+/** Too many messages, in the range that RFC 6455 §7.4.2 leaves to applications; the last digits are those of the status 429. */
+export const tooManyMessages = 4429;
 /** Octets of a reason (RFC 6455 §5.5); the reasons here are ASCII. */
 const reasonBytesMax = 123;
-const minuteMs = 60_000;
 
 type Waiting = { readonly after: string; readonly fresh: ReadonlySet<Subscription> };
 
@@ -64,9 +64,9 @@ export class RealtimeSocket implements Listener, ConversationListener {
   /** The peer reported a full buffer, and has not called `onReady` since. */
   #isFull = false;
   #octetsSent = 0;
-  #malformed = 0;
-  #frames = 0;
   #minute = 0;
+  #messages = 0;
+  #messagesBefore = 0;
 
   /** @param head result of `hub.head` when the conversation was agreed on */
   constructor(options: SocketOptions, head: LogPosition) {
@@ -97,7 +97,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     if (this.#mode === 'closed' || !this.#mayGoOn()) return;
     const read = readClientFrame(text, this.#options.limits.realtimePatternsMax);
     const error = read.ok ? this.#obey(read.frame) : read.error;
-    if (error !== undefined) this.#complain(error);
+    if (error !== undefined) this.#say(errorFrame(error));
     else this.#say(subscribedFrame(this.#subscriptions.keys()));
     if (this.#mode === 'live') this.#catchUpNext();
   }
@@ -209,20 +209,24 @@ export class RealtimeSocket implements Listener, ConversationListener {
     return false;
   }
 
+  /** Counts the messages of the last minute as a rate limit counts requests. */
   #mayGoOn(): boolean {
-    const minute = Math.floor(this.#options.clock() / minuteMs);
-    if (minute !== this.#minute) this.#frames = 0;
-    this.#minute = minute;
-    this.#frames += 1;
-    if (this.#frames <= framesPerMinuteMax) return true;
-    this.#close(1008, `more than ${framesPerMinuteMax} frames in a minute`);
+    const { clock, limits } = this.#options;
+    const { realtimeMessagesPerMinuteMax: most } = limits;
+    const now = clock();
+    const minute = Math.floor(now / windowMs);
+    if (minute !== this.#minute) {
+      this.#messagesBefore = minute === this.#minute + 1 ? this.#messages : 0;
+      this.#messages = 0;
+      this.#minute = minute;
+    }
+    this.#messages += 1;
+    if (this.#messages + stillCounted(this.#messagesBefore, now % windowMs) <= most) return true;
+    this.#close(
+      tooManyMessages,
+      `more than ${most} messages in a minute (COMITY_REALTIME_MESSAGES_PER_MINUTE_MAX)`,
+    );
     return false;
-  }
-
-  #complain(error: string): void {
-    this.#malformed += 1;
-    this.#say(errorFrame(error));
-    if (this.#malformed >= malformedFramesMax) this.#close(1008, 'too many malformed frames');
   }
 
   #close(code: number, reason: string): void {

@@ -44,6 +44,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     realtimeTicketSeconds: 30,
     realtimePatternsMax: 100,
     realtimeBufferBytesMax: 256 * 1024,
+    realtimeMessagesPerMinuteMax: 600,
     eventBatchBytesMax: 256 * 1024,
     ...options,
   };

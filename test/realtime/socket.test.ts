@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { authenticated } from '../../src/model/principal.ts';
-import { framesPerMinuteMax, malformedFramesMax } from '../../src/realtime/socket.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 import { knownAs } from '../resources/known.ts';
@@ -284,25 +283,23 @@ test('ends with 1008 when the credential ends, also while it catches up', async 
   assert.equal(stopped, 1, 'nobody listens any more');
 });
 
-test('says what is wrong with a frame and stays, until there were too many of them', async (context) => {
-  const store = await openEmbedded(context);
-  const peer = await connected(context, store);
-  peer.say({ subscribe: ['staff.*'] });
-  peer.say('{');
-  assert.match(String(last(peer)?.error), /must be JSON/);
-  const [id] = await emit(store);
-  await saw(peer, id);
-  for (let at = 1; at < malformedFramesMax; at += 1) {
-    assert.equal(peer.closed, undefined);
-    peer.say('[]');
-  }
-  assert.deepEqual(peer.closed, { code: 1008, reason: 'too many malformed frames' });
-});
-
-test('bounds the patterns of a socket and the frames of a minute', async (context) => {
+test('says what is wrong with each frame and stays, however many there are in its life', async (context) => {
   const store = await openEmbedded(context);
   let now = 0;
-  const peer = await connected(context, store, { realtimePatternsMax: 2, clock: () => now });
+  const peer = await connected(context, store, { realtimeMessagesPerMinuteMax: 20, clock: () => now });
+  peer.say({ subscribe: ['staff.*'] });
+  for (let at = 0; at < 100; at += 1) {
+    peer.say('{');
+    assert.match(String(last(peer)?.error), /must be JSON/);
+    now += 4_000;
+  }
+  const [id] = await emit(store);
+  await saw(peer, id);
+});
+
+test('bounds the patterns of a socket', async (context) => {
+  const store = await openEmbedded(context);
+  const peer = await connected(context, store, { realtimePatternsMax: 2 });
   peer.say({ subscribe: ['a', 'b'] });
   peer.say({ subscribe: ['b', 'c'] });
   assert.deepEqual(last(peer), {
@@ -310,13 +307,29 @@ test('bounds the patterns of a socket and the frames of a minute', async (contex
   });
   peer.say({ subscribe: ['b'] });
   assert.deepEqual(last(peer), { subscribed: ['a', 'b'] });
-  for (let at = 3; at < framesPerMinuteMax; at += 1) peer.say({ unsubscribe: [] });
-  now += 60_000;
-  for (let at = 0; at < framesPerMinuteMax; at += 1) peer.say({ unsubscribe: [] });
-  assert.equal(peer.closed, undefined);
-  peer.say({ unsubscribe: [] });
-  assert.deepEqual(peer.closed, { code: 1008, reason: `more than ${framesPerMinuteMax} frames in a minute` });
 });
+
+for (const [what, message] of [
+  ['well-formed', { unsubscribe: [] }],
+  ['malformed', '['],
+] as const) {
+  test(`takes as many ${what} messages in any 60 seconds as the setting says, and ends with 4429 at one more`, async (context) => {
+    const store = await openEmbedded(context);
+    let now = 59_999;
+    const peer = await connected(context, store, { realtimeMessagesPerMinuteMax: 10, clock: () => now });
+    const say = (times: number) => {
+      for (let at = 0; at < times; at += 1) peer.say(message);
+      return peer.closed;
+    };
+    assert.equal(say(10), undefined);
+    now = 120_000;
+    assert.equal(say(10), undefined, 'a minute later');
+    now = 180_000 + 30_000;
+    assert.equal(say(6), undefined, 'half of those a minute ago count no longer');
+    const reason = 'more than 10 messages in a minute (COMITY_REALTIME_MESSAGES_PER_MINUTE_MAX)';
+    assert.deepEqual(say(1), { code: 4429, reason });
+  });
+}
 
 test('closes a client that asks and never listens', async (context) => {
   const store = await openEmbedded(context);

@@ -88,6 +88,10 @@ export const realtimeSettings = section('Realtime', {
     { unit: 'bytes', default: 16 * KiB, least: 64, most: 16 * MiB },
     'Length of a message that a client may send; a longer one closes the WebSocket with 1009.',
   ),
+  realtimeMessagesPerMinuteMax: integer(
+    { unit: 'messages', default: 600, least: 1, most: 1_000_000 },
+    'Messages that a client may send over one WebSocket in any 60 seconds, malformed ones included; one more closes it with 4429.',
+  ),
   realtimeBufferBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
     'Bytes that may wait for a slow client; beyond it, its WebSocket is closed with 1013 and can be resumed.',

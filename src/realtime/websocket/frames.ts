@@ -102,7 +102,7 @@ function frame(opcode: number, payload: Uint8Array, rsv1 = false): Buffer {
 const codes: { readonly [code: string]: number | undefined } = {
   WS_ERR_INVALID_UTF8: 1007,
   // Too many fragments of one message, or pieces of a frame.
-  WS_ERR_TOO_MANY_BUFFERED_PARTS: 1008,
+  WS_ERR_TOO_MANY_BUFFERED_PARTS: 1009,
   WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 1009,
   WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 1009,
   // From zlib: the message exceeds its limit.

@@ -222,12 +222,12 @@ const ended: readonly EndRow[] = [
     by: 'server',
   },
   {
-    title: 'ends with 1008 for empty fragments without end',
+    title: 'ends with 1009 for empty fragments without end',
     sent: [
       clientFrame(text, '', part),
       ...Array.from({ length: 1024 }, () => clientFrame(continuation, '', part)),
     ],
-    code: 1008,
+    code: 1009,
     by: 'server',
   },
 ];

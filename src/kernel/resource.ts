@@ -14,6 +14,7 @@ import type { Permission } from '../model/access.ts';
 import { type Actor, actorOf, type Cause, causeText, type Used, withCause } from '../model/actor.ts';
 import type { Anonymous, Known, Principal } from '../model/principal.ts';
 import type { Change, EventEntry, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
+import { UnitTooLarge } from '../store/unit-size.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
 
 /** The request as operations see it, after authentication. */
@@ -123,6 +124,16 @@ export type Result =
 
 /** The change is more than one unit takes: the request is stored, and carried out as an operation (202). */
 export type Postponed = { readonly postponed: true };
+
+/** Makes a change; one that is longer than a unit may be is refused. */
+export async function orTooLarge(make: () => MaybePromise<Result>): Promise<Result> {
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof UnitTooLarge)) throw error;
+    return { refused: { code: 'content_too_large', message: error.message } };
+  }
+}
 
 export type Representation = {
   readonly content: string | Uint8Array | ContentStream;

@@ -33,7 +33,17 @@ import {
   writeStanding,
   writeSuperseded,
 } from './message-facts.ts';
-import type { Ask, Companion, Made, Postponed, Proposal, Result, Standing, Validators } from './resource.ts';
+import {
+  type Ask,
+  type Companion,
+  type Made,
+  orTooLarge,
+  type Postponed,
+  type Proposal,
+  type Result,
+  type Standing,
+  type Validators,
+} from './resource.ts';
 import { takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
@@ -261,7 +271,8 @@ export class Walk {
     if (act === undefined) throw new Error('an operation with an unsafe method requires an act stage');
     const busy = this.#beginTurn();
     const row = changes?.(this.#requireAsk());
-    const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
+    const making = () => act(this.#requireAsk(), this.#requireStanding(), this.#proposal);
+    const result = busy ?? (await orTooLarge(making));
     if (result instanceof Overtaken) return this.#lookAgain(result);
     if ('postponed' in result) {
       this.#turn?.release();

@@ -307,6 +307,8 @@ export type Store = {
    */
   hasEnded(processId: string): MaybePromise<boolean>;
   readonly lines: ChangeLines;
+  /** The longest unit that it takes (unit-size.ts). */
+  readonly unitCharactersMax: number;
   /**
    * A number that every committed unit changes, as the reads of this turn of the event loop see the data; undefined if the engine cannot tell
    * without waiting. While it is the same, so is every row.

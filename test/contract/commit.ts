@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
-import type { Change, Commit } from '../../src/store/store.ts';
+import { type Change, type Commit, StoreUnavailable } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import {
   categories,
@@ -31,6 +31,24 @@ export function commitTests(bench: Bench): void {
 
 /** What a put leaves, and who sees it from when. */
 function rowTests({ store }: Bench): void {
+  test('fails the one unit that cannot be encoded, and commits every other of its turn', async () => {
+    const ids = ['coded 1', 'coded 2', 'coded 3', 'coded 4'];
+    const results = await Promise.allSettled(
+      ids.map((id) => {
+        const change = put(things, id, { name: id });
+        const { next } = change;
+        const doc = { length: 1 } as unknown as string;
+        return store().commit(
+          unit(id === 'coded 3' && next !== null ? { ...change, next: { ...next, doc } } : change),
+        );
+      }),
+    );
+    const outcomes = results.map((result) =>
+      result.status === 'fulfilled' ? result.value.outcome : result.reason instanceof StoreUnavailable,
+    );
+    assert.deepEqual(outcomes, ['committed', 'committed', false, 'committed']);
+  });
+
   test('reads back a row exactly as it was put', async () => {
     const change = put(things, 'back', { name: 'Ünïcode 😀', price: 1.5 }, undefined, {
       owner: 'usr_1',

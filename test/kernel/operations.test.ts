@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
-import { leaseMs } from '../../src/kernel/operations/lease.ts';
+import { leaseMs, startsMax } from '../../src/kernel/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/kernel/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../src/kernel/operations/stored-request.ts';
 import { type Ask, type Companion, noPreferences } from '../../src/kernel/resource.ts';
@@ -229,6 +229,31 @@ for (const [engine, open] of engines) {
     await first.operations.idle();
     assert.equal(await statusOf(one, id), 'succeeded');
     assert.equal(await thingsOf(one), 1);
+  });
+
+  test(`${engine}: what ends every process that begins it is given up after three, and a start that was given back does not count`, async (context) => {
+    const [one, other] = await open(context);
+    const time = { now: startedAt };
+    const id = await accept(deadProcess(context, one, time));
+    for (let starts = 2; starts <= startsMax; starts += 1) {
+      const stopping = deadProcess(context, other, time);
+      const begin = async (process: Process): Promise<void> => {
+        time.now += leaseMs + 1;
+        process.operations.resume();
+        while (process.begun.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      };
+      await begin(stopping);
+      await stopping.operations.drain(0);
+      await begin(deadProcess(context, one, time));
+    }
+    time.now += leaseMs + 1;
+    const last = startProcess(context, other, time);
+    await lookRound(last);
+    assert.deepEqual([last.begun, last.facts.map(({ kind }) => kind)], [[], ['operation-failed']]);
+    const { status, outcome } = JSON.parse((await one.read(operationsTable, id))?.doc ?? '');
+    assert.deepEqual([status, outcome.code], ['failed', 'operation_given_up']);
+    assert.match(outcome.error, /the program ended 3 times while it carried out the request/);
+    assert.deepEqual([await thingsOf(one), await requestsOf(one)], [0, 0]);
   });
 
   test(`${engine}: what does not end within the drain is given back, and another process takes it at once`, async (context) => {

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
+import { UnitTooLarge } from '../../src/store/unit-size.ts';
 import {
   byId,
   commitAll,
@@ -38,7 +39,7 @@ test('refuses the unit beyond `unitsWaitingMax`, and takes units again once thos
   await commitAll(store, put(things, 'w 10', {}));
 });
 
-test('refuses the unit whose documents would wait beyond `unitsWaitingBytesMax`, and takes one of any length alone', async (context) => {
+test('refuses the unit whose documents would wait beyond `unitsWaitingBytesMax`, and one that is longer by itself for good', async (context) => {
   const store = await folderFor(context).open({ unitsWaitingBytesMax: 5000 });
   const name = 'x'.repeat(900);
   const write = (id: string, text = name) => store.commit(unit(put(things, id, { name: text })));
@@ -50,7 +51,10 @@ test('refuses the unit whose documents would wait beyond `unitsWaitingBytesMax`,
   const [, , last] = results;
   assert.ok(last?.status === 'rejected' && last.reason instanceof StoreUnavailable);
   assert.equal((await write('c')).outcome, 'committed');
-  assert.equal((await write('long', 'x'.repeat(10_000))).outcome, 'committed');
+  const edge = 2500 - nextRow(things, 'edge', { name: '' }).doc.length;
+  assert.equal((await write('edge', 'x'.repeat(edge))).outcome, 'committed');
+  await assert.rejects(write('edgy', 'x'.repeat(edge + 1)), UnitTooLarge);
+  assert.equal(store.unitCharactersMax, 2500);
 });
 
 test('commits units in batches of at most `unitsPerTransactionMax` units and `charactersPerTransactionMax` characters', async (context) => {

@@ -26,7 +26,7 @@ export const storeSettings = section('Store', {
   ),
   unitsWaitingBytesMax: integer(
     { unit: 'bytes', default: 64 * MiB, least: MiB, most: 4096 * MiB },
-    'Memory for the documents of writes that wait to be committed; then 503.',
+    'Memory for the documents of writes that wait to be committed, two bytes for each character; then 503. One write that is longer is refused with 413; none is longer than 512 MiB.',
   ),
   unitsPerTransactionMax: integer(
     { unit: 'units', default: 512, least: 1, most: 100_000 },

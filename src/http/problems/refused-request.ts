@@ -150,7 +150,8 @@ export const refusedRequestProblems = {
     status: 413,
     message: 'request content is too large',
     retry: 'no',
-    meaning: 'The content is over the limit, as sent or after decompression.',
+    meaning:
+      'The content is over the limit, as sent or after decompression; or the request would write, or delete, more at once than one unit may hold, which `error` says.',
   },
   target_too_long: {
     status: 414,

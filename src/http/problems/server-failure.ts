@@ -8,6 +8,13 @@ export const serverFailureProblems = {
     retry: 'later',
     meaning: 'The server failed; the log has the reason under the request id.',
   },
+  operation_given_up: {
+    status: 500,
+    message: 'the program ended each time while it carried out the request',
+    retry: 'no',
+    meaning:
+      'An asynchronous operation was begun three times, and each time the process ended before it did. It is not begun again. The log of the ends says why; a smaller request may succeed.',
+  },
   method_unknown: {
     status: 501,
     message: 'method not implemented',

@@ -22,18 +22,24 @@ export const leaseMs = 30_000;
 
 const renewalMs = leaseMs / 3;
 
+/**
+ * A request that ends the process that performs it would end every one that takes it over: after so many starts without an end it is given
+ * up. A holder that stops or fails gives its start back with the lease, so that only processes that died count.
+ */
+export const startsMax = 3;
+
 /** What the row holds besides the request. The row repeats `updatedAt` because it is listed by that field. */
-type Held = { readonly holder: string | null; readonly updatedAt: string };
+type Held = { readonly holder: string | null; readonly updatedAt: string; readonly starts: number };
 
 /** The row of a request that `holder` performs from now on. @param at milliseconds since the epoch */
 export function heldRow(
   stored: StoredRequest,
   holder: string | null,
-  owner: string | null,
-  createdAt: number,
+  { owner, createdAt }: Pick<Row, 'owner' | 'createdAt'>,
   at: number,
 ): NextRow {
-  const held: StoredRequest & Held = { ...stored, holder, updatedAt: new Date(at).toISOString() };
+  const { starts = 1 } = stored;
+  const held: StoredRequest & Held = { ...stored, starts, holder, updatedAt: new Date(at).toISOString() };
   return keptRow(JSON.stringify(held), owner, createdAt, at);
 }
 
@@ -61,19 +67,20 @@ export class Lease {
     this.#renewedAt = row.updatedAt;
   }
 
-  /** Takes a lease that was given back or has expired. Undefined if another process was faster. */
-  static async take(
-    store: Store,
-    stored: StoredRequest,
-    holder: string,
-    row: Row,
-    now: number,
-  ): Promise<Lease | undefined> {
-    const next = heldRow(stored, holder, row.owner, row.createdAt, now);
+  /** Takes a lease that was given back or has expired, and counts the start. Undefined if another process was faster. */
+  static async take(store: Store, holder: string, row: Row, now: number): Promise<Lease | undefined> {
+    const stored = JSON.parse(row.doc) as StoredRequest;
+    const begun = { ...stored, starts: (stored.starts ?? 1) + 1 };
+    const next = heldRow(begun, holder, row, now);
     const change: Change = { table: operationRequestsTable, id: row.id, expect: { rev: row.rev }, next };
     const commit = await store.commit({ changes: [change], events: [] });
     if (commit.outcome !== 'committed') return undefined;
-    return new Lease(store, stored, holder, { ...row, updatedAt: now, rev: commit.rev });
+    return new Lease(store, begun, holder, { ...row, updatedAt: now, rev: commit.rev });
+  }
+
+  /** True if every start that is allowed has ended its process. */
+  get isUsedUp(): boolean {
+    return (this.#stored.starts ?? 1) > startsMax;
   }
 
   /** The revision of the row, as far as this process knows. */
@@ -112,8 +119,9 @@ export class Lease {
   #write(holder: string | null, at: number): void {
     this.#writing = this.#writing.then(async () => {
       if (this.#lost) return;
-      const next = heldRow(this.#stored, holder, this.#row.owner, this.#row.createdAt, at);
-      const { id } = this.#stored;
+      const { id, starts = 1 } = this.#stored;
+      const stored = holder === null ? { ...this.#stored, starts: starts - 1 } : this.#stored;
+      const next = heldRow(stored, holder, this.#row, at);
       const change: Change = { table: operationRequestsTable, id, expect: { rev: this.#rev }, next };
       const commit = await this.#store.commit({ changes: [change], events: [] }).catch(() => undefined);
       if (commit?.outcome === 'committed') {

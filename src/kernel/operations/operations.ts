@@ -95,7 +95,7 @@ class ProcessOperations implements Operations {
     }
     const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
     const row = keptRow(JSON.stringify(doc), owner, at, at);
-    const waiting = heldRow(stored, this.#holder, owner, at, at);
+    const waiting = heldRow(stored, this.#holder, row, at);
     const absent = { absent: true } as const;
     const changes: Change[] = [
       { table: operationsTable, id, expect: absent, next: row },
@@ -236,6 +236,6 @@ async function takeUp(
     await store.commit({ changes: [forgotten], events: [] });
     return undefined;
   }
-  const lease = await Lease.take(store, stored, sweep.holder, row, sweep.clock());
+  const lease = await Lease.take(store, sweep.holder, row, sweep.clock());
   return lease === undefined ? undefined : { ends: sweep.begin(stored, operation, lease) };
 }

@@ -10,7 +10,7 @@ import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
-import type { Lease } from './lease.ts';
+import { type Lease, startsMax } from './lease.ts';
 import { operationsTable, requestOf, type StoredRequest } from './stored-request.ts';
 
 export type OperationDoc = {
@@ -45,6 +45,7 @@ export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
  */
 export async function perform(performance: Performance): Promise<void> {
   const { lease, path, stored } = performance;
+  if (lease.isUsedUp) return giveUp(performance);
   for (;;) {
     let made = false;
     let expectedRev = lease.rev;
@@ -75,6 +76,17 @@ export async function perform(performance: Performance): Promise<void> {
     await performance.store.commit({ changes: [failed, lease.end()], events: [] });
     return;
   }
+}
+
+async function giveUp(performance: Performance): Promise<void> {
+  const { lease, stored, store, observe } = performance;
+  const message = `the program ended ${startsMax} times while it carried out the request`;
+  observe({ kind: 'operation-failed', operation: stored.id, error: new Error(message) });
+  const outcome: unknown = JSON.parse(problemBody({ code: 'operation_given_up', message }));
+  await store.commit({
+    changes: [ending(performance, { status: 'failed', outcome }), lease.end()],
+    events: [],
+  });
 }
 
 /** The pause before the next try of an operation that found the line of its row full. */

@@ -12,6 +12,8 @@ export type StoredRequest = {
   readonly id: string;
   /** The id of the request that was accepted; absent: kept by an earlier version. */
   readonly requestId?: string;
+  /** How often a process began it and has not said how that ended (lease.ts). Absent: once. */
+  readonly starts?: number;
   readonly method: string;
   readonly target: string;
   readonly fields: readonly string[];

@@ -52,6 +52,9 @@ function isCascading({ onDelete }: Pick<CollectionReference, 'onDelete'>): boole
   return onDelete !== 'restrict';
 }
 
+/** A changed document is in its unit three times: as it becomes, and in the event as it is and as it was. */
+const changedFactor = 3;
+
 const rowsPerRead = 100;
 const bytesPerRead = 1024 * 1024;
 
@@ -99,9 +102,10 @@ export async function collectCascade(
         if (without !== undefined) {
           // Deleted itself, and only after this row: neither can be first.
           if (isAbove.has(key) && key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
-          if (isFull(size)) return { outcome: 'found', steps, isWhole: false };
+          const changed = size * changedFactor;
+          if (isFull(changed)) return { outcome: 'found', steps, isWhole: false };
           steps.push({ ...row, by, without });
-          octets += size;
+          octets += changed;
         } else if (isAbove.has(key)) {
           if (key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
         } else if (!isDone.has(key)) {

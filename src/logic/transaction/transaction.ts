@@ -19,6 +19,7 @@ import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
 import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
+import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { refusalOfCall, refuse } from './asking.ts';
 import {
@@ -85,9 +86,6 @@ type Shared = OpenTransactionOptions & {
   readonly principal: Authenticated;
   readonly served: (name: string) => Served;
 };
-
-/** Characters of all documents of one unit: it goes to the store as one message. */
-const unitCharactersMax = 64 * 1024 * 1024;
 
 /** Called once, at start; the schemas of a collection are compiled when a function first names it. */
 export function createOpenTransaction(options: OpenTransactionOptions): OpenTransaction {
@@ -190,7 +188,8 @@ class LogicTransaction implements Transaction {
   async cascade(named: readonly RowName[], scope: Scope | undefined, partly = false): Promise<boolean> {
     const { collections, readable, limits } = this.#shared;
     const collectionOf = (name: string) => collections.get(name) ?? readable?.get(name);
-    const found = await collectCascade(this.store, collectionOf, named, limits);
+    const cascadeBytesMax = Math.min(limits.cascadeBytesMax, deletedCharactersMaxOf(this.store));
+    const found = await collectCascade(this.store, collectionOf, named, { ...limits, cascadeBytesMax });
     if (found.outcome === 'cycle') {
       const { table, id } = found.at;
       const message = `${table} ${JSON.stringify(id)} and others refer to each other: remove one of the references first`;
@@ -333,9 +332,9 @@ class LogicTransaction implements Transaction {
     const { handlerChangesMax } = this.#shared.limits;
     if (this.#overlay.size() >= handlerChangesMax)
       throw tooMuch(`makes more than ${handlerChangesMax} changes (COMITY_HANDLER_CHANGES_MAX)`);
-    if (this.#overlay.characters() > unitCharactersMax) {
-      throw tooMuch(`writes more than ${unitCharactersMax} characters`);
-    }
+    const { unitCharactersMax } = this.#shared.serving.store;
+    if (this.#overlay.characters() > unitCharactersMax)
+      throw tooMuch(`writes more than ${unitCharactersMax} characters (COMITY_UNITS_WAITING_BYTES_MAX)`);
   }
 }
 

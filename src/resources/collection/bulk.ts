@@ -20,12 +20,13 @@ import {
   type Row,
   StoreUnavailable,
 } from '../../store/store.ts';
+import { UnitTooLarge } from '../../store/unit-size.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
 import { fixedFaults } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
-import { commitUnit } from './commit.ts';
+import { commitUnit, documentTooLong, tooLong, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
 import { makersOwner } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
@@ -190,10 +191,7 @@ function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrW
     deletedAt: null,
   });
   if (before !== undefined && before.doc === next.doc && before.owner === next.owner) return 'unchanged';
-  if (next.doc.length > served.documentCharactersMax) {
-    const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
-    return { problem: { code: 'content_too_large', message } };
-  }
+  if (next.doc.length > served.documentCharactersMax) return { problem: documentTooLong(served) };
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const kind = before === undefined ? 'created' : 'updated';
   const judgement = before === undefined ? mayCreate(served, ask.principal, next) : anyone;
@@ -222,9 +220,13 @@ async function createTogether(
   const writes: ItemWrite[] = [];
   const results: ItemResult[] = [];
   const named = new Set<string>();
+  const charactersMax = served.store.unitCharactersMax;
+  let replaced = 0;
   for (const [index, item] of items.entries()) {
     await turns(index);
     const planned = await planItem(served, index, item, options);
+    replaced += 'row' in planned ? (planned.row?.doc.length ?? 0) : 0;
+    if (replaced > charactersMax) return { refused: tooLongTogether('to replace', charactersMax) };
     if ('problem' in planned) return { refused: ofItem(index, planned.problem) };
     const isRepeated = named.has(planned.id);
     if (isRepeated) return { refused: ofItem(index, repeatedId) };
@@ -277,8 +279,11 @@ function resultOf({ action, id }: ItemWrite): ItemResult {
   return { status: (action === 'create' ? answers.created : answers.changed).status, id };
 }
 
-/** Items that are under way at once; the store commits those that wait together. */
-const atOnce = 256;
+/** Items that are under way at once; the store commits those that wait together. One that replaces a resource holds it. */
+function atOnceOf({ store, documentCharactersMax }: Served, options: ImportOptions | undefined): number {
+  if (options?.existing !== 'update') return 256;
+  return Math.max(1, Math.min(256, Math.floor(store.unitCharactersMax / documentCharactersMax)));
+}
 
 /** A unit for each item. The companions of the request commit after the last one. */
 async function createEach(
@@ -288,6 +293,7 @@ async function createEach(
 ): Promise<Result> {
   const results: ItemResult[] = [];
   const own = { ...ask, companions: [] };
+  const atOnce = atOnceOf(served, options);
   for (let start = 0; start < items.length; start += atOnce) {
     const some = items.slice(start, start + atOnce);
     const settled = await Promise.allSettled(
@@ -300,6 +306,7 @@ async function createEach(
     for (const each of settled) {
       if (each.status === 'fulfilled') results.push(each.value);
       else if (each.reason instanceof StoreUnavailable) results.push({ problem: { code: 'unavailable' } });
+      else if (each.reason instanceof UnitTooLarge) results.push({ problem: tooLong(each.reason.message) });
       else throw each.reason;
     }
   }

@@ -30,10 +30,8 @@ export async function commitUnit(
   standing: readonly (Row | undefined)[],
   restsOn: readonly Change[] = [],
 ): Promise<Result> {
-  if (unit.changes.some(({ next }) => (next?.doc.length ?? 0) > served.documentCharactersMax)) {
-    const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
-    return { refused: { code: 'content_too_large', message } };
-  }
+  if (unit.changes.some(({ next }) => (next?.doc.length ?? 0) > served.documentCharactersMax))
+    return { refused: documentTooLong(served) };
   // Mostly known, and a promise each would cost as much as the rest of this function.
   const looking = unseenField(served, ask, unit.changes, standing);
   const unseen = looking instanceof Promise ? await looking : looking;
@@ -77,6 +75,21 @@ export async function leaveAsItIs(
   const changes = ask.companions.map((companion) => companion(made));
   const { outcome } = await served.store.commit({ changes, events: [] });
   return outcome === 'committed' ? { made, rev } : { refused: { code: 'idempotency_key_in_use' } };
+}
+
+/** @param what is done to the resources: `to delete` */
+export function tooLongTogether(what: string, charactersMax: number): Problem {
+  return tooLong(
+    `the resources ${what} are longer than ${charactersMax} characters together: name fewer in one request`,
+  );
+}
+
+export function documentTooLong({ documentCharactersMax }: Pick<Served, 'documentCharactersMax'>): Problem {
+  return tooLong(`the resource would be longer than ${documentCharactersMax} characters`);
+}
+
+export function tooLong(message: string): Problem {
+  return { code: 'content_too_large', message };
 }
 
 /** The expectations of rows that the unit does not change, each once: what it changes it expects anyway. */

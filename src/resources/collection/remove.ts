@@ -3,11 +3,13 @@
  * remove it. Dependants prevent both.
  */
 
+import type { Problem } from '../../http/problem.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Change, EventEntry, NextRow, Row } from '../../store/store.ts';
-import { commitUnit } from './commit.ts';
+import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
+import { commitUnit, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
@@ -98,7 +100,9 @@ export function bulkDeleteOperation(
     standing: () => open,
     propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
     act: async (ask, _standing, proposal) => {
-      const { rows, restsOn } = await removableRows(served, ask, proposal?.ids ?? []);
+      const removable = await removableRows(served, ask, proposal?.ids ?? []);
+      if ('refused' in removable) return removable;
+      const { rows, restsOn } = removable;
       const { logic } = served;
       if (logic === undefined) return removeAll(served, ask, rows, restsOn);
       const writes = rows.map((row) => deletionOf({ id: row.id, row }));
@@ -109,15 +113,23 @@ export function bulkDeleteOperation(
 
 type Removable = { readonly rows: readonly Row[]; readonly restsOn: readonly Change[] };
 
-async function removableRows(served: Served, ask: Ask, ids: readonly string[]): Promise<Removable> {
+async function removableRows(
+  served: Served,
+  ask: Ask,
+  ids: readonly string[],
+): Promise<Removable | { readonly refused: Problem }> {
   const rows: Row[] = [];
   const restsOn: Change[] = [];
+  const charactersMax = deletedCharactersMaxOf(served.store);
+  let characters = 0;
   for (const id of new Set(ids)) {
     const row = await served.store.read(served.collection.name, id);
     if (row === undefined) continue;
     const judgement = mayDelete(served, ask.principal, row);
     const found = judgement instanceof Promise ? await judgement : judgement;
     if (!found.permitted) continue;
+    characters += row.doc.length;
+    if (characters > charactersMax) return { refused: tooLongTogether('to delete', charactersMax) };
     rows.push(row);
     restsOn.push(...found.restsOn);
   }

@@ -259,6 +259,7 @@ function storeOver(running: Running): PostgresStore {
     processId: running.process,
     hasEnded: running.peers.hasEnded,
     lines,
+    unitCharactersMax: committer.unitCharactersMax,
     revision: () => undefined,
     read: rows.read,
     readMany: rows.readMany,

@@ -211,7 +211,7 @@ function storeOver(running: Running): SqliteStore {
   let closing: Promise<void> | undefined;
   const { read, readMany } = rowReads(running);
   return {
-    ...{ shared, processId, hasEnded, tally, lines },
+    ...{ shared, processId, hasEnded, tally, lines, unitCharactersMax: writer.unitCharactersMax },
     revision: () => snapshot.run(() => snapshot.revision()),
     read,
     readMany,

@@ -12,8 +12,14 @@ import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../../store/store.ts';
+import { UnitTooLarge } from '../../store/unit-size.ts';
 import { attemptRowChange, fittingText, isAttemptLogged } from '../../work/attempt-log.ts';
-import { type Refused, type Settlement, settleByRevision } from '../../work/settlement.ts';
+import {
+  type Refused,
+  type Settled as SettledByRevision,
+  type Settlement,
+  settleByRevision,
+} from '../../work/settlement.ts';
 import {
   type Conclusion,
   conclude,
@@ -62,9 +68,15 @@ export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
         throw error;
       }
     };
-    const settling = { claimed, run, mayRerun, random, isDoubtful: () => doubtful.has(run) };
-    const settled = await settleByRevision({ commit, lines: store.lines }, settlementOf(store, settling), {
-      ...{ work: claimed.received, rev: claimed.rev, owner: null },
+    const settle = (made: Run): Promise<SettledByRevision<Received, Concluded>> => {
+      const settling = { claimed, run: made, mayRerun, random, isDoubtful: () => doubtful.has(run) };
+      return settleByRevision({ commit, lines: store.lines }, settlementOf(store, settling), {
+        ...{ work: claimed.received, rev: claimed.rev, owner: null },
+      });
+    };
+    const settled = await settle(run).catch((error) => {
+      if (!(error instanceof UnitTooLarge)) throw error;
+      return settle({ ...run, handedOn: failure(refusedError, error.message, true) });
     });
     if (settled.kind === 'refused') return { kind: 'rerun' };
     const { kind, conclusion } = settled;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
+import { UnitTooLarge } from '../../../src/store/unit-size.ts';
 import { categories, event, put, remove, revOf, things, unit } from '../../contract/fixture.ts';
 import { channel, counters, freshPlace, rowsOf, schema, startCommitter } from './fixture.ts';
 
@@ -108,7 +109,7 @@ test('bounds a batch by units and by characters, and what waits by a number', as
   assert.deepEqual(batches, [2, 1]);
 });
 
-test('bounds what waits by its octets, and takes one unit of any length alone', async (context) => {
+test('bounds what waits by its octets, and refuses for good one unit that is longer by itself', async (context) => {
   const place = await freshPlace(context);
   const { committer } = startCommitter(context, place, { unitsWaitingBytesMax: 5000 });
   const write = (id: string, length = 900) =>
@@ -119,7 +120,8 @@ test('bounds what waits by its octets, and takes one unit of any length alone', 
     ['fulfilled', 'fulfilled', 'rejected'],
   );
   assert.equal((await write('c')).outcome, 'committed');
-  assert.equal((await write('long', 10_000)).outcome, 'committed');
+  assert.equal((await write('long', 2000)).outcome, 'committed');
+  await assert.rejects(write('longer', 2501), UnitTooLarge);
 });
 
 test('rejects a unit that names what is not declared, and puts no events', async (context) => {

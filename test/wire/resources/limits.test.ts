@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { adminKey } from '../../harness/exchange.ts';
-import { serverOfFile } from '../../harness/running-server.ts';
+import { serverOfFile, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
 import { openRaw } from '../server/raw-client.ts';
 
 const categories = '/api/v1/categories';
@@ -129,6 +130,49 @@ test('bulk-delete takes 1000 ids and refuses 1001', async () => {
   const refused = await remove(1001);
   assert.equal(refused.status, 422);
   assert.match(JSON.stringify(refused.json().errors), /at most 1000/);
+});
+
+test('bulk-delete takes documents of as many characters as one unit may delete, and refuses more with nothing deleted', async (t) => {
+  const env = { COMITY_UNITS_WAITING_BYTES_MAX: String(1024 * 1024) };
+  const small = await startServer({ env });
+  t.after(() => small.stop());
+  const charactersMax = 256 * 1024;
+  const names = async () =>
+    (await small.send('GET', `${categories}?limit=1000`)).json().items as { id: string; name: string }[];
+  const make = async (characters: number) => {
+    const made = await small.send('POST', categories, { json: { name: 'x' } });
+    const name = 'x'.repeat(characters - made.body.length + 1);
+    const { id } = made.json();
+    await small.send('PATCH', `${categories}/${id}`, { json: { name } });
+    return id;
+  };
+  const ids = [await make(charactersMax / 2), await make(charactersMax / 2)];
+  const more = await make(200);
+  const remove = (some: readonly unknown[], headers = {}) =>
+    small.send('POST', `${categories}/bulk-delete`, { json: { ids: some }, headers });
+  const refused = await remove([...ids, more]);
+  assert.equal(refused.status, 413, refused.body);
+  assert.match(String(refused.json().error), /longer than 262144 characters together/);
+  assert.equal((await names()).length, 3);
+  const later = await remove([...ids, more], { Prefer: 'respond-async' });
+  const location = `${later.headers.location}`;
+  await until(async () => (await small.send('GET', location)).json().status === 'failed');
+  assert.equal((await small.send('GET', `${location}/result`)).json().code, 'content_too_large');
+  const halves = [
+    ...ids,
+    await make(charactersMax / 2),
+    await make(charactersMax / 2),
+    await make(charactersMax / 2),
+  ];
+  const replace = (atomic: boolean) =>
+    small.send('POST', `${categories}/bulk`, {
+      json: { items: halves.map((id) => ({ id, name: 'y' })), atomic, import: { existing: 'update' } },
+    });
+  const together = await replace(true);
+  assert.match(`${together.status} ${together.body}`, /413 .*to replace are longer than 524288 characters/);
+  assert.deepEqual((await remove(ids)).json(), { deleted: 2 });
+  assert.equal((await replace(false)).status, 200, 'each item is a unit of its own');
+  assert.deepEqual((await remove([more])).json(), { deleted: 1 });
 });
 
 test('JSON may nest 64 levels and not 65', async () => {

@@ -29,14 +29,16 @@ export async function commitCarefully(
   const { ledger, questions } = inspect(works, tables);
   const opening = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(0)];
   const replies = await ask(context, [...opening, ...questions], timeoutMs);
-  for (const [at, { take }] of questions.entries()) take(replies[opening.length + at]?.rows ?? []);
-  const judgement = judge(works, ledger, tables, firstRevOf(replies[opening.length - 1]?.rows));
-  const { accepted, refusals, touched } = judgement;
+  const { accepted, refusals, touched, writes } = await orGiveUp(context, () => {
+    for (const [at, { take }] of questions.entries()) take(replies[opening.length + at]?.rows ?? []);
+    const judgement = judge(works, ledger, tables, firstRevOf(replies[opening.length - 1]?.rows));
+    return { ...judgement, writes: netWrites(judgement.accepted, ledger, tables) };
+  });
   const units = accepted.length;
   let rev = 0;
   if (units === 0) await giveUp(context.connection);
   else {
-    const calls = [frame.resume(), frame.draw(units), ...netWrites(accepted, ledger, tables)];
+    const calls = [frame.resume(), frame.draw(units), ...writes];
     const leftMs = Math.max(1, until - performance.now());
     rev = await commitCalls(context, calls, { units, touched, timeoutMs: leftMs, endsAt });
   }
@@ -47,6 +49,16 @@ export async function commitCarefully(
     return { commit: { outcome: 'committed', rev: rev - 1 } };
   });
   return { outcomes, touched: new Map(touched.map((number) => [number, lastRev])) };
+}
+
+/** The transaction is open: values that cannot be judged or written end it. */
+async function orGiveUp<T>({ connection }: CommitContext, make: () => T): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    await giveUp(connection);
+    throw error;
+  }
 }
 
 /**

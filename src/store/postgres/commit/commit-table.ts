@@ -1,6 +1,7 @@
 /** What committing needs of each table: counter, references, dependants and statements. Built once when the store opens. */
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Change, eventsTable, type Unit } from '../../store.ts';
+import { unitCharacters } from '../../unit-size.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
 
@@ -66,7 +67,6 @@ export function eventsOf(tables: readonly CommitTable[]): CommitTable {
 /** @throws TypeError for an undeclared table or reference, and for a change that writes an event: units only append and remove events */
 export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>): Work {
   const changes: Placed[] = [];
-  let characters = 0;
   for (const change of unit.changes) {
     const { table: name, next } = change;
     const table = byName.get(name);
@@ -77,10 +77,8 @@ export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>
     for (const { field } of next.references) {
       if (!table.references.has(field)) throw new TypeError(`${field} is not a reference of ${name}`);
     }
-    characters += next.doc.length + (next.search?.length ?? 0);
   }
-  for (const { doc, former } of unit.events) characters += doc.length + (former?.length ?? 0);
-  return { unit, changes, characters };
+  return { unit, changes, characters: unitCharacters(unit) };
 }
 
 /** Replaces provisional revisions by those that the units got; the ones that stay are of the same batch, or of failed units. */

@@ -9,6 +9,12 @@
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { quoteName } from '../../quote-name.ts';
 import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
+import {
+  demandUnitFits,
+  octetsPerCharacter,
+  unitCharactersMaxOf,
+  unitCharactersMost,
+} from '../../unit-size.ts';
 import type { Call, Connection } from '../connection/connection.ts';
 import { asUnavailable, unavailable } from '../connection/connection-failure.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
@@ -49,7 +55,9 @@ export type CommitterOptions = {
 };
 
 export type Committer = {
-  /** @throws TypeError for an undeclared table or reference; StoreUnavailable */
+  /** The longest unit that `commit` takes. */
+  readonly unitCharactersMax: number;
+  /** @throws TypeError for an undeclared table or reference; UnitTooLarge; StoreUnavailable */
   commit(unit: Unit): Promise<Commit>;
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
   readonly unitsWaiting: number;
@@ -76,9 +84,6 @@ type WaitingPurge = {
   readonly reject: (error: unknown) => void;
 };
 
-/** Upper bound in memory. */
-const octetsPerCharacter = 2;
-
 class BatchingCommitter implements Committer {
   readonly #options: CommitterOptions;
   readonly #context: BatchContext & PurgeContext;
@@ -102,6 +107,10 @@ class BatchingCommitter implements Committer {
     void this.#arrive();
   }
 
+  get unitCharactersMax(): number {
+    return unitCharactersMaxOf(this.#options.unitsWaitingBytesMax);
+  }
+
   get unitsWaiting(): number {
     return this.#waiting.length;
   }
@@ -118,15 +127,13 @@ class BatchingCommitter implements Committer {
     return new Promise((resolve, reject) => {
       // `resolveUnit` throws for invalid units, which rejects the promise.
       const work = resolveUnit(unit, this.#byName);
+      const { unitsWaitingBytesMax } = this.#options;
+      demandUnitFits(work.characters, this.unitCharactersMax);
       const characters = this.#charactersWaiting + work.characters;
-      // Accepts a unit above the limit if nothing else waits.
-      if (this.#waiting.length > 0 && octetsPerCharacter * characters > this.#options.unitsWaitingBytesMax) {
-        reject(
-          unavailable(
-            `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
-          ),
+      if (octetsPerCharacter * characters > unitsWaitingBytesMax) {
+        throw unavailable(
+          `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
         );
-        return;
       }
       this.#charactersWaiting = characters;
       this.#waiting.push({ work, since: performance.now(), resolve, reject });
@@ -215,6 +222,7 @@ class BatchingCommitter implements Committer {
     let taken = 0;
     for (const waiting of this.#waiting) {
       if (batch.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
+      if (batch.length > 0 && characters + waiting.work.characters > unitCharactersMost) break;
       taken += 1;
       this.#charactersWaiting -= waiting.work.characters;
       if (waiting.since < startedBefore) {

@@ -84,6 +84,7 @@ export async function commitCalls(
     return firstRevOf(replies.at(-2)?.rows);
   } catch (error) {
     if (error instanceof ConnectionLost && !error.sent) throw error;
+    if (isUnencodable(error)) await giveUp(connection);
     if (!(error instanceof ConnectionLost) && meaningOf(error) !== 'unknown') throw error;
     fence.drop();
     const firstRev = await fence.findOut(batch, endsAt);
@@ -121,8 +122,14 @@ const undoing: ReadonlySet<string> = new Set([
 ]);
 const ofValues: ReadonlySet<string> = new Set(['21', '22', '23', '54']);
 
+/** No statement could be made of the units' values, such as a text that would be too long. */
+function isUnencodable(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+}
+
 /** Classifies a failed commit by SQLSTATE, by what is certain about the transaction (callers see connection/failure.ts). */
 export function meaningOf(error: unknown): Meaning {
+  if (isUnencodable(error)) return 'values';
   const state = sqlState(error);
   if (state === undefined) return 'unknown';
   if (state === unexpected) {

@@ -8,12 +8,19 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { isOnlyExpected } from '../../change-listeners.ts';
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
+import {
+  demandUnitFits,
+  octetsPerCharacter,
+  unitCharacters,
+  unitCharactersMaxOf,
+  unitCharactersMost,
+} from '../../unit-size.ts';
 import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
 import { BatchTurns } from './batch-turns.ts';
-import { type Reply, type Request, UnitEncoder, unitCharacters } from './writer-messages.ts';
+import { type EncodedUnits, type Reply, type Request, UnitEncoder } from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
@@ -60,9 +67,6 @@ type UnderWay =
   | { readonly kind: 'commit'; readonly units: readonly Waiting[]; readonly started: number }
   | { readonly kind: 'purge'; readonly purge: Purge };
 
-/** Upper bound in memory. */
-const octetsPerCharacter = 2;
-
 export class WriterQueue {
   readonly #options: QueueOptions;
   readonly #indexOf: ReadonlyMap<string, number>;
@@ -85,6 +89,11 @@ export class WriterQueue {
     this.#indexOf = new Map(options.tables.map((name, index) => [name, index]));
     this.#nameOf = new Map([...options.numbers].map(([name, number]) => [number, name]));
     this.#join();
+  }
+
+  /** The longest unit that `commit` takes. */
+  get unitCharactersMax(): number {
+    return unitCharactersMaxOf(this.#options.unitsWaitingBytesMax);
   }
 
   get unitsWaiting(): number {
@@ -110,18 +119,14 @@ export class WriterQueue {
       );
     }
     const characters = unitCharacters(unit);
-    // Accepts a unit above the limit if nothing else waits.
-    if (
-      this.#waiting.length > 0 &&
-      octetsPerCharacter * (this.#charactersWaiting + characters) > this.#options.unitsWaitingBytesMax
-    ) {
-      return Promise.reject(
-        unavailable(
-          `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
-        ),
-      );
-    }
+    const { unitsWaitingBytesMax } = this.#options;
     return new Promise((resolve, reject) => {
+      demandUnitFits(characters, this.unitCharactersMax);
+      if (octetsPerCharacter * (this.#charactersWaiting + characters) > unitsWaitingBytesMax) {
+        throw unavailable(
+          `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
+        );
+      }
       this.#options.damage.refuse();
       this.#charactersWaiting += characters;
       this.#waiting.push({ unit, characters, resolve, reject });
@@ -184,6 +189,7 @@ export class WriterQueue {
     let taken = 0;
     for (const waiting of this.#waiting) {
       if (units.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
+      if (units.length > 0 && characters + waiting.characters > unitCharactersMost) break;
       taken += 1;
       this.#charactersWaiting -= waiting.characters;
       try {
@@ -199,8 +205,15 @@ export class WriterQueue {
       this.#next();
       return;
     }
+    const batch = encodedOr(encoder, (error) => {
+      for (const { reject } of units) reject(error);
+    });
+    if (batch === undefined) {
+      this.#next();
+      return;
+    }
     this.#underWay = { kind: 'commit', units, started: performance.now() };
-    this.#post({ kind: 'commit', batch: encoder.finish() });
+    this.#post({ kind: 'commit', batch });
   }
 
   #post(request: Request): void {
@@ -295,6 +308,16 @@ export class WriterQueue {
 
   #namesOf(numbers: readonly number[]): ReadonlySet<string> {
     return new Set(numbers.map((number) => this.#nameOf.get(number)).filter((name) => name !== undefined));
+  }
+}
+
+/** The length of a batch is bounded, but its memory may be used up: that fails its units, and not the process. */
+function encodedOr(encoder: UnitEncoder, onFailed: (error: unknown) => void): EncodedUnits | undefined {
+  try {
+    return encoder.finish();
+  } catch (error) {
+    onFailed(error);
+    return undefined;
   }
 }
 

@@ -152,16 +152,6 @@ export class UnitEncoder {
   }
 }
 
-/** Characters of a unit's texts, which bound a batch besides the number of units. */
-export function unitCharacters(unit: Unit): number {
-  let characters = 0;
-  for (const { next } of unit.changes) {
-    if (next !== null) characters += next.doc.length + (next.search?.length ?? 0);
-  }
-  for (const { doc, former } of unit.events) characters += doc.length + (former?.length ?? 0);
-  return characters;
-}
-
 /** Reads a batch in the order in which it was encoded. */
 export class UnitReader {
   readonly #numbers: Float64Array;

@@ -19,6 +19,7 @@ import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
 import { shownMigrations } from './migrations/shown-migrations.ts';
+import type { LoopTurns } from './observe/loop-turns.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { OpenConnections } from './observe/open-connections.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
@@ -44,6 +45,7 @@ import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
 export type Features = Services & {
+  readonly turns: LoopTurns;
   readonly connections: OpenConnections;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;

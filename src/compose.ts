@@ -36,6 +36,7 @@ import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/docum
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
 import { createDifferences } from './observe/differences.ts';
+import { LoopTurns } from './observe/loop-turns.ts';
 import { watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
@@ -205,8 +206,8 @@ function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
   const { observe, ...differences } = createDifferences(clock);
   const program = { startedAt: clock(), ...differences, storeBytes: () => storeBytes(settings) };
-  const connections = createOpenConnections(clock);
-  return { ...options, observe: fanOut(options.observe, observe), program, connections };
+  const common = { connections: createOpenConnections(clock), turns: new LoopTurns() };
+  return { ...options, ...common, observe: fanOut(options.observe, observe), program };
 }
 
 async function assemble(options: ReturnType<typeof withProgram>): Promise<Assembled> {
@@ -253,12 +254,11 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
-    const callsAs = createCallsAs({ ...settings, base: configuration.base, handleAs, newId });
+    const callsAs = createCallsAs({ ...settings, ...common, base: configuration.base, handleAs });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
-      ...{ handler, routeOf, observe, clock, proxy, addressOf, memory },
+      ...{ ...common, handler, routeOf, proxy, memory, apiVersion: configuration.apiVersion },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
-      apiVersion: configuration.apiVersion,
     });
     showGauges(metrics, listener, served, store);
     const features = [accounts, webhooks, received, mails];

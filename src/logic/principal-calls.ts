@@ -8,6 +8,7 @@ import type { Request, Response } from '../http/message.ts';
 import { readRequestFields } from '../http/request-fields.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import { type Authenticated, authenticated, type Principal } from '../model/principal.ts';
+import type { LoopTurns } from '../observe/loop-turns.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { refuse } from './transaction/asking.ts';
 import { callsOver } from './transaction/calls.ts';
@@ -17,6 +18,7 @@ import type { ResourceCall } from './transaction/resource-call.ts';
 export type CallsAs = (principal: Principal) => Resources;
 
 export type CallsAsOptions = {
+  readonly turns: LoopTurns;
   readonly base: string;
   readonly handleAs: (request: Request, principal: Principal) => MaybePromise<Response>;
   readonly newId: () => string;
@@ -45,6 +47,7 @@ async function carryOut(
   principal: Principal,
   call: ResourceCall,
 ): Promise<string | undefined> {
+  await options.turns.next();
   if (call.do === 'emit' || call.do === 'mail') throw new Error(`${call.do} is no call on a collection`);
   const path = `${options.base}/${encodeURIComponent(call.collection)}`;
   if (call.do === 'list') {

@@ -66,7 +66,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       return {
         mark: isAdmin ? 'a' : '',
         fields: isAdmin ? allEventFields : eventFields,
-        show: isAdmin && view.hides === undefined ? undefined : showEvents(store, view, withholds(principal)),
+        show:
+          isAdmin && view.hides === undefined ? undefined : showEvents(serving, view, withholds(principal)),
       };
     },
   };

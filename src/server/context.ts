@@ -4,10 +4,10 @@ import type { Handler, Request } from '../http/message.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { MemoryBudget } from '../memory/budget.ts';
 import type { OctetLine } from '../memory/octet-line.ts';
+import type { LoopTurns } from '../observe/loop-turns.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { Fleet } from '../realtime/websocket/fleet.ts';
 import type { HttpProxy } from '../tunnel/proxy-call.ts';
-import type { ArrivalTurns } from './arrival-turns.ts';
 import type { ConnectionShares, HeldAnswers } from './connection-shares.ts';
 import type { ContentWatch } from './content-reading.ts';
 import type { ServerLimits } from './limits.ts';
@@ -54,7 +54,7 @@ export type Context = {
   readonly sockets: HeldAnswers<OpenSocket>;
   readonly fleet: Fleet;
   readonly contentWatch: ContentWatch;
-  readonly arrivals: ArrivalTurns;
+  readonly turns: LoopTurns;
   /** The address by which a caller without a principal is counted. */
   readonly addressOf: CallerAddress;
   readonly memory: ServerMemory;

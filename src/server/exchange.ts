@@ -64,6 +64,10 @@ export class Exchange extends RequestUnderWay implements Received {
     return this.outgoing;
   }
 
+  get isGone(): boolean {
+    return this.outgoing.destroyed || this.connection.socket.destroyed;
+  }
+
   send(response: Response): void {
     // The stream of content that was taken has its end still in it, which node:http waits for before it forgets the request.
     if (this.#isTaken) this.incoming.resume();

@@ -21,10 +21,10 @@ import { type CallerAddress, createCallerAddress } from '../kernel/rate-limit/ca
 import { MemoryBudget } from '../memory/budget.ts';
 import { workedOnPart } from '../memory/machine-memory.ts';
 import { OctetLine } from '../memory/octet-line.ts';
+import { LoopTurns } from '../observe/loop-turns.ts';
 import type { Observe } from '../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
 import { createFleet } from '../realtime/websocket/fleet.ts';
-import { ArrivalTurns } from './arrival-turns.ts';
 import { answerClientError } from './client-error.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionShares, HeldAnswers } from './connection-shares.ts';
@@ -55,6 +55,8 @@ export type ListenerOptions = {
   readonly methods?: readonly string[];
   /** Milliseconds that never go back; default: `performance.now`. */
   readonly monotonic?: () => number;
+  /** Shared with all that runs on this event loop; default: its own. */
+  readonly turns?: LoopTurns;
   /** The proxy (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy?: Context['proxy'];
   /** Default: a budget of its own of 256 MiB, shared by peers. */
@@ -210,7 +212,7 @@ function createContext(options: ListenerOptions): Context {
     addressOf: options.addressOf ?? peerAddress,
     fleet: createFleet(limits),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
-    arrivals: new ArrivalTurns(monotonic),
+    turns: options.turns ?? new LoopTurns(monotonic),
     memory: options.memory ?? {
       budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100 }),
       work: new OctetLine(memoryBytesDefault / workedOnPart),

@@ -63,6 +63,10 @@ class OpenStream implements ContentSink, HeldStream {
   write(content: string | Uint8Array): boolean {
     if (this.#mode !== 'open') return false;
     const { sink, context } = this.#exchange;
+    if (this.#exchange.isGone) {
+      this.#onLeft();
+      return false;
+    }
     sink.write(content, this.#onFlushed);
     if (sink.writableLength <= context.limits.streamBufferBytesMax) return this.#isReady();
     this.#cutOff('full');

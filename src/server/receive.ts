@@ -44,7 +44,7 @@ export function receive(
   if (refusal !== undefined) deliver(exchange, refusal);
   else if (proxy !== undefined && exchange.target.charCodeAt(0) !== slash && proxy.isForeign(exchange)) {
     forwardRequest(exchange, proxy);
-  } else context.arrivals.take(() => handle(exchange));
+  } else context.turns.take(() => handle(exchange));
 }
 
 function judgeFraming(exchange: Exchange): Response | undefined {

@@ -145,6 +145,9 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
 
   abstract get sink(): AnswerSink;
 
+  /** The client has left: known as soon as its socket or stream is destroyed, and `close` comes in a later turn. */
+  abstract get isGone(): boolean;
+
   /** Keeps the response open: its fields are sent at once, and `onLeft` is called when the client leaves. */
   holdOpen(onLeft: () => void): void {
     this.sink.on('close', onLeft);

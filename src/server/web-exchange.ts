@@ -147,6 +147,10 @@ class WebExchange extends RequestUnderWay {
     this.sink.once('close', listener);
   }
 
+  get isGone(): boolean {
+    return this.sink.destroyed;
+  }
+
   endForGood(): void {
     this.sink.end();
   }

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
 import { patternsOfType } from '../model/event-pattern.ts';
+import type { LoopTurns } from '../observe/loop-turns.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
@@ -14,6 +15,7 @@ import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 export type MessagesOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
   readonly inbox: InboxWakes;
+  readonly turns: LoopTurns;
 };
 
 /** Wakes the source of messages that this process committed; set once the inbox exists, which needs the store. */
@@ -66,6 +68,8 @@ async function commitWithMessages(
     const sources = new Set<string>();
     for (const event of unit.events) {
       if (repeated.has(event)) continue;
+      const turn = options.turns.next();
+      if (turn !== undefined) await turn;
       for (const subscriber of subscribersOf(event.type)) {
         sources.add(subscriber.source.name);
         for (const change of messageOf(options, subscriber, event)) added.push({ change, event });

@@ -21,6 +21,7 @@ import { Walk } from '../../src/kernel/walk.ts';
 import type { WalkContext } from '../../src/kernel/walk-context.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { type Authenticated, anonymous, authenticated, operatorId } from '../../src/model/principal.ts';
+import { LoopTurns } from '../../src/observe/loop-turns.ts';
 import type { Observe } from '../../src/observe/observation.ts';
 import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import { createRoutes, type RoutesOptions } from '../../src/resources/routes.ts';
@@ -77,6 +78,7 @@ export function routed(surroundings: Surroundings, options: Partial<RoutesOption
     collections: new Map(),
     newId,
     clock,
+    turns: new LoopTurns(),
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
     addressOf: ({ peer }) => peer,
     connections: createOpenConnections(clock),

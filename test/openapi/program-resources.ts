@@ -109,6 +109,7 @@ export function resourcesOf({
       store: missing,
       newId: missing,
       clock: missing,
+      turns: missing,
       connections: missing,
       mac: missing,
       addressOf: missing,

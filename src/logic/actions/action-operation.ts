@@ -20,6 +20,7 @@ import { permission, permits } from '../../model/access.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
@@ -36,6 +37,7 @@ import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
 export type ActionServices = {
   readonly store: Store;
   readonly clock: () => number;
+  readonly turns: LoopTurns;
   readonly open: OpenTransaction;
   readonly limits: ActionLimits & { readonly actionTimeoutMs: number; readonly actionBytesMax: number };
 };
@@ -83,7 +85,7 @@ export function actionOperation(
   const safe = isSafeAction(action);
   const served: Served = {
     ...services,
-    ...{ action, input, named, safe, readOutput: actionOutput(action.output, named) },
+    ...{ action, input, named, safe, readOutput: actionOutput(action.output, named, services.turns) },
     fields: fieldsOf(action),
   };
   const kind = safe ? 'read' : 'update';

@@ -8,6 +8,7 @@ import { isOwnOutput } from '../../config/actions.ts';
 import type { ContentSink, ContentStream } from '../../http/message.ts';
 import type { Made } from '../../kernel/resource.ts';
 import type { Output, Pieces } from '../../model/logic/actions.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { callAs, type RunningFunction } from '../../observe/running-function.ts';
 import { FunctionFailed } from '../function-failed.ts';
 
@@ -23,7 +24,11 @@ const nothing: Given = { location: null, content: null };
 const faultsShownMax = 3;
 
 /** @param named the action, for sentences */
-export function actionOutput(declared: TSchema | Output | undefined, named: string): ReadOutput {
+export function actionOutput(
+  declared: TSchema | Output | undefined,
+  named: string,
+  turns: LoopTurns,
+): ReadOutput {
   if (declared === undefined) return () => nothing;
   if (!isOwnOutput(declared)) return jsonOutput(declared, named);
   const media = { type: declared.mediaType };
@@ -43,7 +48,7 @@ export function actionOutput(declared: TSchema | Output | undefined, named: stri
     case 'stream':
       return (value, onEnd, by) => {
         if (!isPieces(value)) throw wrong('an iterable of strings or Uint8Arrays', value);
-        const stream = contentStream(value, by, onEnd);
+        const stream = contentStream(value, { by, turns, onEnd });
         return { media, stream, location: null, content: stream };
       };
     case 'redirect':
@@ -93,8 +98,14 @@ function shown(value: unknown): string {
 /** Longer pieces are sent in parts, so that a slow client does not make the program hold a whole one. */
 const partBytesMax = 16 * 1024;
 
-/** Reads the next piece when the client has received most of the last one. */
-function contentStream(pieces: Pieces, by: RunningFunction, onEnd: () => void): ContentStream {
+/**
+ * Reads the next piece when the client has received most of the last one. The generator ends with the response: if the client leaves before,
+ * `return` has it run its `finally`.
+ */
+function contentStream(
+  pieces: Pieces,
+  { by, turns, onEnd }: Omit<Sending, 'ready' | 'isOver'> & { readonly onEnd: () => void },
+): ContentStream {
   return {
     open(sink) {
       const iterator =
@@ -107,11 +118,13 @@ function contentStream(pieces: Pieces, by: RunningFunction, onEnd: () => void): 
         wake = resolve;
         return promise;
       };
-      void send(sink, iterator, { by, ready, isOver: () => hasLeft }).finally(onEnd);
+      void send(sink, iterator, { by, turns, ready, isOver: () => hasLeft }).finally(onEnd);
       return () => {
         hasLeft = true;
         wake();
         onEnd();
+        // At once: an iterator that waits for what may never come is to stop waiting.
+        void end(iterator, by);
       };
     },
   };
@@ -119,13 +132,18 @@ function contentStream(pieces: Pieces, by: RunningFunction, onEnd: () => void): 
 
 type Sending = {
   readonly by: RunningFunction;
+  readonly turns: LoopTurns;
   readonly ready: () => Promise<void>;
   readonly isOver: () => boolean;
 };
 
 type Iterators = AsyncIterator<string | Uint8Array> | Iterator<string | Uint8Array>;
 
-async function send(sink: ContentSink, iterator: Iterators, { by, ready, isOver }: Sending): Promise<void> {
+async function send(
+  sink: ContentSink,
+  iterator: Iterators,
+  { by, turns, ready, isOver }: Sending,
+): Promise<void> {
   const { named } = by;
   const take = () => callAs(by, () => iterator.next());
   try {
@@ -138,14 +156,23 @@ async function send(sink: ContentSink, iterator: Iterators, { by, ready, isOver 
         const isTaken = sink.write(bytes.subarray(at, at + partBytesMax));
         if (!isTaken && !isOver()) await ready();
       }
-      if (isOver()) {
-        await callAs(by, () => iterator.return?.());
-        return;
-      }
+      await turns.next();
+      if (isOver()) return;
     }
     sink.end();
   } catch (error) {
     // A client that has left is the usual cause then.
-    if (!isOver()) sink.fail(new FunctionFailed(`the stream of ${named} failed`, { cause: error }));
+    if (isOver()) return;
+    sink.fail(new FunctionFailed(`the stream of ${named} failed`, { cause: error }));
+    await end(iterator, by);
+  }
+}
+
+/** What it throws is of no use to anyone: the response has ended. */
+async function end(iterator: Iterators, by: RunningFunction): Promise<void> {
+  try {
+    await callAs(by, () => iterator.return?.());
+  } catch {
+    // See above.
   }
 }

@@ -29,10 +29,10 @@ export type ActionRoutesOptions = Pick<ActionServices, 'open' | 'limits'> & {
 };
 
 export function actionResources(
-  { store, clock, base }: Pick<Serving, 'store' | 'clock' | 'base'>,
+  { store, clock, base, turns }: Pick<Serving, 'store' | 'clock' | 'base' | 'turns'>,
   { actions, open, limits }: ActionRoutesOptions,
 ): readonly Resource[] {
-  const services: ActionServices = { store, clock, open, limits };
+  const services: ActionServices = { store, clock, turns, open, limits };
   const byPattern = Map.groupBy(actions, ({ pattern }) => pattern);
   return [...byPattern.values()].flatMap((sharing) => {
     const [first] = sharing;

@@ -141,7 +141,11 @@ class LogicTransaction implements Transaction {
   }
 
   scope(enclosing?: Enclosing): Scope {
-    return new LogicScope(enclosing, (call, scope) => this.#carryOut(call, scope));
+    return new LogicScope(enclosing, async (call, scope) => {
+      await this.#shared.serving.turns.next();
+      demandOpen(scope);
+      return this.#carryOut(call, scope);
+    });
   }
 
   async read(table: string, id: string): Promise<Row | undefined> {
@@ -207,6 +211,7 @@ class LogicTransaction implements Transaction {
     const own = this.scope({ scope, writing });
     try {
       for (const { table, id, without, by } of withoutNeedless(steps, named)) {
+        await this.#shared.serving.turns.next();
         const found = await this.store.read(table, id);
         // Another request deleted it, or changed its reference, since the walk.
         if (found === undefined || found.deletedAt !== null || !stillNames(found.doc, by)) continue;
@@ -370,7 +375,6 @@ class LogicScope implements Scope {
   }
 
   async call(call: ResourceCall): Promise<string | undefined> {
-    demandOpen(this);
     if (call.do === 'get' || call.do === 'list') return this.#carryOut(call, this);
     const made = this.#last.then(() => this.#carryOut(call, this));
     this.#last = made.catch(() => undefined);

@@ -217,6 +217,7 @@ async function runInTurn(
 ): Promise<HooksOutcome> {
   const fields: FieldsOrWritten[] = [];
   for (const write of writes) {
+    await served.turns.next();
     const outcome = await runHooks(served, ask, write, unit);
     if ('refused' in outcome) return { refused: placed(outcome.refused, served.placeOf?.(write.id) ?? '') };
     fields.push(outcome.fields);

@@ -223,7 +223,7 @@ async function createTogether(
   const charactersMax = served.store.unitCharactersMax;
   let replaced = 0;
   for (const [index, item] of items.entries()) {
-    await turns(index);
+    await served.turns.next();
     const planned = await planItem(served, index, item, options);
     replaced += 'row' in planned ? (planned.row?.doc.length ?? 0) : 0;
     if (replaced > charactersMax) return { refused: tooLongTogether('to replace', charactersMax) };
@@ -241,7 +241,7 @@ async function createTogether(
     const events: EventEntry[] = [];
     const restsOn: Change[] = [];
     for (const [at, write] of writes.entries()) {
-      await turns(at);
+      await served.turns.next();
       const building = buildItem(within, own, write, fields[at] ?? write.fields);
       const built = building instanceof Promise ? await building : building;
       if (built === 'unchanged') results[write.index] = unchanged(write.id);
@@ -299,7 +299,7 @@ async function createEach(
     const settled = await Promise.allSettled(
       some.map(async (item, offset) => {
         // Rows are built in turns of the event loop, so that other requests come between.
-        for (let turn = 0; turn < Math.floor(offset / itemsPerTurn); turn += 1) await nextTurn();
+        await served.turns.next();
         return createOne(served, own, start + offset, { item, options });
       }),
     );
@@ -376,13 +376,6 @@ function report(results: readonly ItemResult[]): Made {
     modifiedAt: null,
     validated: false,
   };
-}
-
-/** Rows that are built in one turn of the event loop: 1 to 2 ms without functions of the application. */
-const itemsPerTurn = 100;
-
-async function turns(index: number): Promise<void> {
-  if (index > 0 && index % itemsPerTurn === 0) await nextTurn();
 }
 
 type Alone = (make: () => Promise<Result>) => Promise<Result>;

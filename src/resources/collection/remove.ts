@@ -123,6 +123,7 @@ async function removableRows(
   const charactersMax = deletedCharactersMaxOf(served.store);
   let characters = 0;
   for (const id of new Set(ids)) {
+    await served.turns.next();
     const row = await served.store.read(served.collection.name, id);
     if (row === undefined) continue;
     const judgement = mayDelete(served, ask.principal, row);

@@ -7,6 +7,7 @@ import type { Validator } from '../../kernel/content/validator.ts';
 import type { Ask, Result } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
@@ -19,6 +20,8 @@ import type { Listing } from './listing.ts';
 import type { View } from './view.ts';
 
 export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
+  /** Asked between two steps of a loop over rows or over functions of the application. */
+  readonly turns: LoopTurns;
   readonly collection: Collection;
   readonly path: string;
   readonly validator: Validator;

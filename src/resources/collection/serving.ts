@@ -15,6 +15,7 @@ import { type Permission, permission, permits, visibleTo } from '../../model/acc
 import type { Collection } from '../../model/collection.ts';
 import { ownerField, rankFieldOf } from '../../model/field.ts';
 import { anonymous, isAdministrator, type Principal } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
@@ -38,6 +39,8 @@ import { subjectOf } from './standing.ts';
 import { aggregatedFields, createViews, fieldNamed, type View } from './view.ts';
 
 export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
+  /** Asked between two steps of a loop over rows or over functions of the application. */
+  readonly turns: LoopTurns;
   readonly base: string;
   readonly collections: ReadonlyMap<string, Collection>;
   /** Accounts, to which fields of the collections may refer. */
@@ -196,6 +199,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     longContent: serving.collections.get(collection.name) === collection,
     newId: serving.newId,
     clock: serving.clock,
+    turns: serving.turns,
     announced: variant.announced ?? true,
     stamps: collection.stamp,
     logic: collection.hooks?.beforeWrite === undefined && !isFollowed(collection) ? undefined : serving.logic,
@@ -263,7 +267,7 @@ function isOwned({ collections }: Pick<Serving, 'collections'>, collection: Coll
 }
 
 function listableOf(serving: Serving, collection: Collection): Listing['listable'] {
-  const { store, relations, viewOf, reaches } = serving;
+  const { store, turns, relations, viewOf, reaches } = serving;
   const table = collection.name;
   const view = viewOf(collection);
   const refers = collection.references.length > 0;
@@ -294,7 +298,7 @@ function listableOf(serving: Serving, collection: Collection): Listing['listable
               fields,
               through: reaches.through(collection, principal),
               aggregated: aggregatedFields(seen, principal),
-              show: showDocs(store, table, seen),
+              show: showDocs({ store, turns }, table, seen),
             };
           },
         }),

@@ -1,7 +1,8 @@
 /** Pages of representations as one principal may see them (view.ts). */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { valueAt } from '../../http/syntax/json-members.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { seenBy, type View } from './view.ts';
 
 export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string[]>;
@@ -12,39 +13,40 @@ export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string
  *
  * Undefined if everything is visible.
  */
-export function showDocs(store: Store, table: string, view: View): ShowDocs | undefined {
+export function showDocs(
+  { store, turns }: { readonly store: Store; readonly turns: LoopTurns },
+  table: string,
+  view: View,
+): ShowDocs | undefined {
   if (view.mark === '') return undefined;
-  if (!view.byOwner) return (docs) => showEach(docs, (doc) => seenBy(view, doc, null).doc);
+  if (!view.byOwner) return (docs) => showEach(turns, docs, (doc) => seenBy(view, doc, null).doc);
   return (docs) =>
     withOwners(store, table, docs, (owners) =>
-      showEach(docs, (doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
+      showEach(turns, docs, (doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
     );
 }
 
-/** Characters of representations that are shown in one turn of the event loop: some 10 ms. */
-const charactersPerTurn = 512 * 1024;
-
 type ShowDoc = (doc: string, index: number) => string;
 
-/** Shows each representation of a page. A long page takes several turns of the event loop, so that it does not hold it. */
-export function showEach(docs: readonly string[], show: ShowDoc): MaybePromise<readonly string[]> {
-  const characters = docs.reduce((sum, { length }) => sum + length, 0);
-  return characters <= charactersPerTurn ? docs.map(show) : showInTurns(docs, show);
-}
-
-async function showInTurns(docs: readonly string[], show: ShowDoc): Promise<readonly string[]> {
+/**
+ * Shows each representation of a page, by rules and functions of the application. A long page takes several turns of the event loop; pages
+ * that were read at the same time arrive in one turn, so the first representation waits for its own, too.
+ */
+export function showEach(
+  turns: LoopTurns,
+  docs: readonly string[],
+  show: ShowDoc,
+): MaybePromise<readonly string[]> {
   const shown: string[] = [];
-  let characters = charactersPerTurn;
-  for (const [index, doc] of docs.entries()) {
-    // Pages that were read at the same time arrive in one turn, so the first representation waits for one of its own, too.
-    if (characters >= charactersPerTurn) {
-      await nextTurn();
-      characters = 0;
+  const showRest = (): MaybePromise<readonly string[]> => {
+    for (const doc of docs.slice(shown.length)) {
+      shown.push(show(doc, shown.length));
+      const turn = shown.length < docs.length ? turns.next() : undefined;
+      if (turn !== undefined) return turn.then(showRest);
     }
-    shown.push(show(doc, index));
-    characters += doc.length;
-  }
-  return shown;
+    return shown;
+  };
+  return whenKnown(turns.next(), showRest);
 }
 
 /** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */

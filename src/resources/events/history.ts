@@ -6,7 +6,6 @@
  * Administrators also read the history of a deleted document. A page costs the reads of its events, which an index finds, and of what was
  * before each; long versions are compared with pauses for other work.
  */
-import { setImmediate } from 'node:timers/promises';
 import { cutMembers, memberSpan, valueAt } from '../../http/syntax/json-members.ts';
 import { json, named, pageSchema, pascalCase, pathParameter } from '../../kernel/documentation.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
@@ -34,8 +33,6 @@ import { visibleEvents } from './visibility.ts';
 
 /** Versions of one page: each may be as long as a document, and is compared with the one before. */
 const versionsPerPageMax = 100;
-/** Characters that are compared in one turn of the event loop: some 10 ms. */
-const charactersPerTurn = 512 * 1024;
 
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 const documentField: Field = { name: 'document', path: [], type: 'string', column: 'document' };
@@ -163,7 +160,7 @@ function showVersions(
   principal: Principal,
   row: Row | undefined,
 ): ShowDocs {
-  const { collection, store } = served;
+  const { collection, store, turns } = served;
   const view = served.view(principal);
   const hiddenNow = new Set(
     row === undefined ? [] : hiddenMembers(view, row.doc, row.owner).map(({ name }) => name),
@@ -171,20 +168,15 @@ function showVersions(
   const { shows } = views(principal);
   return async (docs) => {
     const shown: string[] = [];
-    let characters = 0;
     for (const doc of docs) {
       const id = valueAt(doc, ['id']) as string;
       const event = await store.read(eventsTable, id);
       const former = event === undefined ? null : await store.former(id);
-      characters += doc.length + (former?.length ?? 0);
       const version = { doc, ...formerOf(former, event?.owner ?? null), at: event?.createdAt };
       const rows = new RelatedRows(store);
       const seeing = { version, view, hiddenNow, shows, related: rows.find };
       shown.push(await judged(rows, () => versionText(collection, principal, seeing)));
-      if (characters > charactersPerTurn) {
-        characters = 0;
-        await setImmediate();
-      }
+      await turns.next();
     }
     return shown;
   };

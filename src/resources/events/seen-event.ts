@@ -8,6 +8,7 @@ import type { Collection } from '../../model/collection.ts';
 import { eventType } from '../../model/event.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { type ShowDocs, showEach, withOwners } from '../collection/show-docs.ts';
@@ -123,23 +124,25 @@ export function seenEvent(
 }
 
 /** Shows a page of events, without what its reader may no longer read. */
-export function showEvents(store: Store, view: LogView, withholds: Withholds | undefined): ShowDocs {
-  if (withholds === undefined) return (docs) => showViewed(store, view, docs);
+type Showing = { readonly store: Store; readonly turns: LoopTurns };
+
+export function showEvents(showing: Showing, view: LogView, withholds: Withholds | undefined): ShowDocs {
+  if (withholds === undefined) return (docs) => showViewed(showing, view, docs);
   return (docs) =>
     whenKnown(withholds(docs.map((doc) => ({ type: typeOf(doc), doc }))), (withheld) =>
-      showViewed(store, view, docs, withheld),
+      showViewed(showing, view, docs, withheld),
     );
 }
 
 /** The owner of an event's resource is only in the row, so the rows are read as well if members are hidden. */
 function showViewed(
-  store: Store,
+  { store, turns }: Showing,
   view: LogView,
   docs: readonly string[],
   withheld: readonly boolean[] = [],
 ): MaybePromise<readonly string[]> {
   const showAll = (owners: readonly (string | null)[]) =>
-    showEach(docs, (doc, index) =>
+    showEach(turns, docs, (doc, index) =>
       seenEvent(view, typeOf(doc), withheld[index] === true ? withoutText(doc) : doc, owners[index] ?? null),
     );
   return view.hides === undefined ? showAll([]) : withOwners(store, eventsTable, docs, showAll);

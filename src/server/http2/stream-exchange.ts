@@ -70,6 +70,10 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
     return this.stream.headersSent ? this.#status : undefined;
   }
 
+  get isGone(): boolean {
+    return this.stream.closed || this.stream.destroyed;
+  }
+
   get sink(): MultiplexedStream {
     return this.stream;
   }

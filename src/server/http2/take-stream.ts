@@ -45,7 +45,7 @@ export function takeStream(
     if (head.protocol !== undefined) {
       exchange.converse = (options) => converseHttp2({ stream, rawFields: exchange.rawFields }, options);
     }
-    context.arrivals.take(() => handle(exchange));
+    context.turns.take(() => handle(exchange));
   }
 }
 

@@ -10,6 +10,7 @@ import { createOpenTransaction } from '../../../src/logic/transaction/transactio
 import { RequestLogic, type RunHooks } from '../../../src/logic/transaction/unit-logic.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, operatorId } from '../../../src/model/principal.ts';
+import { LoopTurns } from '../../../src/observe/loop-turns.ts';
 import { createServing, serveCollection } from '../../../src/resources/collection/serving.ts';
 import { Overtaken, type Row, type Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
@@ -49,6 +50,7 @@ it('goes on when another request deletes one of the documents between two reads 
     collections: configuration.collections,
     newId: createIdSource(Date.now, () => randomInt(32)),
     clock: Date.now,
+    turns: new LoopTurns(),
     mac: (text) => text,
     addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },

@@ -9,6 +9,7 @@ import { loadSettings } from '../../../src/config/load-settings.ts';
 import type { ResourceCall, Transaction } from '../../../src/logic/transaction/resource-call.ts';
 import { createOpenTransaction } from '../../../src/logic/transaction/transaction.ts';
 import { createIdSource } from '../../../src/model/id.ts';
+import { LoopTurns } from '../../../src/observe/loop-turns.ts';
 import { createServing } from '../../../src/resources/collection/serving.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import type { Commit, Store } from '../../../src/store/store.ts';
@@ -78,6 +79,7 @@ function programOver(
     collections: configuration.collections,
     newId: createIdSource(Date.now, () => randomInt(32)),
     clock: Date.now,
+    turns: new LoopTurns(),
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
     addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ArrivalTurns } from '../../../src/server/arrival-turns.ts';
+import { LoopTurns } from '../../src/observe/loop-turns.ts';
 
 /** A clock that only work moves. */
 function scene() {
   let nowMs = 1000;
   const handled: number[] = [];
-  const turns = new ArrivalTurns(() => nowMs);
+  const turns = new LoopTurns(() => nowMs);
   const work = (number: number, ms: number) => () => {
     handled.push(number);
     nowMs += ms;
@@ -50,4 +50,28 @@ test('the time of a turn includes what follows when the promises of a request se
   assert.deepEqual(handled, [1, 2, 3, 30]);
   await nextTurn();
   assert.deepEqual(handled, [1, 2, 3, 30, 4]);
+});
+
+test('loops that share a turn go on step by step, and requests come between', async () => {
+  const { turns, handled, take, work } = scene();
+  const loop = async (number: number) => {
+    for (let step = 0; step < 3; step += 1) {
+      await turns.next();
+      work(number, 6)();
+    }
+  };
+  const loops = [loop(1), loop(2)];
+  take(3, 1);
+  await Promise.all(loops);
+  assert.deepEqual([...handled].sort(), [1, 1, 1, 2, 2, 2, 3]);
+  assert.ok(handled.indexOf(3) < 4, handled.join());
+});
+
+test('a timer fires between the steps of loops that would go on in one turn', async () => {
+  const turns = new LoopTurns();
+  let isOver = false;
+  setTimeout(() => {
+    isOver = true;
+  });
+  while (!isOver) await turns.next();
 });

@@ -1,6 +1,6 @@
 /**
  * Mailed codes: 256 random bits, stored as a digest, valid for one purpose, account, address, use and period (§5.4). The unit that a
- * code enables removes it and all others of its purpose.
+ * code enables removes it and all others of its purpose; a reset removes those of every purpose.
  */
 import { ownerField } from '../model/field.ts';
 import { byId } from '../model/filter.ts';
@@ -59,16 +59,18 @@ export async function findCode(
   return { userId: row.owner, email: found.email, removal: removeRow(row) };
 }
 
-/** Returns changes that remove the account's codes of a purpose, except one that the caller removes. */
+/** Returns changes that remove the account's codes of a purpose, or of all, except one that the caller removes. */
 export async function removeCodes(
   store: Pick<Store, 'plan' | 'read'>,
   userId: string,
-  purpose: MailCodePurpose,
+  purpose: MailCodePurpose | 'all',
   except: string | null,
 ): Promise<readonly Change[]> {
   const { docs } = await store.plan(queryCodes(userId)).page({ from: 'start' });
   const codes = docs.map((doc) => JSON.parse(doc) as MailCodeRow);
-  const others = codes.filter((code) => code.purpose === purpose && code.id !== except);
+  const others = codes.filter(
+    (code) => (purpose === 'all' || code.purpose === purpose) && code.id !== except,
+  );
   const rows = await Promise.all(others.map(({ id }) => store.read(mailCodesTable, id)));
   return rows.flatMap((row) => (row === undefined ? [] : [removeRow(row)]));
 }

@@ -1,5 +1,5 @@
 /**
- * Sets a password by a mailed code (§5.4). One unit sets the password, removes the code and its siblings, ends every session of the
+ * Sets a password by a mailed code (§5.4). One unit sets the password, removes all codes of the account, ends every session of the
  * account, and verifies the address, which received the code. Before the address is verified, a stranger may have registered it and
  * created keys. So the keys of such an account are revoked; those of a verified account belong to its owner, who can revoke them.
  */
@@ -121,7 +121,7 @@ async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<
   const fact = { actor: user.id, subject: user.id, ...originOf(from) };
   const changes = [
     found.removal,
-    ...(await removeCodes(store, user.id, 'reset', found.removal.id)),
+    ...(await removeCodes(store, user.id, 'all', found.removal.id)),
     passwordChange(user.id, standing, hash, at),
     ...(await sessions.endOfUser(user.id, null)),
     audit.entry({ type: 'password.reset', ...fact }),

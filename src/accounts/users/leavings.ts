@@ -25,7 +25,7 @@ export type Leavings = {
    * @param entryOf the entry of the audit trail about the revocation of a key
    */
   gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
-  /** Codes mailed to the account, which a change of its address makes void. */
+  /** Codes mailed to the account, which a change of its address and its disabling make void. */
   codes(user: string): Promise<readonly Change[]>;
   /** Removes what is left of an account that is gone; does nothing for one that is not. */
   clear(user: string, entryOf: (key: string) => Change): Promise<void>;

@@ -118,8 +118,8 @@ function clearing(
 type Told = Pick<AuditFact, 'type' | 'detail'>;
 
 /**
- * What goes with a change of an account, in one unit: the entries of the audit trail, the end of its sessions when it is disabled, of
- * the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
+ * What goes with a change of an account, in one unit: the entries of the audit trail, the end of its sessions and codes when it is
+ * disabled, of the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
  */
 function accompanyUser(
   options: OwnOptions,
@@ -137,8 +137,9 @@ function accompanyUser(
       return [...(await leavings.gather(id, revocationEntry(options, ask))), ...generationChanges()];
     }
     const told = mayBeToldOtherwise(before, after) ? generationChanges() : [];
-    const ends = after.disabled && !before.disabled ? await sessions.endOfUser(id, null) : [];
-    const codes = before.email === after.email ? [] : await leavings.codes(id);
+    const isDisabled = after.disabled && !before.disabled;
+    const ends = isDisabled ? await sessions.endOfUser(id, null) : [];
+    const codes = isDisabled || before.email !== after.email ? await leavings.codes(id) : [];
     return [...ends, ...codes, ...told];
   }
 

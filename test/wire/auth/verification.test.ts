@@ -11,6 +11,7 @@ import {
   login,
   openClient,
   register,
+  type Tokens,
 } from '../../harness/account-client.ts';
 import { type Ending, listen } from '../../harness/listening.ts';
 import {
@@ -167,6 +168,103 @@ test('sets a new password by the code of a mail, and ends every session', async 
   assert.equal(again.status, 400);
   assert.deepEqual(again.json(), { error: 'invalid or expired code', code: 'code_invalid' });
 });
+
+type Account = Tokens & {
+  readonly email: string;
+  readonly other: string;
+  readonly codes: { readonly verification: string; readonly reset: string };
+};
+
+const administer = (method: string, json?: object) => (client: Client, account: Account) =>
+  client.ask(method, `${base}/users/${account.userId}`, { json, headers: asAdministrator });
+
+/** Each row of the guide's table: what stays of the caller's session, another one, both kinds of codes, and a key. */
+const events: readonly (readonly [
+  event: string,
+  expected: string,
+  act: (client: Client, account: Account) => Promise<unknown>,
+])[] = [
+  [
+    'a change of the password',
+    'session, verification, key',
+    (client, { token }) =>
+      post(client, 'password', { currentPassword: password, newPassword }, bearer(token)),
+  ],
+  [
+    'a reset by a code',
+    '',
+    (client, { codes }) =>
+      post(client, 'password-reset/confirm', { code: codes.reset, password: newPassword }),
+  ],
+  [
+    'a password set by an administrator',
+    'key',
+    (client, { userId }) =>
+      client.ask('POST', `${base}/users/${userId}/password`, {
+        json: { password: newPassword },
+        headers: asAdministrator,
+      }),
+  ],
+  ['another address', 'session, other, key', administer('PATCH', { email: 'moved@shop.example' })],
+  [
+    'disabling and enabling',
+    'key',
+    async (client, account) => {
+      await administer('PATCH', { disabled: true })(client, account);
+      return administer('PATCH', { disabled: false })(client, account);
+    },
+  ],
+  ['deletion', '', administer('DELETE')],
+  [
+    'verification',
+    'session, other, reset, key',
+    (client, { codes }) => post(client, 'verification/confirm', { code: codes.verification }),
+  ],
+  [
+    'logout',
+    'other, verification, reset, key',
+    (client, { token }) => post(client, 'logout', {}, bearer(token)),
+  ],
+  [
+    'logout everywhere',
+    'verification, reset, key',
+    (client, { token }) => post(client, 'logout', { everywhere: true }, bearer(token)),
+  ],
+];
+
+for (const [event, expected, act] of events) {
+  test(`${event}: ${expected}`, async () => {
+    const { client, server } = common;
+    const email = newAddress();
+    const tokens = await register(client, email, password);
+    const { token: other } = await login(client, email, password);
+    const made = await client.ask('POST', `${base}/keys`, {
+      json: { name: 'mine', kind: 'secret' },
+      headers: bearer(other),
+    });
+    const key = String(made.json().key);
+    const verification = await codeOf(server, email, 1);
+    await post(client, 'verification', { email });
+    const further = await codeOf(server, email, 2);
+    await post(client, 'password-reset', { email });
+    const reset = await codeOf(server, email, 3);
+    await post(client, 'password-reset', { email });
+    const second = await codeOf(server, email, 4);
+    const done = await act(client, { ...tokens, email, other, codes: { verification, reset } });
+    assert.ok((done as { status: number }).status < 300);
+    const works = async (sent: Promise<{ readonly status: number }>) => (await sent).status < 300;
+    const me = (token: string) => works(client.ask('GET', `${base}/auth/me`, { headers: bearer(token) }));
+    const left = {
+      session: await me(tokens.token),
+      other: await me(other),
+      key: await me(key),
+      verification: await works(post(client, 'verification/confirm', { code: further })),
+      reset: await works(post(client, 'password-reset/confirm', { code: second, password: newPassword })),
+    };
+    const wanted = expected.split(', ');
+    for (const [what, stays] of Object.entries(left)) assert.equal(stays, wanted.includes(what), what);
+  });
+}
 
 test('answers who asks for a reset in the same way whether or not there is such an account', async () => {
   const { client, server } = common;

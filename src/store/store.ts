@@ -3,8 +3,8 @@
  * test/contract holds each to it.
  *
  * A table holds rows whose `doc` is the representation as served. One store-wide counter numbers the atomic units: every row and event of a
- * unit carries the unit's `rev`, greater than every earlier one and never used again. A unit is committed entirely or not at all, and is
- * durable when `commit` resolves.
+ * unit carries the unit's `rev`, greater than every earlier one and never used again, also after units were lost with a restore or a failover
+ * (raised-revision.ts). A unit is committed entirely or not at all, and is durable when `commit` resolves.
  *
  * Methods typed `MaybePromise` return a value at once if the engine can (a point read in SQLite takes 1.5 µs, an `await` costs a tenth of
  * it); callers test for a promise instead of always awaiting.
@@ -357,6 +357,10 @@ export type Store = {
   former(eventId: string): MaybePromise<string | null>;
   /** The position of the newest event, for a tail that starts now. */
   head(): MaybePromise<LogPosition>;
+  /** True if no unit has the revision, so that a position with it is of a lost unit: it is above the newest, or the counter was raised over it. */
+  isLost(rev: number): MaybePromise<boolean>;
+  /** Calls the listener when units that this process knew of are lost, as after a failover. Returns a function that removes it. */
+  onLost(listener: () => void): () => void;
   /** Calls the listener soon after events become visible, from this process or another. Returns a function that removes it. */
   onAppend(listener: () => void): () => void;
   /** As `onAppend`, for changes of the table; also calls after a time in which a call may have been missed. */

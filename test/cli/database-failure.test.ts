@@ -9,6 +9,7 @@ import { loadSettings } from '../../src/config/load-settings.ts';
 import { ConnectFailed } from '../../src/store/postgres/connection/client.ts';
 import { unavailable } from '../../src/store/postgres/connection/connection-failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/fitness.ts';
+import { schemaNumber } from '../../src/store/postgres/schema/migrations.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/schema-failure.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { listen } from '../harness/listening.ts';
@@ -173,7 +174,7 @@ test('tells that the schema was made by a newer program', async () => {
   await client.query(`INSERT INTO comity.comity_migrations VALUES (99, 'later', 1, 'next')`);
   assert.equal(
     await refusal(server.url),
-    'is too new for this program: the schema "comity" was made by a newer version of Comity (schema 99; this version supports up to 1); run the newer program',
+    `is too new for this program: the schema "comity" was made by a newer version of Comity (schema 99; this version supports up to ${schemaNumber}); run the newer program`,
   );
   const migrated = await runCommand(['migrate'], environment);
   assert.equal(migrated.code, 1);

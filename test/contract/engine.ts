@@ -8,6 +8,8 @@ export type Opened = {
   reopen(): Promise<Store>;
   /** Opens what `backup` wrote; absent where an engine has no backups. */
   readonly openBackup?: (path: string) => Promise<Store>;
+  /** Closes the store, puts what `backup` wrote in the place of its data, and opens that; absent where an engine has no backups. */
+  readonly restore?: (path: string) => Promise<Store>;
   /** A path that does not exist yet, removed by `dispose`. */
   readonly freePath: () => string;
   dispose(): Promise<void>;

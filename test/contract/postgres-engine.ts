@@ -1,5 +1,7 @@
 /** PostgreSQL as the contract suite opens it: each store over a database of its own, as good as new. */
+import pg from 'pg';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { restore } from '../../src/store/postgres/restore/postgres-restore.ts';
 import type { Store } from '../../src/store/store.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 import { backupFiles } from './backup-files.ts';
@@ -17,6 +19,19 @@ export const postgresEngine: Engine = async (tables) => {
     },
     async reopen() {
       await store.close();
+      store = await open();
+      return store;
+    },
+    async restore(path) {
+      await store.close();
+      const client = new pg.Client({ connectionString: database.url });
+      await client.connect();
+      await client.query('DROP SCHEMA comity CASCADE');
+      await client.end();
+      const observe = (): void => undefined;
+      const place = { url: database.url, schema: 'comity', connectTimeoutMs: 10_000 };
+      const target = { ...place, tables, observe, program: 'test' };
+      await restore(target, path, () => undefined, new AbortController().signal);
       store = await open();
       return store;
     },

@@ -1,4 +1,6 @@
 /** Embedded SQLite as the contract suite opens it: each store over a folder of its own. */
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { backupFiles } from './backup-files.ts';
@@ -15,6 +17,14 @@ export const sqliteEngine: Engine = async (tables) => {
     },
     async reopen() {
       await store.close();
+      store = await open();
+      return store;
+    },
+    async restore(path) {
+      await store.close();
+      rmSync(folder, { recursive: true });
+      mkdirSync(folder);
+      copyFileSync(path, join(folder, 'comity.db'));
       store = await open();
       return store;
     },

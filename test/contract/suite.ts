@@ -10,6 +10,7 @@ import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests, randomFilterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
+import { lostUnitTests } from './lost-units.ts';
 import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
 import { pageTests, randomPageTests } from './pages.ts';
@@ -36,6 +37,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('aggregates', engine, aggregateTests);
     topic('events', engine, eventTests);
     topic('upkeep', engine, upkeepTests);
+    topic('lost units', engine, lostUnitTests);
   });
 }
 

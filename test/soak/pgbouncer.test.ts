@@ -130,6 +130,7 @@ test('changes are followed by looking, because no notification comes through', {
     connectTimeoutMs: 5_000,
     numbers: new Map([['products', 1]]),
     onChanged: (tables) => changed.resolve([...tables]),
+    onLost: () => undefined,
     readCounters: () =>
       Promise.resolve([
         [0, rev],

@@ -101,15 +101,30 @@ test('refuses a database written by a newer version, in one line, and leaves it 
   const folder = folderFor(context);
   await (await folder.open()).close();
   const database = new DatabaseSync(join(folder.path, 'comity.db'));
+  const version = database.prepare('PRAGMA user_version').get()?.user_version;
   database.exec('PRAGMA user_version = 4711');
   await assert.rejects(folder.open(), (error: Error) => {
     assert.ok(error instanceof UnknownDatabase);
     assert.match(error.message, /^[^\n]*newer version[^\n]*4711[^\n]*$/);
     return true;
   });
-  database.exec('PRAGMA user_version = 1');
+  database.exec(`PRAGMA user_version = ${version}`);
   database.close();
   await (await folder.open()).ping();
+});
+
+test('opens a store of the version before revisions were raised, and goes on above what it gave', async (context) => {
+  const folder = folderFor(context);
+  const earlier = await folder.open();
+  await commitAll(earlier, event('evt_old'));
+  await earlier.close();
+  const database = new DatabaseSync(join(folder.path, 'comity.db'));
+  database.exec(`UPDATE events SET rev = 7; UPDATE comity_counters SET rev = 7 WHERE rev > 0;
+    DROP TABLE comity_raises; PRAGMA user_version = 1`);
+  database.close();
+  const store = await folder.open();
+  assert.deepEqual([await store.isLost(7), await store.isLost(8)], [false, true]);
+  assert.ok((await commitAll(store, event('evt_new'))) > 2 ** 50);
 });
 
 test("refuses another program's database", async (context) => {

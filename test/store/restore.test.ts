@@ -24,7 +24,7 @@ import { type Folder, folderFor } from './folder.ts';
 async function backedUp(
   context: TestContext,
   rows = 300,
-): Promise<{ file: string; target: string; folder: Folder }> {
+): Promise<{ file: string; target: string; folder: Folder; rev: number }> {
   const folder = folderFor(context);
   const store = await folder.open();
   for (let at = 0; at < rows; at += 1) {
@@ -34,11 +34,11 @@ async function backedUp(
     });
   }
   const rev = await commitAll(store, put(things, 'last', {}));
-  await commitAll(store, put(things, 'last', {}, rev, { deletedAt: 1 }));
+  const newest = await commitAll(store, put(things, 'last', {}, rev, { deletedAt: 1 }));
   const file = join(folder.path, '..', 'backup.db');
   await store.backup(file, () => undefined);
   await store.close();
-  return { file, target: join(folder.path, '..', 'restored'), folder };
+  return { file, target: join(folder.path, '..', 'restored'), folder, rev: newest };
 }
 
 /** Files in the folder but the one that is the lock. */
@@ -46,11 +46,11 @@ function filesIn(folder: string): readonly string[] {
   return readdirSync(folder).filter((name) => !name.startsWith('comity.lock'));
 }
 
-test('puts the store into a folder that it makes, readable by its owner alone, and goes on from its revision', async (context) => {
-  const { file, target, folder } = await backedUp(context);
+test('puts the store into a folder that it makes, readable by its owner alone, and goes on above its revision', async (context) => {
+  const { file, target, folder, rev } = await backedUp(context);
   const progress: (readonly [number, number])[] = [];
   const restored = await startRestore(target, file, (done, total) => progress.push([done, total])).done;
-  assert.deepEqual(restored, { rows: 601, tables: 3, rev: 302 });
+  assert.deepEqual(restored, { rows: 601, tables: 3, rev });
   const [done, total] = progress.at(-1) ?? [0, 1];
   assert.ok(done === total && total > 50);
   assert.deepEqual(
@@ -62,7 +62,7 @@ test('puts the store into a folder that it makes, readable by its owner alone, a
   assert.equal(await store.count('things', always), 300);
   assert.equal((await rowAt(store, things, 'last'))?.deletedAt, 1);
   assert.equal((await store.tail({ rev: 0, id: '' }, always, 1000)).length, 300);
-  assert.equal(await commitAll(store, put(things, 'more', {})), 303);
+  assert.ok((await commitAll(store, put(things, 'more', {}))) > rev);
 });
 
 test('leaves nothing beside the file that it restores', async (context) => {

@@ -1,4 +1,4 @@
--- user_version 1
+-- user_version 2
 CREATE TABLE "categories" (
   id TEXT PRIMARY KEY NOT NULL,
   rev INTEGER NOT NULL,
@@ -15,6 +15,12 @@ CREATE TABLE comity_counters (
   n INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
   rev INTEGER NOT NULL
+);
+CREATE TABLE comity_raises (
+  before INTEGER PRIMARY KEY,
+  after INTEGER NOT NULL,
+  made_at INTEGER NOT NULL,
+  server TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE "events" (
   id TEXT PRIMARY KEY NOT NULL,

@@ -15,13 +15,24 @@ CREATE TABLE comity_counters (
 INSERT INTO comity_counters (n, name, rev) VALUES (0, '', 0);
 `;
 
+/** The ranges over which the counter was raised (raised-revision.ts): revisions above `before`, up to `after`. `made_at` in milliseconds; `server` is of PostgreSQL. */
+const raises = `
+CREATE TABLE comity_raises (
+  before INTEGER PRIMARY KEY,
+  after INTEGER NOT NULL,
+  made_at INTEGER NOT NULL,
+  server TEXT NOT NULL DEFAULT ''
+);
+`;
+
 /** In order; a released migration is never edited. */
 const migrations: readonly { readonly name: string; readonly sql: string }[] = [
   { name: '0001-counters', sql: counters },
+  { name: '0002-raises', sql: raises },
 ];
 
-/** `user_version` of a file that is up to date. */
-export const migrationsMade: number = migrations.length;
+/** The first version with the table `comity_raises`. */
+export const raisesVersion = 2;
 
 /** "CMTY": identifies Comity's files for `file` and for later versions. */
 const applicationId = 0x434d5459;

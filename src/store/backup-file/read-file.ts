@@ -6,9 +6,10 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { quoteName } from '../quote-name.ts';
+import type { Raise } from '../raised-revision.ts';
 import { differenceOf, RowDigest, readDigests } from './digests.ts';
 import { columnNamesOf, type FileTable } from './layout.ts';
-import { identify, migrationsMade, UnknownDatabase } from './migrate.ts';
+import { identify, raisesVersion, UnknownDatabase } from './migrate.ts';
 import { readOrigin } from './origin.ts';
 
 export type StoredTable = FileTable & {
@@ -21,6 +22,7 @@ export type StoredRow = readonly SQLOutputValue[];
 
 export type StoreFile = {
   readonly rev: number;
+  readonly raises: readonly Raise[];
   readonly tables: readonly StoredTable[];
   /** As in origin.ts; undefined for a file of an earlier version. */
   readonly origin: string | undefined;
@@ -42,16 +44,11 @@ export function readFile(path: string): StoreFile {
   try {
     return convertErrors(path, () => {
       const version = identify(database, path);
-      if (version < migrationsMade) {
-        throw new UnfitBackup(
-          version === 0
-            ? `${path} holds no store`
-            : `${path} was written by an older version; put it into a data folder, start the server on it, and make a new backup`,
-        );
-      }
+      if (version === 0) throw new UnfitBackup(`${path} holds no store`);
       const { rev, tables } = countsOf(database, path);
       return {
         rev,
+        raises: version < raisesVersion ? [] : raisesOf(database),
         tables,
         origin: readOrigin(database),
         rows: (table, columns) => rowsOf(database, path, { table, columns, revMax: rev }),
@@ -117,6 +114,17 @@ function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' |
   }
   if (rev === undefined) throw new UnfitBackup(`${path} is damaged: it has no revision counter`);
   return { rev, tables };
+}
+
+function raisesOf(database: DatabaseSync): readonly Raise[] {
+  return database
+    .prepare('SELECT before, after, made_at FROM comity_raises ORDER BY before')
+    .all()
+    .map(({ before, after, made_at }) => ({
+      before: Number(before),
+      after: Number(after),
+      madeAt: Number(made_at),
+    }));
 }
 
 type Reading = {

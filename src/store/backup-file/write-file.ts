@@ -8,6 +8,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { quoteName } from '../quote-name.ts';
+import type { Raise } from '../raised-revision.ts';
 import { writeDigests } from './digests.ts';
 import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
 import { migrate } from './migrate.ts';
@@ -30,12 +31,13 @@ export type FileHead = {
   readonly rev: number;
   /** As in origin.ts. */
   readonly origin: string;
+  readonly raises: readonly Raise[];
 };
 
 /** @param path an empty file */
 export function writeFile(
   path: string,
-  { rev, origin }: FileHead,
+  { rev, origin, raises }: FileHead,
   tables: readonly CountedTable[],
 ): FileWriter {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
@@ -45,6 +47,8 @@ export function writeFile(
   migrate(database, path, ignore);
   database.exec('BEGIN');
   database.prepare('UPDATE comity_counters SET rev = ? WHERE n = 0').run(rev);
+  const raise = database.prepare('INSERT INTO comity_raises (before, after, made_at) VALUES (?, ?, ?)');
+  for (const { before, after, madeAt } of raises) raise.run(before, after, madeAt);
   const count = database.prepare('INSERT INTO comity_counters (n, name, rev) VALUES (?, ?, ?)');
   for (const table of tables) {
     database.exec(createTableSql(table));

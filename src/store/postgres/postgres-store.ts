@@ -11,8 +11,9 @@ import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable, type Store, type Table } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
-import { type Changes, createChanges } from './changes/changes.ts';
+import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
 import { type Committer, createCommitter } from './commit/committer.ts';
+import { isLostSql } from './commit/raise.ts';
 import { type Address, addressOf } from './connection/address.ts';
 import { type Connection, createConnection } from './connection/connection.ts';
 import { unavailable } from './connection/connection-failure.ts';
@@ -124,9 +125,9 @@ async function open(options: PostgresOptions, looksOnly: boolean): Promise<Postg
   });
   if (looksOnly && numbers.size === 0) return undefined;
   const layouts = layoutsOf(looksOnly ? presentTables(tables, numbers) : tables, schema);
-  const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
+  const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, looksOnly, observe });
   // Another process would take over what this one claims before its first heartbeat.
-  await Promise.all([running.changes.ready, running.peers.ready]);
+  await Promise.all([running.changes.ready, running.peers.ready, running.committer.ready]);
   observe({
     kind: 'store-opened',
     engine: 'postgres',
@@ -146,6 +147,7 @@ type OpenInputs = {
   readonly connectTimeoutMs: number;
   readonly layouts: readonly Layout[];
   readonly numbers: TableNumbers;
+  readonly looksOnly: boolean;
   readonly observe: Observe;
 };
 
@@ -169,7 +171,8 @@ type Running = {
 };
 
 function start(options: PostgresOptions, inputs: OpenInputs): Running {
-  const { address, schema, connectTimeoutMs, layouts, numbers, observe } = inputs;
+  const { layouts, numbers, looksOnly, observe, ...place } = inputs;
+  const { address, schema, connectTimeoutMs } = place;
   const timeoutMs = options.databaseTimeoutMs ?? 5000;
   const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
   const connecting = { address, connectTimeoutMs, onLost };
@@ -183,13 +186,15 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   });
   const listeners = new ChangeListeners();
   const changes = createChanges({
-    address,
-    schema,
-    connectTimeoutMs,
+    ...place,
     pollMs: options.databasePollMs ?? 1000,
     numbers,
     onChanged: (tables) => listeners.call(tables),
-    readCounters: () => read.send({ sql: countersSqlOf(schema), values: [] }),
+    readCounters: (newest) => read.send({ sql: countersSqlOf(schema, looksOnly), values: [newest] }),
+    onLost() {
+      observe({ kind: 'store-failed', what: 'acknowledged writes', error: new Error(lostText) });
+      listeners.call([lostUnits]);
+    },
     observe,
   });
   const process = randomUUID();
@@ -217,28 +222,33 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     revisions: lines.revisions,
+    newestRev: looksOnly ? undefined : () => changes.newestRev,
+    onRaised: () => void changes.poll(),
   });
   const everyMs = options.searchSweepMs ?? 10_000;
-  const sweep = startSearchSweep({ address, schema, connectTimeoutMs, layouts, read, everyMs, observe });
-  const place = { url: options.url, schema, connectTimeoutMs };
-  const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
+  const sweep = startSearchSweep({ ...place, layouts, read, everyMs, observe });
+  const backups = new RunningBackups((to, onProgress) =>
+    startBackup({ url: options.url, schema, connectTimeoutMs }, to, onProgress),
+  );
   return {
-    schema,
-    layouts: named,
-    ordered: layouts,
-    numbers,
+    ...{ schema, layouts: named, ordered: layouts, numbers },
     ...{ read, scan, commits, committer },
-    ...{ changes, listeners, backups },
-    process,
-    peers,
-    sweep,
-    lines,
+    ...{ changes, listeners, backups, lines },
+    ...{ process, peers, sweep },
   };
 }
 
-function countersSqlOf(schema: string): string {
-  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters`;
+/** A store that is only looked at may lack the table of raises. */
+function countersSqlOf(schema: string, looksOnly: boolean): string {
+  const lost = looksOnly ? 'false AND $1::bigint IS NULL' : isLostSql(schema);
+  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters UNION ALL SELECT ${lostNumber}, 0 WHERE ${lost}`;
 }
+
+const lostText =
+  'they are lost: the database is at an earlier state than this process has seen, as after a failover to a standby that lagged';
+
+/** Name among the listeners for the loss of units; no table has it. */
+const lostUnits = '';
 
 function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
   const layout = layouts.get(table);
@@ -293,6 +303,11 @@ function storeOver(running: Running): PostgresStore {
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
     former: (id) => readFormer(log, id),
     head: () => readHead(log),
+    isLost: async (rev) => {
+      const [row] = await read.send({ sql: `SELECT ${isLostSql(schema)}`, values: [rev] });
+      return row?.[0] === true;
+    },
+    onLost: (listener) => listeners.add(lostUnits, listener),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),
     tally,

@@ -1,6 +1,7 @@
 /** The tables in a schema with their counters, declared or not. A backup copies them all, so it needs no configuration. */
 import type { FileTable } from '../backup-file/layout.ts';
 import { quoteName } from '../quote-name.ts';
+import type { Raise } from '../raised-revision.ts';
 import type { Session } from './schema/session.ts';
 
 export type SchemaTable = FileTable & {
@@ -12,6 +13,7 @@ export type SchemaTable = FileTable & {
 export type SchemaTables = {
   /** The store-wide revision. */
   readonly rev: number;
+  readonly raises: readonly Raise[];
   readonly tables: readonly SchemaTable[];
 };
 
@@ -33,7 +35,15 @@ export async function readSchemaTables(session: Session, schema: string): Promis
     searched: searched === true,
     traced: traced === true,
   }));
+  const raises = await session.rows(
+    `SELECT before, after, made_at FROM ${quoteName(schema)}.comity_raises ORDER BY before`,
+  );
   return {
+    raises: raises.map(([before, after, madeAt]) => ({
+      before: Number(before),
+      after: Number(after),
+      madeAt: Number(madeAt),
+    })),
     rev: counted.find(({ number }) => number === 0)?.rev ?? 0,
     tables: counted.filter(({ number }) => number > 0),
   };

@@ -12,6 +12,7 @@ import { dropDigests } from '../backup-file/digests.ts';
 import { migrate } from '../backup-file/migrate.ts';
 import { dropOrigin } from '../backup-file/origin.ts';
 import { beginPartial, publish } from '../backup-file/write-file.ts';
+import { raisedRevision, raisesKeptMax } from '../raised-revision.ts';
 import type { Table } from '../store.ts';
 import { workerFile } from '../worker-file.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
@@ -40,6 +41,8 @@ export type HomeOptions = {
   readonly logTruncateSeconds?: number;
   /** False: a commit may be lost with the machine. Default true. */
   readonly durable?: boolean;
+  /** Milliseconds since the epoch; only tests replace it. */
+  readonly clock?: () => number;
   readonly observe?: Observe;
 };
 
@@ -68,10 +71,11 @@ export function openHome(options: HomeOptions): SqliteHome {
     refuseEmptyFile(path);
     refuseFullDisk(options.folder);
     const connection = homeConnection(options);
-    const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
+    const now = (options.clock ?? Date.now)();
+    const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), now, observe };
     const numbers = existsSync(path)
       ? convertDamage(path, () => bringUpToDate(path, connection, layouts, checked))
-      : makeFile(path, layouts, { durable: options.durable ?? true, observe });
+      : makeFile(path, layouts, { durable: options.durable ?? true, now, observe });
     const data = { path, connection, numbers, state: createHomeState() };
     const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
     const writer = createWriter({ ...data, tables: options.tables, logTruncateMs }, observe);
@@ -107,7 +111,7 @@ function ignore(): void {
 function makeFile(
   path: string,
   layouts: readonly Layout[],
-  { durable, observe }: { readonly durable: boolean; readonly observe: Observe },
+  { durable, now, observe }: { readonly durable: boolean; readonly now: number; readonly observe: Observe },
 ): TableNumbers {
   const partial = beginPartial(path);
   const database = new DatabaseSync(partial, { enableDoubleQuotedStringLiterals: false });
@@ -118,6 +122,7 @@ function makeFile(
   try {
     migrate(database, partial, observe);
     numbers = inTransaction(database, () => reconcile(database, layouts, observe));
+    raise(database, now);
     // Readers open the file at once, and while one has it no other connection could set this.
     database.exec('PRAGMA journal_mode = WAL');
   } finally {
@@ -131,7 +136,7 @@ function bringUpToDate(
   path: string,
   connection: ConnectionOptions,
   layouts: readonly Layout[],
-  { bytesMax, observe }: { readonly bytesMax: number; readonly observe: Observe },
+  { bytesMax, now, observe }: { readonly bytesMax: number; readonly now: number; readonly observe: Observe },
 ): TableNumbers {
   // SQLite gives the log and the shared memory file the mode of the database.
   chmodSync(path, 0o600);
@@ -142,10 +147,28 @@ function bringUpToDate(
     dropDigests(database);
     dropOrigin(database);
     rewriteOnce(database, observe);
-    return reconcile(database, layouts, observe);
+    const numbers = reconcile(database, layouts, observe);
+    raise(database, now);
+    return numbers;
   } finally {
     database.close();
   }
+}
+
+/** The file may be a copy of one whose later units were lost. A raise that follows another without a unit between extends its range. */
+function raise(database: DatabaseSync, now: number): void {
+  inTransaction(database, () => {
+    const rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+    const after = raisedRevision(rev, now);
+    database.prepare('UPDATE comity_counters SET rev = ? WHERE n = 0').run(after);
+    const extended = database.prepare('UPDATE comity_raises SET after = ?, made_at = ? WHERE after = ?');
+    if (extended.run(after, now, rev).changes > 0) return;
+    database
+      .prepare('INSERT INTO comity_raises (before, after, made_at) VALUES (?, ?, ?)')
+      .run(rev, after, now);
+    database.exec(`DELETE FROM comity_raises WHERE before <= (
+      SELECT before FROM comity_raises ORDER BY before DESC LIMIT 1 OFFSET ${raisesKeptMax})`);
+  });
 }
 
 type Writer = { readonly join: SqliteHome['join']; readonly end: () => Promise<void> };

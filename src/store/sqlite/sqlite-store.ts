@@ -60,11 +60,7 @@ export type StoreOptions = {
   readonly observe?: Observe;
 };
 
-export type SqliteOptions = HomeOptions &
-  StoreOptions & {
-    /** Milliseconds since the epoch; only tests replace it. */
-    readonly clock?: () => number;
-  };
+export type SqliteOptions = HomeOptions & StoreOptions;
 
 export type SqliteStore = Store & {
   readonly unitsWaiting: () => number;
@@ -244,6 +240,15 @@ function storeOver(running: Running): SqliteStore {
     },
     former: (id) => readFormer(snapshot, id),
     head: () => readHead(snapshot),
+    isLost: (rev) =>
+      snapshot.run(
+        () =>
+          rev > snapshot.revision() ||
+          snapshot.prepare('SELECT 1 FROM comity_raises WHERE before < ?1 AND ?1 <= after').get(rev) !==
+            undefined,
+      ),
+    // Units of a file are lost only while no process has it open.
+    onLost: () => () => undefined,
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(tableOf(table).layout.table.name, listener),
     async purge(table, updatedBefore, limit) {

@@ -13,6 +13,9 @@ export type Keeper = {
   stop(mode: 'fast' | 'immediate'): Promise<void>;
   /** SIGKILL: nothing is written down or said goodbye to. */
   kill(): Promise<void>;
+  /** Copies the data of a stopped server; `load` puts the copy in its place. */
+  save(): Promise<void>;
+  load(): Promise<void>;
   /** Stops the server and removes its folder. */
   dispose(): Promise<void>;
 };
@@ -65,6 +68,8 @@ export function spawnKeeper(settings: Readonly<Record<string, string>>): Keeper 
     start: () => ask('start'),
     stop: async (mode) => void (await ask(`stop ${mode}`)),
     kill: async () => void (await ask('kill')),
+    save: async () => void (await ask('save')),
+    load: async () => void (await ask('load')),
     async dispose() {
       hold();
       child.stdin.end();

@@ -1,12 +1,12 @@
 /**
  * The process that keeps one PostgreSQL cluster in a folder of its own below the system's temporary folder. It lives as
  * long as its standard input is open: whoever started it may be killed in any way, and the server and its folder still
- * go. Reads one command a line, `start | stop fast | stop immediate | kill`, and answers each with one line of JSON.
+ * go. Reads one command a line, `start | stop fast | stop immediate | kill | save | load`, and answers each with one line of JSON.
  * keeper-process.ts speaks to it.
  *
  * Usage: node test/harness/postgres-server/keeper.ts '{"max_connections":"50"}'
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,6 +27,7 @@ const logCharactersMax = 8000;
 const settings = JSON.parse(process.argv[2] ?? '{}') as Readonly<Record<string, string>>;
 const folder = mkdtempSync(join(tmpdir(), `comity-postgres-${process.pid}-`));
 const data = join(folder, 'data');
+const saved = join(folder, 'saved');
 const password = randomBytes(12).toString('hex');
 let port = 0;
 let running: ChildProcess | undefined;
@@ -64,7 +65,11 @@ async function obey(line: string): Promise<void> {
   else if (line === 'stop fast') await stop('SIGINT');
   else if (line === 'stop immediate') await stop('SIGQUIT');
   else if (line === 'kill') await stop('SIGKILL');
-  else throw new Error(`No such command: ${line}`);
+  else if (line === 'save') execFileSync('cp', ['-a', data, saved]);
+  else if (line === 'load') {
+    rmSync(data, { recursive: true });
+    execFileSync('cp', ['-a', saved, data]);
+  } else throw new Error(`No such command: ${line}`);
 }
 
 async function end(): Promise<void> {

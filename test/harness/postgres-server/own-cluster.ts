@@ -8,6 +8,9 @@ export type OwnCluster = {
   /** SIGKILL. Resolves when the server is gone; `start` recovers. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** Copies the data of the stopped server; `load` puts the copy in its place again. */
+  save(): Promise<void>;
+  load(): Promise<void>;
   dispose(): Promise<void>;
 };
 
@@ -20,6 +23,8 @@ export async function ownCluster(settings: Readonly<Record<string, string>> = {}
     stop: (mode = 'fast') => keeper.stop(mode),
     kill: () => keeper.kill(),
     start: async () => void (await keeper.start()),
+    save: () => keeper.save(),
+    load: () => keeper.load(),
     dispose: () => keeper.dispose(),
   };
 }

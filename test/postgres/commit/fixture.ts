@@ -96,6 +96,8 @@ export function startCommitter(
     onChanged: () => undefined,
     onBatch: () => undefined,
     onFailed: () => undefined,
+    newestRev: undefined,
+    onRaised: () => undefined,
     ...rest,
   });
   context.after(async () => {

@@ -55,7 +55,7 @@ describe('plans of commits', () => {
 
 async function planOf({ look }: Place, text: string): Promise<string> {
   await look.query('BEGIN');
-  await run(look, frame.open(1, 5000));
+  await run(look, frame.open({ epoch: 1, server: null }, 5000));
   await run(look, frame.draw(1));
   const parameters = text.match(/\$\d+/g)?.map((parameter) => Number(parameter.slice(1))) ?? [];
   await look.query(`PREPARE planned AS ${text}`);

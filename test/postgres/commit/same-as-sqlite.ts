@@ -37,6 +37,7 @@ export function sameAsSqlite(seed: number): void {
       await sqlite.close();
       rmSync(folder, { recursive: true, force: true });
     });
+    await place.look.query('UPDATE comity.comity_counters SET rev = $1 WHERE n = 0', [sqlite.revision()]);
     const random = randomFrom(seed);
     const seen = new Map<string, number>();
     for (let round = 0; round < 120; round += 1) {

@@ -71,6 +71,8 @@ type Followed = {
   /** What `onChanged` was called with, in order. */
   readonly calls: readonly (readonly string[])[];
   readonly observed: readonly Following['how'][];
+  /** How often `onLost` was called. */
+  readonly losses: () => number;
   /** Resolves once `onChanged` was called so often; and once so much was observed. */
   readonly called: (times: number) => Promise<void>;
   readonly observes: (times: number) => Promise<void>;
@@ -85,6 +87,7 @@ function follow(
   const happened = new EventEmitter();
   const calls: string[][] = [];
   const observed: Following['how'][] = [];
+  let losses = 0;
   const changes = createChanges({
     address: addressOf(options.url ?? server.url),
     schema,
@@ -94,6 +97,9 @@ function follow(
     onChanged(tables) {
       calls.push([...tables].sort());
       happened.emit('any');
+    },
+    onLost() {
+      losses += 1;
     },
     readCounters: counters,
     observe({ how }) {
@@ -106,6 +112,7 @@ function follow(
     changes,
     calls,
     observed,
+    losses: () => losses,
     called: async (times) => {
       while (calls.length < times) await once(happened, 'any');
     },
@@ -227,6 +234,7 @@ test('a notification with a revision that never was hides no later change for lo
   await commit(1, [1]);
   await changes.poll();
   assert.deepEqual(calls, [['products'], ['notes', 'products']]);
+  assert.equal(changes.newestRev, 1);
   await commit(2, [1]);
   await called(3);
   assert.deepEqual(calls[2], ['products']);
@@ -234,15 +242,17 @@ test('a notification with a revision that never was hides no later change for lo
 
 test('a store that lost revisions counts as changed in every table', async (t) => {
   const { counters, commit, rewind } = await makeSchema('rewound');
-  const { changes, calls, called, observes } = follow(t, 'rewound', counters);
+  const { changes, calls, called, observes, losses } = follow(t, 'rewound', counters);
   await observes(1);
   await commit(10, [1]);
   await called(1);
   await rewind(4);
   await changes.poll();
   assert.deepEqual(calls[1], ['notes', 'products']);
+  assert.equal(losses(), 1);
   await changes.poll();
   assert.equal(calls.length, 2);
+  assert.equal(losses(), 1);
   await commit(5, [1]);
   await called(3);
   assert.deepEqual(calls[2], ['products']);

@@ -1,4 +1,4 @@
--- migrations 1 system-tables
+-- migrations 1 system-tables, 2 raises
 CREATE TABLE comity.categories (
   id text COLLATE "C" NOT NULL,
   rev bigint NOT NULL,
@@ -35,6 +35,13 @@ CREATE TABLE comity.comity_processes (
   seen_at bigint NOT NULL,
   facts text NOT NULL,
   CONSTRAINT comity_processes_pkey PRIMARY KEY (process)
+);
+CREATE TABLE comity.comity_raises (
+  before bigint NOT NULL,
+  after bigint NOT NULL,
+  made_at bigint NOT NULL,
+  server text COLLATE "C" NOT NULL,
+  CONSTRAINT comity_raises_pkey PRIMARY KEY (before)
 );
 CREATE UNLOGGED TABLE comity.comity_tallies (
   key text COLLATE "C" NOT NULL,

@@ -18,8 +18,10 @@ export type ChangesOptions = {
   readonly numbers: ReadonlyMap<string, number>;
   /** Receives the tables changed since the last call, or all tables after a time in which changes may have been missed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
-  /** Reads every row `[n, rev]` of comity_counters, including the store's, which reveals lost commits. */
-  readonly readCounters: () => Promise<Rows>;
+  /** Called when units that this process knew of are lost. */
+  readonly onLost: () => void;
+  /** Reads every row `[n, rev]` of comity_counters, and one of `lostNumber` if the unit of the revision `newest` is lost. */
+  readonly readCounters: (newest: number) => Promise<Rows>;
   readonly observe: (observation: Following) => void;
 };
 
@@ -33,6 +35,8 @@ export type Changes = {
   readonly ready: Promise<void>;
   /** True if notifications are known to arrive. */
   readonly listening: boolean;
+  /** The newest revision that this process committed or read from the counters: a notification may be anyone's. */
+  readonly newestRev: number;
   close(): Promise<void>;
 };
 
@@ -79,8 +83,12 @@ class FollowedChanges implements Changes {
     return this.#listening;
   }
 
+  get newestRev(): number {
+    return this.#known.confirmed;
+  }
+
   note(tableNumber: number, rev: number): void {
-    const name = this.#known.raise(tableNumber, rev);
+    const name = this.#known.confirm(tableNumber, rev);
     if (name !== undefined) this.#changed(new Set([name]));
   }
 
@@ -138,19 +146,25 @@ class FollowedChanges implements Changes {
     const inDoubt = this.#inDoubt;
     let counters: Rows;
     try {
-      counters = await this.#options.readCounters();
+      counters = await this.#options.readCounters(newestBefore);
     } catch {
       // Readers report failing storage; the next poll finds what was missed meanwhile.
       return;
     }
     if (inDoubt) this.#inDoubt = false;
-    this.#changed(inDoubt ? this.#known.replace(counters) : this.#known.compare(counters, newestBefore));
+    const isLost = counters.some(
+      ([number, rev]) => number === lostNumber || (number === storeNumber && Number(rev) < newestBefore),
+    );
+    this.#changed(isLost || inDoubt ? this.#known.replace(counters) : this.#known.compare(counters));
     this.#becomeReady();
+    if (isLost && !this.#closed) this.#options.onLost();
   }
 }
 
 /** The row of comity_counters for the whole store. */
 const storeNumber = 0;
+/** Stands for no table. */
+export const lostNumber = -1;
 
 /**
  * The newest known revision of each table, from any source. Revisions only rise, unless a database lost commits (a restored copy, a standby
@@ -160,6 +174,7 @@ class KnownRevisions {
   readonly #names = new Map<number, string>();
   readonly #revs = new Map<number, number>();
   #newest = 0;
+  #confirmed = 0;
 
   /** @param numbers of the tables in comity_counters, by name */
   constructor(numbers: ReadonlyMap<string, number>) {
@@ -170,31 +185,35 @@ class KnownRevisions {
     return this.#newest;
   }
 
+  get confirmed(): number {
+    return this.#confirmed;
+  }
+
   get tables(): ReadonlySet<string> {
     return new Set(this.#names.values());
   }
 
   /** @returns the table, if the revision is new and the process has the table */
   raise(number: number, rev: number): string | undefined {
-    if (rev > this.#newest) this.#newest = rev;
+    // The store's counter may be raised without a unit, and so be at a revision that no unit has.
+    if (rev > this.#newest && number !== storeNumber) this.#newest = rev;
     const name = this.#names.get(number);
     if (name === undefined || rev <= (this.#revs.get(number) ?? 0)) return undefined;
     this.#revs.set(number, rev);
     return name;
   }
 
-  /**
-   * Compares with the rows of comity_counters.
-   * @param newestBefore `newest` before the counters were read
-   * @returns the changed tables; all tables if the store lost known revisions
-   */
-  compare(counters: Rows, newestBefore: number): ReadonlySet<string> {
-    if (counters.some(([number, rev]) => number === storeNumber && Number(rev) < newestBefore)) {
-      return this.replace(counters);
-    }
+  /** As `raise`, for a revision that is certain. */
+  confirm(number: number, rev: number): string | undefined {
+    if (rev > this.#confirmed && number !== storeNumber) this.#confirmed = rev;
+    return this.raise(number, rev);
+  }
+
+  /** Compares with the rows of comity_counters. @returns the changed tables */
+  compare(counters: Rows): ReadonlySet<string> {
     const changed = new Set<string>();
     for (const [number, rev] of counters) {
-      const name = this.raise(Number(number), Number(rev));
+      const name = this.confirm(Number(number), Number(rev));
       if (name !== undefined) changed.add(name);
     }
     return changed;
@@ -204,7 +223,8 @@ class KnownRevisions {
   replace(counters: Rows): ReadonlySet<string> {
     this.#revs.clear();
     this.#newest = 0;
-    for (const [number, rev] of counters) this.raise(Number(number), Number(rev));
+    this.#confirmed = 0;
+    for (const [number, rev] of counters) this.confirm(Number(number), Number(rev));
     return this.tables;
   }
 }

@@ -23,7 +23,7 @@ export async function commitBoldly(context: CommitContext, { works, endsAt }: Ba
   const timeoutMs = transactionMs(endsAt);
   const units = works.length;
   const { calls, touched } = boldChanges(works, tables);
-  const flight = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(units), ...calls];
+  const flight = [begin, frame.open(fence, timeoutMs), frame.draw(units), ...calls];
   const firstRev = await commitCalls(context, flight, { units, touched, timeoutMs, endsAt });
   return {
     outcomes: works.map((_, index) => ({ commit: { outcome: 'committed', rev: firstRev + index } })),

@@ -27,7 +27,7 @@ export async function commitCarefully(
   const timeoutMs = transactionMs(endsAt);
   const until = performance.now() + timeoutMs;
   const { ledger, questions } = inspect(works, tables);
-  const opening = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(0)];
+  const opening = [begin, frame.open(fence, timeoutMs), frame.draw(0)];
   const replies = await ask(context, [...opening, ...questions], timeoutMs);
   const { accepted, refusals, touched, writes } = await orGiveUp(context, () => {
     for (const [at, { take }] of questions.entries()) take(replies[opening.length + at]?.rows ?? []);

@@ -20,7 +20,7 @@ import { asUnavailable, unavailable } from '../connection/connection-failure.ts'
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type BatchContext, commitBatch } from './commit-batch.ts';
 import { type CommitTable, commitTables, resolveUnit, type Work, withRevisions } from './commit-table.ts';
-import { Fence } from './fence.ts';
+import { Fence, type FenceOptions } from './fence.ts';
 import { type CommitContext, transactionMs } from './flight.ts';
 import type { BatchOutcome, Outcome } from './outcome.ts';
 import { drawnRev } from './statements.ts';
@@ -52,7 +52,7 @@ export type CommitterOptions = {
   /** Called when a batch or purge failed with StoreUnavailable. */
   readonly onFailed: (error: unknown) => void;
   readonly revisions: ProvisionalRevisions;
-};
+} & Pick<FenceOptions, 'newestRev' | 'onRaised'>;
 
 export type Committer = {
   /** The longest unit that `commit` takes. */
@@ -61,6 +61,8 @@ export type Committer = {
   commit(unit: Unit): Promise<Commit>;
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
   readonly unitsWaiting: number;
+  /** Resolves when the first attempt to begin has ended, successful or not. */
+  readonly ready: Promise<void>;
   /** Commits accepted units, then deletes the writer's row. The connection stays open. */
   close(): Promise<void>;
 };
@@ -85,6 +87,7 @@ type WaitingPurge = {
 };
 
 class BatchingCommitter implements Committer {
+  readonly ready: Promise<void>;
   readonly #options: CommitterOptions;
   readonly #context: BatchContext & PurgeContext;
   readonly #byName: ReadonlyMap<string, CommitTable>;
@@ -99,12 +102,12 @@ class BatchingCommitter implements Committer {
   constructor(options: CommitterOptions) {
     const { connection, layouts, numbers, schema, channel, writer, retriesMax } = options;
     const tables = commitTables(layouts, numbers, schema);
-    const fence = new Fence(connection, schema, writer);
+    const fence = new Fence(options);
     const frame = transactionFrame(schema, writer, channel);
     this.#options = options;
     this.#context = { connection, tables, fence, frame, schema, channel, retriesMax };
     this.#byName = new Map(tables.map((table) => [table.layout.table.name, table]));
-    void this.#arrive();
+    this.ready = this.#arrive();
   }
 
   get unitCharactersMax(): number {
@@ -306,7 +309,7 @@ async function purgeStep(context: PurgeContext, step: PurgeStep, endsAt: number)
   try {
     await fence.ensure(endsAt);
     const timeoutMs = transactionMs(endsAt);
-    const opening = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(0)];
+    const opening = [begin, frame.open(fence, timeoutMs), frame.draw(0)];
     const replies = await connection.send([...opening, purgeCall(context, step), commit], timeoutMs);
     const [rows, rev] = (replies[opening.length]?.rows[0] ?? []) as readonly number[];
     return { rows: rows ?? 0, rev: rev ?? 0 };

@@ -1,5 +1,7 @@
 /**
- * Fences off earlier epochs of this writer, and finds out if a batch was committed whose connection broke (comity_writers).
+ * Fences off earlier epochs of this writer, finds out if a batch was committed whose connection broke (comity_writers), and raises the counter
+ * of revisions (raised-revision.ts) when the writer begins and when its session leads to another server: with the fence, so that no batch is
+ * committed before.
  * Every commit locks its writer's row at the known epoch, and stores the number of the batch in it. Taking the fence starts a new epoch: it
  * waits for a transaction that still holds the row, and any later one does not find its epoch and fails. So what the row then says about
  * the last batch is final.
@@ -10,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
 import { asUnavailable, isRetryable, unavailable } from '../connection/connection-failure.ts';
+import { raiseCalls } from './raise.ts';
 import { begin, commit, serverTimeMs } from './transaction.ts';
 
 type Committed = { readonly batch: number; readonly firstRev: number };
@@ -21,22 +24,43 @@ const serverShare = 0.8;
 /** Upper bound of the pause between two attempts to reach the database. */
 const pauseMostMs = 50;
 
+export type FenceOptions = {
+  readonly connection: Connection;
+  /** Not quoted. */
+  readonly schema: string;
+  readonly writer: string;
+  /** The newest revision that this process knows; undefined: the counter is not raised, for a store that is only looked at. */
+  readonly newestRev: (() => number) | undefined;
+  /** Called after the counter was raised. */
+  readonly onRaised: () => void;
+};
+
 export class Fence {
+  readonly #options: FenceOptions;
   readonly #connection: Connection;
   readonly #writer: string;
   readonly #sql: ReturnType<typeof fenceSql>;
+  readonly #raise: ReturnType<typeof raiseCalls>;
   #epoch = 0;
+  /** The server of the last epoch; null before the first one, and for a store that is only looked at. */
+  #server: string | null = null;
   #taken = false;
   #batch = 0;
 
-  constructor(connection: Connection, schema: string, writer: string) {
-    this.#connection = connection;
-    this.#writer = writer;
-    this.#sql = fenceSql(schema);
+  constructor(options: FenceOptions) {
+    this.#options = options;
+    this.#connection = options.connection;
+    this.#writer = options.writer;
+    this.#sql = fenceSql(options.schema);
+    this.#raise = raiseCalls(options.schema);
   }
 
   get epoch(): number {
     return this.#epoch;
+  }
+
+  get server(): string | null {
+    return this.#server;
   }
 
   /** The number of the next batch, never used before. */
@@ -100,13 +124,20 @@ export class Fence {
   }
 
   async #takeOnce(leftMs: number): Promise<Committed> {
+    const { newestRev, onRaised } = this.#options;
     const calls: Call[] = [
       begin,
       { sql: this.#sql.bound, values: [String(Math.ceil(leftMs * serverShare))] },
       { sql: this.#sql.take, values: [this.#writer, this.#epoch + 1] },
+      ...(newestRev === undefined ? [] : this.#raise(newestRev(), this.#server === null)),
       commit,
     ];
     const replies = await this.#connection.send(calls, leftMs);
+    if (newestRev !== undefined) {
+      const [server, raised] = replies.at(-2)?.rows[0] ?? [];
+      this.#server = String(server);
+      if (raised !== null) onRaised();
+    }
     const [epoch, batch, firstRev] = (replies[2]?.rows[0] ?? []) as readonly number[];
     if (epoch === undefined || batch === undefined || firstRev === undefined) {
       throw new TypeError('the fence returned no epoch');

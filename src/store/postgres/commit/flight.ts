@@ -5,7 +5,15 @@ import { type Call, type Connection, ConnectionLost, type Reply } from '../conne
 import { isRetryable, sqlState, unavailable } from '../connection/connection-failure.ts';
 import type { CommitTable, Work } from './commit-table.ts';
 import type { Fence } from './fence.ts';
-import { commit, type Frame, fenceText, firstRevOf, rollback, sessionText } from './transaction.ts';
+import {
+  commit,
+  type Frame,
+  fenceText,
+  firstRevOf,
+  rollback,
+  serverText,
+  sessionText,
+} from './transaction.ts';
 
 export type CommitContext = {
   readonly connection: Connection;
@@ -134,7 +142,7 @@ export function meaningOf(error: unknown): Meaning {
   if (state === undefined) return 'unknown';
   if (state === unexpected) {
     const { message } = error as DatabaseError;
-    return message === fenceText || message === sessionText ? 'fence' : 'refused';
+    return [fenceText, serverText, sessionText].includes(message) ? 'fence' : 'refused';
   }
   if (isRetryable(error)) return 'again';
   const kind = state.slice(0, 2);

@@ -10,6 +10,8 @@ import type { Call, Rows } from '../connection/connection.ts';
 
 /** Message of `comity_expect` if another epoch of this writer has begun. */
 export const fenceText = 'fence';
+/** Message of `comity_expect` if the session leads to another server than the one that this writer knows. */
+export const serverText = 'server';
 /** Message of `comity_expect` if the session is not the one that began the transaction. */
 export const sessionText = 'session';
 
@@ -19,7 +21,7 @@ export const rollback: Call = call('ROLLBACK');
 
 export type Frame = {
   /** @param timeoutMs the server's limit for the transaction */
-  open(epoch: number, timeoutMs: number): Call;
+  open(known: { readonly epoch: number; readonly server: string | null }, timeoutMs: number): Call;
   /** Raises the store-wide revision and locks it until the end of the transaction; returns the new value. */
   draw(units: number): Call;
   /** Fails unless the transaction that drew is still open: the first call of a second flight, which may use another session. */
@@ -45,7 +47,7 @@ export function transactionFrame(schema: string, writer: string, channel: string
     ),
     ...plannerSettings.map(([name, value]) => setting(name, `'${value}'`)),
   ];
-  const open = `SELECT ${settings.join(', ')}, ${quoted}.comity_expect((SELECT count(*) FROM (SELECT FROM ${quoted}.comity_writers WHERE writer = $1 AND epoch = $2 FOR NO KEY UPDATE) AS own), 1, '${fenceText}')`;
+  const open = `SELECT ${settings.join(', ')}, ${quoted}.comity_expect((SELECT count(*) FROM (SELECT FROM ${quoted}.comity_writers WHERE writer = $1 AND epoch = $2 FOR NO KEY UPDATE) AS own), 1, '${fenceText}'), ${quoted}.comity_expect((${serverSql} = coalesce($5::text, ${serverSql}))::int, 1, '${serverText}')`;
   const draw = `UPDATE ${quoted}.comity_counters SET rev = rev + $1::int WHERE n = 0 RETURNING rev, set_config('comity.rev', rev::text, true)`;
   const resume = `SELECT ${quoted}.comity_expect((SELECT rev FROM ${quoted}.comity_counters WHERE n = 0), nullif(current_setting('comity.rev', true), '')::bigint, '${sessionText}')`;
   const close = `WITH last AS MATERIALIZED (SELECT current_setting('comity.rev')::bigint AS rev),
@@ -53,9 +55,9 @@ export function transactionFrame(schema: string, writer: string, channel: string
  own AS (UPDATE ${quoted}.comity_writers SET batch = $2, first_rev = last.rev - $3::int + 1, last_rev = last.rev, seen_at = ${serverTimeMs} FROM last WHERE writer = $1)
 SELECT last.rev - $3::int + 1, CASE WHEN $5::text <> '' THEN pg_notify($6, last.rev || ':' || $5)::text END FROM last`;
   return {
-    open: (epoch, timeoutMs) => {
+    open: ({ epoch, server }, timeoutMs) => {
       const statementMs = String(Math.ceil(timeoutMs * statementShare));
-      return { sql: open, values: [writer, epoch, statementMs, String(Math.ceil(timeoutMs))] };
+      return { sql: open, values: [writer, epoch, statementMs, String(Math.ceil(timeoutMs)), server] };
     },
     draw: (units) => ({ sql: draw, values: [units] }),
     resume: () => ({ sql: resume, values: [] }),
@@ -65,6 +67,12 @@ SELECT last.rev - $3::int + 1, CASE WHEN $5::text <> '' THEN pg_notify($6, last.
     }),
   };
 }
+
+/**
+ * The server, as one run of it: when it started, in microseconds. A standby that takes over, a restored copy and a restarted server each have
+ * a time of their own.
+ */
+export const serverSql = '(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text';
 
 /** Milliseconds since the epoch by the server's clock, which all writers share. */
 export const serverTimeMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';

@@ -148,6 +148,16 @@ async function count({ session, source, schema }: Run): Promise<void> {
      FROM unnest($1::text[], $2::bigint[]) AS given (name, rev) WHERE counter.name = given.name`,
     [arrayLiteral(counted.map(({ name }) => name)), arrayLiteral(counted.map(({ rev }) => rev))],
   );
+  const { raises } = source;
+  await session.rows(
+    `INSERT INTO ${quoteName(schema)}.comity_raises (before, after, made_at, server)
+     SELECT *, '' FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) ON CONFLICT (before) DO NOTHING`,
+    [
+      raises.map(({ before }) => before),
+      raises.map(({ after }) => after),
+      raises.map(({ madeAt }) => madeAt),
+    ].map(arrayLiteral),
+  );
 }
 
 /** Compares the rows to be committed with those of the file. */

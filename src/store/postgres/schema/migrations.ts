@@ -80,7 +80,22 @@ export type Migration = {
   readonly sql: (schema: string) => readonly string[];
 };
 
-export const migrations: readonly Migration[] = [{ number: 1, name: 'system-tables', sql: systemTables }];
+/** The ranges over which the counter was raised (raised-revision.ts), each with the server that the store was on. */
+function raises(schema: string): readonly string[] {
+  return [
+    `CREATE TABLE ${schema}.comity_raises (
+  before bigint PRIMARY KEY,
+  after bigint NOT NULL,
+  made_at bigint NOT NULL,
+  server text COLLATE "C" NOT NULL
+)`,
+  ];
+}
+
+export const migrations: readonly Migration[] = [
+  { number: 1, name: 'system-tables', sql: systemTables },
+  { number: 2, name: 'raises', sql: raises },
+];
 
 /** The number of a schema with every migration of this version. */
 export const schemaNumber: number = migrations.at(-1)?.number ?? 0;

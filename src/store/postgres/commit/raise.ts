@@ -1,0 +1,57 @@
+/**
+ * The counter of revisions raised on PostgreSQL (raised-revision.ts): when a process begins to commit, when the server is not the one of the last
+ * raise, or when the process knows a revision that the counter has not reached. Processes that meet the same new server raise once.
+ */
+import { quoteName } from '../../quote-name.ts';
+import {
+  clockRevisionMax,
+  raiseStepMin,
+  raiseStepRange,
+  raisesKeptMax,
+  revisionsPerSecond,
+} from '../../raised-revision.ts';
+import type { Call } from '../connection/connection.ts';
+import { serverSql, serverTimeMs } from './transaction.ts';
+
+/**
+ * Calls within a transaction. The last returns the server, and the raised counter or null.
+ * @param schema not quoted
+ */
+export function raiseCalls(schema: string): (newestRev: number, isFirst: boolean) => readonly Call[] {
+  const counters = `${quoteName(schema)}.comity_counters`;
+  const raises = `${quoteName(schema)}.comity_raises`;
+  // By a statement of its own, so that the next one sees what another process committed meanwhile.
+  const lock = `SELECT rev FROM ${counters} WHERE n = 0 FOR NO KEY UPDATE`;
+  const byClock = `least(floor(extract(epoch FROM clock_timestamp()) * ${revisionsPerSecond}), ${clockRevisionMax})::bigint`;
+  const byStep = `known + ${raiseStepMin} + floor(random() * ${raiseStepRange})::bigint`;
+  const sql = `WITH counter AS (SELECT rev AS before, greatest(rev, $1::bigint) AS known, ${byClock} AS by_clock FROM ${counters} WHERE n = 0),
+raised AS MATERIALIZED (
+  SELECT before, CASE WHEN by_clock > known THEN by_clock ELSE ${byStep} END AS after FROM counter
+  WHERE $2::boolean OR before < $1::bigint
+    OR ${serverSql} IS DISTINCT FROM (SELECT server FROM ${raises} ORDER BY before DESC LIMIT 1)
+),
+counted AS (UPDATE ${counters} SET rev = raised.after FROM raised WHERE n = 0),
+forgotten AS (
+  DELETE FROM ${raises} WHERE before IN (SELECT before FROM ${raises} ORDER BY before DESC OFFSET ${raisesKeptMax - 1})
+),
+extended AS (
+  UPDATE ${raises} AS last SET after = raised.after, made_at = ${serverTimeMs}, server = ${serverSql}
+  FROM raised WHERE last.after = raised.before RETURNING 1
+),
+added AS (
+  INSERT INTO ${raises} (before, after, made_at, server)
+  SELECT before, after, ${serverTimeMs}, ${serverSql} FROM raised WHERE NOT EXISTS (SELECT FROM extended)
+)
+SELECT ${serverSql}, (SELECT after FROM raised)`;
+  return (newestRev, isFirst) => [
+    { sql: lock, values: [], prepared: false },
+    { sql, values: [newestRev, isFirst], prepared: false },
+  ];
+}
+
+/** True if no unit can have the revision `$1` (`Store.isLost`). @param schema not quoted */
+export function isLostSql(schema: string): string {
+  const counters = `${quoteName(schema)}.comity_counters`;
+  const raises = `${quoteName(schema)}.comity_raises`;
+  return `(SELECT rev FROM ${counters} WHERE n = 0) < $1::bigint OR EXISTS (SELECT FROM ${raises} WHERE before < $1::bigint AND $1::bigint <= after)`;
+}

@@ -15,11 +15,12 @@ import { isToken } from '../http/syntax/token.ts';
 import { type Connection, connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
 import { rawAnswer } from './problem-answer.ts';
+import { closeInStages } from './unread-content.ts';
 
 export function answerClientError(context: Context, error: ParserError, socket: Socket): void {
   const connection = connectionOf(socket, context.monotonic);
   if (connection.broken) {
-    discardRest(context, connection);
+    connection.unread?.onOctets();
     return;
   }
   connection.broken = true;
@@ -61,16 +62,8 @@ function refuse(context: Context, connection: Connection, error: ParserError): v
   }
   const { status, text, code } = rawAnswer(context, diagnose(error));
   context.observe({ kind: 'client-error', code, status, peer: connection.peer });
-  socket.end(text);
-  const timer = setTimeout(() => socket.destroy(), context.limits.unreadContentTimeoutMs).unref();
-  socket.once('close', () => clearTimeout(timer));
-}
-
-/** Discards the rest of a broken message up to the same limit as unread content. */
-function discardRest(context: Context, connection: Connection): void {
-  const { socket } = connection;
-  const allowance = context.limits.fieldsBytesMax + context.limits.unreadContentBytesMax;
-  if (socket.writableFinished && socket.bytesRead > allowance) socket.destroy();
+  socket.write(text);
+  closeInStages(context, socket);
 }
 
 type ParserError = Error & {

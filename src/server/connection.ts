@@ -6,8 +6,7 @@
  *   after it cannot be trusted (RFC 9112 §6.3, §9.6). Earlier requests still get their responses, the last with
  *   `Connection: close`.
  * - broken: the client sent something other than HTTP; a part of `closing` in which repeated parser errors are ignored.
- * - lingering: the last response and our FIN are sent. What the client still sends is read and discarded, so that the
- *   kernel does not answer it with a reset, which would destroy the response (RFC 9112 §9.6).
+ * - half-closed: the last response and our FIN are sent; what the client still sends is discarded (unread-content.ts).
  * - closed: the socket is gone.
  *
  * `closing` only leads to `closed`.
@@ -32,6 +31,12 @@ export type Received = {
   failContent(code: ProblemCode): void;
 };
 
+/** Octets after a response that did not wait for them (unread-content.ts). */
+export type Unread = {
+  halfClose(): void;
+  onOctets(): void;
+};
+
 const connectionKey = Symbol('connection');
 type TrackedSocket = Socket & { [connectionKey]?: Connection };
 
@@ -42,6 +47,8 @@ export class Connection {
   requests = 0;
   closing = false;
   broken = false;
+  /** What is left of a request whose response is sent. */
+  unread: Unread | undefined;
   /** An Upgrade was declined: node:http lost the octets after it, so the connection ends with the response. */
   declinesUpgrade = false;
   /** An event stream is open: silence is not a stall. */
@@ -70,7 +77,7 @@ export class Connection {
     if (this.multiplexed !== undefined) return this.multiplexed.idle;
     if (this.underWay > 0 || this.streaming) return false;
     if (this.last === undefined || this.last.outgoing.writableFinished) return true;
-    // It lingers: the response has left, and what the client still sends is discarded.
+    // Half-closed: the response has left, and what the client still sends is discarded.
     return this.closing && this.last.answered && this.socket.writableLength === 0;
   }
 

@@ -11,7 +11,7 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import { onEnd } from '../observe/on-end.ts';
 import { type ServerLimits, uncountedBytesMax } from './limits.ts';
 
-type Watched = {
+export type Watched = {
   check(nowMs: number): void;
   /** Its index in the list while it is watched. */
   place?: number | undefined;

@@ -9,6 +9,7 @@ import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { RequestUnderWay } from './request-under-way.ts';
 import { sendAnswer } from './send-answer.ts';
+import { closeInStages } from './unread-content.ts';
 
 export class Exchange extends RequestUnderWay implements Received {
   readonly method: string;
@@ -158,12 +159,7 @@ export function answerOn(context: Context, incoming: IncomingMessage): ServerRes
   // The listeners of node:http are removed, so `sweepConnections` (listener.ts) detects stalls instead.
   socket.setTimeout(0);
   socket.on('timeout', destroy);
-  outgoing.once('finish', () => {
-    socket.end();
-    socket.resume();
-    const timer = setTimeout(() => socket.destroy(), context.limits.unreadContentTimeoutMs).unref();
-    socket.once('close', () => clearTimeout(timer));
-  });
+  outgoing.once('finish', () => closeInStages(context, socket));
   return outgoing;
 }
 

@@ -57,6 +57,8 @@ export const http2InvalidFramesMax = 100;
 export const http2RejectedStreamsMax = 100;
 /** Memory of one HTTP/2 connection; beyond it new streams are refused. Holds 250 waiting responses of 256 KiB. */
 export const http2MemoryMebibytesMax = 64;
+/** Unread content of at most this length is discarded before the next request; after longer one the connection closes. */
+export const keptContentBytesMax = 64 * 1024;
 /** Shorter content and shorter responses are not counted in the memory budget. */
 export const uncountedBytesMax = 4 * 1024;
 /** Memory of a waiting response besides its octets: the stream or socket, its request and its queues. An estimate. */
@@ -75,7 +77,7 @@ export const defaultServerLimits: ServerLimits = {
   contentTimeoutMs: 30_000,
   contentGraceMs: 5_000,
   contentBytesPerSecondMin: 500,
-  unreadContentBytesMax: 65_536,
+  unreadContentBytesMax: 67_108_864,
   unreadContentTimeoutMs: 2_000,
   pipelinedRequestsMax: 100,
   answerStallTimeoutMs: 30_000,

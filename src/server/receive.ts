@@ -17,6 +17,7 @@ import type { Context } from './context.ts';
 import { Exchange } from './exchange.ts';
 import { deliver, fail, handle } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
+import { UnreadContent } from './unread-content.ts';
 
 /** Begins a target in origin form, which is never for another server. */
 const slash = 0x2f;
@@ -86,6 +87,7 @@ export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['p
       const closes =
         !incoming.complete || ((connection.closing || context.draining) && connection.last === exchange);
       if (closes) connection.closing = true;
+      if (!incoming.complete) new UnreadContent(context, connection).closeInStages();
       if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
       outgoing.writeHead(given, closes ? [...fields, 'Connection', 'close'] : [...fields]);
       return outgoing;

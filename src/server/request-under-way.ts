@@ -111,6 +111,10 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this.#lease.growOrRefuse(octets);
   }
 
+  releaseContent(): void {
+    this.#lease?.release();
+  }
+
   giveBack(octets: number): void {
     if (this.#lease !== undefined) this.#lease.set(this.#lease.bytes - octets);
   }
@@ -230,7 +234,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     const { context, connection } = this;
     const nowMs = context.monotonic();
     this.answered = true;
-    this.#lease?.release();
+    this.releaseContent();
     if (this.#workedOnBytes > 0) context.memory.work.leave(this.#workedOnBytes);
     connection.underWay -= 1;
     connection.activeMs = nowMs;

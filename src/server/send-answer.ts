@@ -10,10 +10,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStream, type Response } from '../http/message.ts';
 import { capOpen } from './cap-open.ts';
-import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
+import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
+import { UnreadContent } from './unread-content.ts';
 
 /** The refusal of a conversation if the connection stays HTTP, as in a server without Upgrade. */
 const declined =
@@ -27,9 +28,9 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
   // Spread, not concat: 45 ns against 150 (measured on 10 members).
   const date = context.formatDate(context.clock());
   const fields = [...response.fields, 'API-Version', context.apiVersion, 'Date', date];
-  const lingers = leavesContentUnread(exchange, response);
+  const unread = exchange.announcesContent && !exchange.incoming.complete;
   const closes =
-    lingers ||
+    (unread && isLongOrRead(exchange)) ||
     response.close === true ||
     connection.reserved ||
     // node:http keeps the connection if the response has its own Connection field, as 426 does (RFC 9112 §9.6).
@@ -39,6 +40,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     connection.closing = true;
     addClose(fields);
   }
+  if (unread) discardRest(exchange, closes);
   if (isStream(content)) {
     if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
     outgoing.writeHead(status, fields);
@@ -46,22 +48,19 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     else openStream(exchange, content);
   } else if (status === 204 || status === 304) {
     outgoing.writeHead(status, fields);
-    if (lingers) linger(exchange, undefined, 'latin1');
-    else outgoing.end();
+    outgoing.end();
   } else {
     const text = content ?? '';
     const bytes = response.octets ?? (typeof text === 'string' ? Buffer.byteLength(text) : text.length);
     const encoding = typeof text === 'string' && bytes === text.length ? 'latin1' : 'utf8';
     fields.push('Content-Length', String(bytes));
     outgoing.writeHead(status, fields);
-    if (lingers) linger(exchange, response.headOnly === true ? undefined : text, encoding);
-    else if (response.headOnly === true) outgoing.end();
+    if (response.headOnly === true) outgoing.end();
     else if (typeof text !== 'string' && 'encrypted' in connection.socket) endInPieces(outgoing, text);
     else outgoing.end(text, encoding);
     // Not counted if the socket accepted it at once.
     if (bytes > uncountedBytesMax && outgoing.writableLength > 0) holdUntilSent(exchange, text);
   }
-  if (!lingers && exchange.announcesContent && !exchange.incoming.complete) awaitRest(exchange);
   exchange.settle(response);
 }
 
@@ -69,26 +68,6 @@ function addClose(fields: string[]): void {
   const at = fields.indexOf('Connection');
   if (at === -1) fields.push('Connection', 'close');
   else fields[at + 1] = `${fields[at + 1]}, close`;
-}
-
-/** Ends the connection, first our side of it, if unread content does not arrive in time. */
-function awaitRest({ incoming, connection, context }: Http1Request): void {
-  const { contentWatch, limits, monotonic } = context;
-  const { socket } = connection;
-  const startedMs = monotonic();
-  const rest = {
-    check: (nowMs: number): void => {
-      const waitedMs = nowMs - startedMs;
-      if (waitedMs <= limits.unreadContentTimeoutMs) return;
-      connection.closing = true;
-      if (waitedMs <= 2 * limits.unreadContentTimeoutMs) socket.end();
-      else socket.destroy();
-    },
-  };
-  contentWatch.add(rest);
-  const forget = () => contentWatch.delete(rest);
-  incoming.once('end', forget);
-  incoming.once('close', forget);
 }
 
 /** The response, or 503 if the memory budget has no room for it. */
@@ -120,16 +99,18 @@ function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): voi
 }
 
 /**
- * True if the connection must end because unread content lies before the next request. node:http reads and discards a
- * short remainder, and the connection stays usable.
+ * True if the connection must end because unread content lies before the next request. A short remainder is discarded, and
+ * the connection stays usable.
  */
-function leavesContentUnread(exchange: Http1Request, response: Response): boolean {
-  if (!exchange.announcesContent || exchange.incoming.complete) return false;
-  if (response.close === true || exchange.connection.closing || !exchange.outgoing.shouldKeepAlive)
-    return true;
-  if (exchange.reading !== undefined || exchange.awaitsContinue) return true;
-  const { unreadContentBytesMax } = exchange.context.limits;
-  return exchange.fields.transferEncoding !== undefined || exchange.announcedBytes > unreadContentBytesMax;
+function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes }: Http1Request): boolean {
+  if (reading !== undefined || awaitsContinue || fields.transferEncoding !== undefined) return true;
+  return announcedBytes > Math.min(keptContentBytesMax, context.limits.unreadContentBytesMax);
+}
+
+function discardRest({ context, connection, incoming }: Http1Request, closes: boolean): void {
+  const rest = new UnreadContent(context, connection);
+  if (closes) rest.closeAfter(incoming);
+  else rest.keep(incoming);
 }
 
 /** Refuses a conversation; a connection that can become a WebSocket never comes here. */
@@ -137,51 +118,6 @@ function declineConversation(exchange: Http1Request, response: Response): Respon
   if (response.conversation === undefined) return response;
   const refused = problemAnswer({ code: 'handshake_invalid', message: declined }, exchange.fields.accept);
   return response.route === undefined ? refused : { ...refused, route: response.route };
-}
-
-/**
- * Ends a connection whose client still sends content that is not read (RFC 9112 §9.6). The kernel would answer those
- * octets with a reset after an immediate close, and a reset destroys the response in the client's buffer. So: send the
- * response, send our FIN, read and discard up to limits in octets and in time, then close.
- * @param content undefined: the response has none (HEAD, 204, 304)
- */
-function linger(
-  exchange: Http1Request,
-  content: string | Uint8Array | undefined,
-  encoding: 'latin1' | 'utf8',
-): void {
-  const { incoming, outgoing, connection, context } = exchange;
-  const { socket } = connection;
-  const { unreadContentBytesMax, unreadContentTimeoutMs } = context.limits;
-  let sent = false;
-  let drained = false;
-  let bytes = 0;
-  const part = () => {
-    if (sent && drained) socket.destroy();
-  };
-  const onSent = () => {
-    sent = true;
-    socket.end();
-    const timer = setTimeout(() => socket.destroy(), unreadContentTimeoutMs).unref();
-    socket.once('close', () => clearTimeout(timer));
-    // Our FIN must have left before the socket may go.
-    socket.once('finish', part);
-    if (socket.writableFinished) part();
-  };
-  const onDrained = () => {
-    drained = true;
-    if (socket.writableFinished) part();
-  };
-  if (content === undefined) {
-    outgoing.flushHeaders();
-    onSent();
-  } else outgoing.write(content, encoding, onSent);
-  incoming.on('data', (chunk: Uint8Array) => {
-    bytes += chunk.length;
-    if (bytes > unreadContentBytesMax) onDrained();
-  });
-  incoming.once('end', onDrained);
-  incoming.resume();
 }
 
 /** A request over HTTP/1.1 (RFC 9112) with the two objects of node:http. */

@@ -48,12 +48,12 @@ export const requestsSettings = section('Requests', {
     'Length of the representation of a resource after a patch; then 413.',
   ),
   unreadContentBytesMax: integer(
-    { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
-    'Content that Comity reads and discards after an early answer, so that the client sees the answer.',
+    { unit: 'bytes', default: 64 * MiB, least: 0, most: 1024 * MiB },
+    'Content that Comity reads and discards after an answer that did not wait for it, so that the client or the proxy sees the answer; then it cuts the connection.',
   ),
   unreadContentTimeoutMs: integer(
     { unit: 'ms', default: 2000, least: 0, most: 60_000 },
-    'Time that Comity waits for such content before it cuts the connection.',
+    'Silence of a client with such content before Comity cuts the connection. The limits of time and rate for content hold for it as well.',
   ),
   jsonDepthMax: integer(
     { unit: 'levels', default: 64, least: 4, most: 1000 },

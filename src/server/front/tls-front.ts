@@ -11,6 +11,7 @@ import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts
 import { connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
 import { rawAnswer } from '../problem-answer.ts';
+import { closeInStages } from '../unread-content.ts';
 import type { Certificate, CertificatePair } from './certificate.ts';
 import { lookAtFirstOctets, openFront, type Protocols } from './first-octets.ts';
 
@@ -105,11 +106,8 @@ function refuseCleartext(context: Context, socket: Socket): void {
   const message = 'this port requires TLS: use https';
   const { status, text, code } = rawAnswer(context, { code: 'message_invalid', message });
   context.observe({ kind: 'client-error', code, status, peer: connectionOf(socket, context.monotonic).peer });
-  socket.end(text);
-  // Discards what still arrives, so that the kernel does not answer it with a reset, which would destroy the response.
-  socket.resume();
-  const timer = setTimeout(() => socket.destroy(), context.limits.unreadContentTimeoutMs).unref();
-  socket.once('close', () => clearTimeout(timer));
+  socket.write(text);
+  closeInStages(context, socket);
 }
 
 const carrierKey = Symbol('carrier');

@@ -2,8 +2,10 @@
  * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (send-answer.ts) without those of the
  * connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break.
  *
- * A response before the end of the content ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so if nothing
- * was read, and this file if the reading was interrupted.
+ * A response that does not need the content is sent after it: the rest is read and discarded within the limits of
+ * unread-content.ts, and at a limit the stream ends with NO_ERROR after the response (RFC 9113 §8.1). Clients of
+ * node:http2, fetch over TLS among them, lose the connection to earlier ones: they count octets that they still had to
+ * send on a closed stream against `maxSessionMemory` (10 MB) for ever, and take no header section while more are queued.
  */
 
 import type { Response } from '../../http/message.ts';
@@ -15,6 +17,7 @@ import type { OpenSocket } from '../context.ts';
 import { waitingAnswerBytes } from '../limits.ts';
 import { hasRoomFor, inOctets, noRoom, openStream } from '../open-stream.ts';
 import type { RequestUnderWay } from '../request-under-way.ts';
+import { Discarding } from '../unread-content.ts';
 import { type MultiplexedStream, noError } from './multiplexed.ts';
 
 /** RFC 8441 §5: the equivalent of 101 over HTTP/1.1. */
@@ -26,11 +29,18 @@ export function sendOnStream(exchange: StreamRequest, answer: Response): void {
   exchange.held = false;
   if (stream.closed || stream.destroyed) exchange.settle(response);
   else if (response.conversation !== undefined) converse(exchange, response);
-  else {
+  else if (leavesContentUnread(exchange, response))
+    discardFirst(exchange, () => answerStream(exchange, response));
+  else answerStream(exchange, response);
+}
+
+function answerStream(exchange: StreamRequest, response: Response): void {
+  const { stream } = exchange;
+  if (!stream.closed && !stream.destroyed) {
     write(exchange, response);
-    if (exchange.reading !== undefined && !stream.readableEnded) endAfterAnswer(stream);
-    exchange.settle(response);
+    if (exchange.announcesContent && !stream.readableEnded) endAfterAnswer(stream);
   }
+  exchange.settle(response);
 }
 
 function write(exchange: StreamRequest, response: Response): void {
@@ -78,6 +88,35 @@ function refuse(exchange: StreamRequest, response: Response): void {
 function answerFields({ context }: StreamRequest, response: Response): string[] {
   const date = context.formatDate(context.clock());
   return [...response.fields, 'api-version', context.apiVersion, 'date', date];
+}
+
+/** Unless the client waits for the answer before it sends. */
+function leavesContentUnread(exchange: StreamRequest, { content }: Response): boolean {
+  if (!exchange.announcesContent || exchange.stream.readableEnded || exchange.awaitsContinue) return false;
+  return exchange.announcedBytes <= exchange.context.limits.unreadContentBytesMax && !isStream(content);
+}
+
+/** @param act called when the content has ended, or at a limit */
+function discardFirst(exchange: StreamRequest, act: () => void): void {
+  const { stream, context } = exchange;
+  let bytes = 0;
+  const go = () => {
+    if (exchange.onContentOver === undefined) return;
+    exchange.onContentOver = undefined;
+    discarding.stop();
+    act();
+  };
+  const discarding = new Discarding(context, () => bytes, go);
+  exchange.onContentOver = go;
+  exchange.releaseContent();
+  stream.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    if (discarding.isTooLong()) go();
+  });
+  stream.on('end', go);
+  stream.on('close', go);
+  stream.resume();
+  discarding.start();
 }
 
 function endAfterAnswer(stream: MultiplexedStream): void {
@@ -139,6 +178,8 @@ export type StreamRequest = RequestUnderWay & {
   readonly converse: ((options: ConverseOptions) => OpenSocket) | undefined;
   /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
   held: boolean;
+  /** Sends the response that waits for the end of the content. */
+  onContentOver: (() => void) | undefined;
   /** Memory reserved for the response until the client has read it; released when the stream closes. */
   answerLease: MemoryLease | undefined;
   /** When the client last received something, on the monotonic clock. */

@@ -23,6 +23,7 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   readonly stream: MultiplexedStream;
   converse: ((options: ConverseOptions) => OpenSocket) | undefined;
   held = false;
+  onContentOver: (() => void) | undefined;
   progressMs: number;
   answerLease: MemoryLease | undefined;
 
@@ -89,6 +90,7 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
 
   onClientEnded(): void {
     if (this.held) this.cut();
+    else if (this.onContentOver !== undefined) this.onContentOver();
     else if (this.reading !== undefined) this.failContent('content_malformed');
   }
 

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -45,7 +46,8 @@ function nginxConfiguration(folder: string, port: number): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
   );
-  return `daemon off; pid ${join(folder, 'pid')}; error_log stderr; worker_processes 1; events { worker_connections 64; }
+  // Its worker stores uploads in the folder of the test.
+  return `daemon off; user ${userInfo().username}; pid ${join(folder, 'pid')}; error_log stderr; worker_processes 1; events { worker_connections 64; }
 http { access_log off; ${temporary.join(' ')} ${server} }`;
 }
 
@@ -72,7 +74,8 @@ for (const [name, configurationOf, argumentsOf] of proxies) {
   const path = findCommand(name);
   describe(`behind ${name}`, { skip: path === undefined ? `${name} is not installed` : false }, () => {
     const folder = temporaryFolder();
-    const dispatcher = new Agent({ connect: { ca: cert } });
+    // Over HTTP/2, undici loses what the proxies answer early.
+    const dispatcher = new Agent({ allowH2: false, connect: { ca: cert } });
     let child: ChildProcess;
     let port = 0;
     let url = '';
@@ -148,6 +151,27 @@ for (const [name, configurationOf, argumentsOf] of proxies) {
       assert.deepEqual(JSON.parse(String(message)), { subscribed: ['*'] });
       socket.close(1000);
       await once(socket, 'close');
+    });
+
+    test('brings every refusal of an upload back', async () => {
+      const seen: number[] = [];
+      for (const bytes of [1_100_000, 8_000_000, 25_000_000])
+        for (const headers of [
+          { 'content-type': 'application/json' },
+          { 'x-api-key': 'sk_wrong' },
+          { 'content-type': 'image/png' },
+        ])
+          for (let round = 0; round < 5; round += 1) {
+            const answer = await ask('/api/v1/products', {
+              method: 'POST',
+              headers,
+              body: Buffer.alloc(bytes),
+            });
+            await answer.body.dump();
+            seen.push(answer.statusCode);
+          }
+      const expected = [413, 401, 415].flatMap((status) => Array.from({ length: 5 }, () => status));
+      assert.deepEqual(seen, [...expected, ...expected, ...expected]);
     });
 
     test('does not become a way to speak HTTP/2 behind the proxy', async () => {

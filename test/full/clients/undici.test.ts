@@ -78,6 +78,53 @@ test('undici opens a WebSocket by extended CONNECT over HTTP/2', async () => {
   await dispatcher.close();
 });
 
+for (const version of ['HTTP/1.1', 'HTTP/2'] as const) {
+  test(`undici gets every refusal of an upload over ${version}, and keeps its connections usable`, async () => {
+    const dispatcher = new Agent({ allowH2: true, connect: { ca: readFileSync(served.certificate) } });
+    const url = version === 'HTTP/2' ? served.tlsUrl : served.program.url;
+    const seen: unknown[] = [];
+    for (const bytes of [1_100_000, 8_000_000, 30_000_000])
+      for (const [path, credential, type] of refusals)
+        for (const isStream of [false, true, false, true])
+          try {
+            const body = isStream ? streamOf(bytes) : Buffer.alloc(bytes, ' ');
+            const headers = { 'x-api-key': credential, 'content-type': type };
+            const answer = await fetch(url + path, {
+              method: 'POST',
+              headers,
+              body,
+              duplex: 'half',
+              dispatcher,
+            });
+            await answer.arrayBuffer();
+            seen.push(answer.status);
+          } catch (error) {
+            seen.push(inspect(error));
+          }
+    const expected = refusals.flatMap(([, , , status]) => Array.from({ length: 4 }, () => status));
+    assert.deepEqual(seen, [...expected, ...expected, ...expected]);
+    await dispatcher.close();
+  });
+}
+
+/** Path, key, type of the content, and the status that refuses it. */
+const refusals = [
+  ['/api/v1/products', adminKey, 'application/json', 413],
+  ['/api/v1/products', 'sk_wrong', 'application/json', 401],
+  ['/api/v1/products', adminKey, 'image/png', 415],
+] as const;
+
+function streamOf(bytes: number): ReadableStream<Uint8Array> {
+  let left = bytes;
+  return new ReadableStream({
+    pull(controller) {
+      if (left <= 0) controller.close();
+      else controller.enqueue(new Uint8Array(Math.min(left, 65_536)));
+      left -= 65_536;
+    },
+  });
+}
+
 for (const [title, token] of [
   ['a key as Bearer', () => `Bearer ${served.tunnelKey}`],
   [

@@ -1,4 +1,4 @@
-/** Requests for other servers over HTTP/2, through the whole program (§4.10; RFC 9113 §8.1). */
+/** Requests for other servers, through the whole program (§4.10; RFC 9113 §8.1). */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import { test } from 'node:test';
@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
 import { listen } from '../../harness/listening.ts';
 import { serverOfFile } from '../../harness/running-server.ts';
+import { openRaw } from '../server/raw-client.ts';
 import { openSession, receive } from './http2-client.ts';
 
 const program = await serverOfFile({
@@ -42,3 +43,20 @@ for (const [what, content, lateMs, framing] of [
     assert.deepEqual([status, body], [200, `${content?.length ?? 0} ${framing}`]);
   });
 }
+
+test('takes content that a destination refused until its end, so that a client that reads late finds the refusal', async (t) => {
+  const { url } = await listen(
+    createServer((_incoming, outgoing) => outgoing.writeHead(413).end('no')),
+    t,
+  );
+  const { host } = new URL(url);
+  const client = await openRaw(program.port);
+  t.after(() => client.destroy());
+  client.send(
+    `POST ${url}/ HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: Bearer ${adminKey}\r\nContent-Length: 8000000\r\n\r\n`,
+  );
+  const { status } = await client.answer();
+  assert.equal(status, 413);
+  const failure = await new Promise((resolve) => client.socket.write('x'.repeat(8_000_000), resolve));
+  assert.equal(failure ?? undefined, undefined);
+});

@@ -119,7 +119,7 @@ test('reads content late: what has come meanwhile, and none that has ended unrea
 });
 
 test('stops at the limit of content, answers 413, and ends the stream with NO_ERROR', async (t) => {
-  const { port } = await serve(t, countContent(100));
+  const { port } = await serve(t, countContent(100), { unreadContentTimeoutMs: 20 });
   const client = (await openRawSession(port)).start();
   t.after(() => client.socket.destroy());
   client.send(
@@ -148,13 +148,34 @@ test('sends 100 when content that waits for it is read', async (t) => {
   assert.deepEqual([got.status, got.interim, got.body], [200, [100], '5']);
 });
 
-test('answers before the content, which nobody reads, and takes further streams', async (t) => {
+test('answers after content that nobody reads, so that clients of node:http2 keep the connection', async (t) => {
   const { port } = await serve(t, echo);
   const session = openSession(t, port);
-  const got = await ask(session, post, 'x'.repeat(2_000_000));
-  assert.deepEqual([got.status, got.body, got.rstCode], [200, 'POST /', 0]);
+  for (const bytes of [2_000_000, 8_000_000, 8_000_000, 30_000_000]) {
+    const got = await ask(session, post, 'x'.repeat(bytes));
+    assert.deepEqual([got.status, got.body, got.rstCode], [200, 'POST /', 0], `${bytes} octets`);
+  }
   assert.equal((await ask(session, { ':path': '/next' })).body, 'GET /next');
 });
+
+for (const [what, limits, length, sent] of [
+  ['silent', { unreadContentTimeoutMs: 20 }, undefined, 10],
+  ['longer than the limit', { unreadContentBytesMax: 100, unreadContentTimeoutMs: 600_000 }, undefined, 101],
+  ['announced longer', { unreadContentBytesMax: 100, unreadContentTimeoutMs: 600_000 }, '101', 0],
+  ['slow', { contentTimeoutMs: 20, unreadContentTimeoutMs: 600_000 }, undefined, 0],
+] as const)
+  test(`answers, and ends the stream with NO_ERROR, where content that nobody reads is ${what}`, async (t) => {
+    const { port } = await serve(t, echo, limits);
+    const session = openSession(t, port);
+    const stream = session.request({
+      ...post,
+      ...(length === undefined ? {} : { 'content-length': length }),
+    });
+    if (sent > 0) stream.write('x'.repeat(sent));
+    const got = await receive(stream);
+    assert.deepEqual([got.status, got.body, got.rstCode], [200, 'POST /', 0]);
+    assert.equal((await ask(session, { ':path': '/next' })).body, 'GET /next');
+  });
 
 for (const [how, code] of [
   ['CANCEL', 8],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReceivedContent } from '../../../src/http/message.ts';
 import type { RawClient } from './raw-client.ts';
-import { countContent, serve, text } from './serve.ts';
+import { countContent, portKinds, serve, text } from './serve.ts';
 
 const head = (more: string, method = 'POST') => `${method} / HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
 const chunked = head('Transfer-Encoding: chunked\r\n');
@@ -59,11 +59,43 @@ test('refuses an announced length over the limit before any content comes', asyn
   assert.equal(await client.closed, 'end');
 });
 
-test('lets a client that sends far too much read the refusal, without a reset', async (t) => {
-  const { open } = await serve(t, countContent(10), { unreadContentBytesMax: 1_000_000 });
-  const client = (await open()).send(head('Content-Length: 500000\r\n') + 'x'.repeat(500_000));
-  assert.equal((await client.answer()).status, 413);
-  assert.equal(await client.closed, 'end');
+for (const kind of portKinds)
+  test(`takes far too much content over ${kind} until its end, so that a client that reads late finds the refusal`, async (t) => {
+    const { open } = await serve(t, countContent(10), {}, { kind });
+    for (const bytes of [1_100_000, 8_000_000, 30_000_000]) {
+      const client = await open();
+      client.socket.pause();
+      client.send(head(`Content-Length: ${bytes}\r\n`));
+      assert.equal(await written(client, bytes), undefined, `${bytes} octets`);
+      client.socket.resume();
+      assert.equal((await client.answer()).status, 413);
+      assert.equal(await client.closed, 'end');
+    }
+  });
+
+for (const [what, limits] of [
+  ['below the least rate', { contentGraceMs: 40, contentBytesPerSecondMin: 1_000_000 }],
+  ['beyond the time for content', { contentTimeoutMs: 40 }],
+] as const)
+  test(`cuts a client that sends what nobody wants ${what}, though it is never silent`, async (t) => {
+    const { open } = await serve(t, countContent(10), { unreadContentTimeoutMs: 600_000, ...limits });
+    const client = (await open()).send(head('Content-Length: 900000000\r\n'));
+    assert.equal((await client.answer()).status, 413);
+    await untilCut(client, 'xx');
+  });
+
+test('discards exactly as much as it may', async (t) => {
+  const { open } = await serve(t, countContent(10), { unreadContentBytesMax: 100_000 });
+  for (const [more, how] of [
+    [0, 'open'],
+    [1, 'cut'],
+  ] as const) {
+    const client = (await open()).send(head('Content-Length: 900000000\r\n'));
+    assert.equal((await client.answer()).status, 413);
+    assert.equal(await written(client, 100_000 + more), undefined);
+    if (how === 'cut') await untilCut(client, '');
+    else assert.equal(await written(client, 0), undefined);
+  }
 });
 
 test('stops reading what nobody wants at its bound', async (t) => {
@@ -240,6 +272,13 @@ test('refuses to read the content of a request twice', async (t) => {
     true,
   );
 });
+
+/** Sends so many octets. @returns what went wrong until the kernel had taken them */
+function written(client: RawClient, bytes: number): Promise<Error | undefined> {
+  return new Promise((resolve) =>
+    client.socket.write(Buffer.alloc(bytes, 'x'), (error) => resolve(error ?? undefined)),
+  );
+}
 
 /** Sends until the server has cut the connection: a closed peer shows itself only to who writes. */
 async function untilCut(client: RawClient, text: string): Promise<void> {

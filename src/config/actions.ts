@@ -65,7 +65,7 @@ const actionName = /^[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const segment = /^(?:[A-Za-z0-9._~-]+|\{[A-Za-z][A-Za-z0-9]*\})$/;
 const codeName = /^[a-z][a-z0-9_]{0,63}$/;
 const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(?:;\s*[A-Za-z0-9-]+=[A-Za-z0-9._-]+)*$/;
-const fileName = /^[^\p{Cc}"\\/]{1,255}$/u;
+const fileName = /^(?!\.*$)[^\p{Cc}"\\/]{1,255}$/u;
 
 /** Paths of the program itself, below a member and below a collection. */
 const ownPaths = { member: new Set(['history']), collection: new Set(collectionPaths) } as const;

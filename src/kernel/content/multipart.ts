@@ -172,7 +172,7 @@ function readParts(parts: readonly Part[], rules: FileRules | undefined): Multip
     }
     if (fileName !== undefined) {
       entries.push([name, files.length]);
-      files.push({ name: fileName, type: mediaTypeOf(contentType), bytes });
+      files.push({ name: fileNameFrom(fileName), type: mediaTypeOf(contentType), bytes });
       continue;
     }
     const text = decodeText(bytes);
@@ -267,13 +267,34 @@ function parseDisposition(value: string): Disposition | undefined {
 const escaped: Readonly<Record<string, string>> = { '%22': '"', '%0A': '', '%0D': '' };
 const escapes = /%22|%0A|%0D/g;
 const folders = /^.*[\\/]/s;
-const controls = /\p{Cc}/gu;
+/** Controls, invisible characters, those that turn the direction of the text, and separators of lines. */
+const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** The name in UTF-8, without the folders that some clients send; empty if it is not UTF-8. */
+/** The name in UTF-8, as browsers mean it; empty if it is not UTF-8. */
 function plainFileName(latin1: string): string {
   const text = decodeText(Buffer.from(latin1, 'latin1')) ?? '';
-  const plain = text.replaceAll(escapes, (found) => escaped[found] ?? '');
-  return plain.replace(folders, '').replaceAll(controls, '');
+  return text.replaceAll(escapes, (found) => escaped[found] ?? '');
+}
+
+/** The longest name in file systems. */
+const fileNameBytesMax = 255;
+const dotsAlone = /^\.*$/;
+const extension = /\.[A-Za-z0-9]{1,16}$/;
+
+/** A name that a handler may give to a file: no folders, no step such as `..`, never empty, and not too long. */
+function fileNameFrom(plain: string): string {
+  const name = plain.replace(folders, '').replaceAll(controls, '').trim();
+  if (dotsAlone.test(name)) return 'file';
+  if (Buffer.byteLength(name) <= fileNameBytesMax) return name;
+  const end = extension.exec(name)?.[0] ?? '';
+  let start = '';
+  let room = fileNameBytesMax - end.length;
+  for (const character of name.slice(0, name.length - end.length)) {
+    room -= Buffer.byteLength(character);
+    if (room < 0) break;
+    start += character;
+  }
+  return start + end;
 }
 
 type Parameter = { readonly name: string; readonly value: string; readonly end: number };

@@ -3,7 +3,10 @@ import type { TUnsafe } from 'typebox';
 
 /** A file as the client sent it. */
 export type Upload = {
-  /** What the client calls the file, without folders and control characters; empty if it gives no name. */
+  /**
+   * What the client calls the file: 1 to 255 octets in UTF-8, without folders, control and invisible characters. It is `file` without a
+   * name, or for one of dots alone; a longer name is cut before its extension.
+   */
   readonly name: string;
   /** The media type that the client states, in lower case and without parameters: nothing has looked at the content. */
   readonly type: string;

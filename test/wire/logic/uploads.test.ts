@@ -78,6 +78,27 @@ for (const engine of engineNames) {
       assert.deepEqual(several.body, { names: ['a 7', 'b 7'] });
     });
 
+    const long = 'é'.repeat(200);
+    for (const [sent, name] of [
+      ['..', 'file'],
+      ['.', 'file'],
+      ['', 'file'],
+      ['a/..', 'file'],
+      ['..\\..', 'file'],
+      ['../../etc/passwd', 'passwd'],
+      [' . ', 'file'],
+      ['.htaccess', '.htaccess'],
+      ['a\u0000\u007f\u202egnp.exe', 'agnp.exe'],
+      ['\u200b', 'file'],
+      [`${long}.jpeg`, `${'é'.repeat(125)}.jpeg`],
+      [long, 'é'.repeat(127)],
+    ] as const) {
+      test(`have the name ${JSON.stringify(name.slice(0, 20))} where the client says ${JSON.stringify(sent.slice(0, 20))}`, async () => {
+        const made = await send('POST', 'photos/add', ...raw(`name="photo"; filename="${sent}"`, 'abc'));
+        assert.equal((await photoOf(made)).name, name);
+      });
+    }
+
     test('that are missing, or empty controls of a browser, are absent', async () => {
       const missing = await send('POST', 'photos/add', form(['title', 'none']));
       assert.deepEqual([missing.status, missing.body.code], [400, 'field_missing']);

@@ -27,6 +27,8 @@ const groups: readonly Group[] = [
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/config/mail-templates.ts', 'values'],
+      ['src/config/declared-schema.ts', '#compiled', 'allowed'],
+      ['src/config/inspect-schema.ts', 'counts'],
       ['src/observe/differences.ts', 'noticed'],
       ['src/accounts/credential-ends.ts', 'tables'],
       ['src/accounts/users/function-writes.ts', 'open'],
@@ -145,7 +147,8 @@ const groups: readonly Group[] = [
       ['src/webhooks/sending/fan-out/event-rights.ts', 'members'],
       ['src/webhooks/sending/fan-out/with-deliveries.ts', '#lists', '#staying'],
       ['src/webhooks/sending/fan-out/with-deliveries.ts', 'sent'],
-      ['src/kernel/content/schema-errors.ts', 'seen'],
+      ['src/config/schema-errors.ts', 'seen'],
+      ['src/config/declared-schema.ts', '#known'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],
       ['src/resources/query/sql-fields.ts', '#folded', '#qualifiers'],
       ['src/logic/transaction/overlay.ts', '#entries', '#found', '#leant', '#overtaken'],

@@ -12,12 +12,12 @@ import type { RefusalStatus } from '../model/logic/logic.ts';
 import type { Through } from '../model/reference-path.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
+import { schemaMistakes } from './inspect-schema.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { collectionPaths, reservedCollections } from './reserved-names.ts';
 import { throughAmong } from './rule-paths.ts';
-import { brokenReferences } from './schema-references.ts';
 
 /** A declared action, complete. */
 export type DeclaredAction = {
@@ -234,8 +234,7 @@ function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']
     refuse(`input must be a Type.Object({ ... }), not ${what}`);
     return;
   }
-  for (const reference of brokenReferences(input))
-    refuse(`input refers to "${reference}", which it does not declare`);
+  for (const mistake of schemaMistakes(input, 'input')) refuse(mistake);
   inspectUploads(input, method, refuse);
   if (method !== 'GET' && method !== 'DELETE') return;
   for (const [name, schema] of Object.entries(input.properties)) {
@@ -269,8 +268,7 @@ function inspectOutput(output: unknown, refuse: Subject['refuse']): void {
     return;
   }
   if (!isOwnOutput(output)) {
-    for (const reference of brokenReferences(output))
-      refuse(`output refers to "${reference}", which it does not declare`);
+    for (const mistake of schemaMistakes(output, 'output')) refuse(mistake);
     return;
   }
   if (output.kind === 'redirect') {

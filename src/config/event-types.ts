@@ -4,12 +4,11 @@
  */
 
 import type { TObject } from 'typebox';
-import { Compile } from 'typebox/compile';
-import { Errors } from 'typebox/value';
 import { eventTypeCharactersMax } from '../model/event-pattern.ts';
+import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
+import { schemaMistakes } from './inspect-schema.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
-import { brokenReferences } from './schema-references.ts';
 
 /** What a user writes under `eventTypes`, by type: `invoice.paid`. */
 export type EventTypeDeclaration = {
@@ -116,18 +115,9 @@ function inspectSchema(schema: unknown, refuse: Refuse): schema is TObject {
     refuse('schema must be a Type.Object({ ... })');
     return false;
   }
-  const [broken] = brokenReferences(schema);
-  if (broken !== undefined) {
-    refuse(`schema refers to "${broken}", which it does not declare`);
-    return false;
-  }
-  try {
-    Compile(schema as unknown as TObject);
-    return true;
-  } catch (error) {
-    refuse(`schema cannot be compiled: ${error instanceof Error ? error.message : String(error)}`);
-    return false;
-  }
+  const mistakes = schemaMistakes(schema, 'schema');
+  for (const mistake of mistakes) refuse(mistake);
+  return mistakes.length === 0;
 }
 
 function inspectExamples(examples: readonly unknown[], schema: unknown, refuse: Refuse): void {
@@ -152,7 +142,9 @@ function inspectExample(
         refuse(`${place} has the member "${name}", which is not declared`);
     }
   }
-  for (const error of Errors(schema, example).slice(0, errorsShownMax)) {
-    refuse(`${place}${error.instancePath} is not valid: ${error.message}`);
-  }
+  const root = schema as object as SchemaNode;
+  const compiled = new CompiledSchema(root);
+  if (compiled.check(example)) return;
+  for (const { pointer, message } of compiled.faultsOf(root, example, errorsShownMax))
+    refuse(`${place}${pointer} is not valid: ${message}`);
 }

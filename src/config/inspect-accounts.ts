@@ -6,12 +6,7 @@ import { administratorsMembers, reservedAccountFields } from './account-members.
 import { type AccountsDeclaration, accountsCollection, resolveAccounts } from './accounts.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectRule } from './inspect-access.ts';
-import {
-  inspectProperties,
-  inspectReferences,
-  inspectRulesAndIndexes,
-  isSchema,
-} from './inspect-collection.ts';
+import { inspectProperties, inspectRulesAndIndexes, inspectSchema, isSchema } from './inspect-collection.ts';
 import { type Inspection, isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
@@ -63,7 +58,7 @@ export function inspectAccounts(
     declaration: { schema: declaration.fields },
     fields: fieldsOf(declaration.fields),
   });
-  inspectReferences({
+  inspectSchema({
     ...shared,
     declaration: { schema: declaration.fields },
     fields: fieldsOf(declaration.fields),

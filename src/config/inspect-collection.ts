@@ -4,19 +4,19 @@
  */
 
 import type { TObject } from 'typebox';
-import { Errors } from 'typebox/value';
 import type { CollectionDeclaration, ComputedField } from '../model/collection.ts';
+import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
+import { schemaMistakes } from './inspect-schema.ts';
 import { inspectStamps } from './inspect-stamps.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
 import { reachesOf } from './rule-paths.ts';
-import { brokenReferences, type SchemaNode } from './schema-references.ts';
 
 import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 
@@ -98,10 +98,10 @@ function inspectCollection(inspection: Inspection): void {
     );
   }
   inspectProperties(inspection);
-  inspectReferences(inspection);
+  const isSound = inspectSchema(inspection);
   inspectRulesAndIndexes(inspection);
   inspectConduct(inspection);
-  inspectExamples(inspection);
+  if (isSound) inspectExamples(inspection);
 }
 
 /** Checks what is said of collections and of accounts alike. */
@@ -207,13 +207,11 @@ function declares({ declaration: { computed = {} } }: Inspection, path: readonly
   return `${place} declares "${path.join('.')}"`;
 }
 
-/** A schema with an unresolved reference would refuse every document. */
-export function inspectReferences({ declaration, refuse }: Inspection): void {
-  for (const reference of brokenReferences(declaration.schema)) {
-    refuse(
-      `schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
-    );
-  }
+/** @returns whether the schema can be compiled */
+export function inspectSchema({ declaration, refuse }: Inspection): boolean {
+  const mistakes = schemaMistakes(declaration.schema, 'schema');
+  for (const mistake of mistakes) refuse(mistake);
+  return mistakes.length === 0;
 }
 
 export function isSchema(declaration: unknown): boolean {
@@ -228,28 +226,32 @@ const errorsShownMax = 3;
  * name a resource that does not exist yet.
  */
 function inspectExamples(inspection: Inspection): void {
-  const { schema } = inspection.declaration;
+  const schema: object = inspection.declaration.schema;
+  const compiled = new CompiledSchema(schema as SchemaNode);
   listed(inspection, 'examples', inspection.declaration.examples).forEach((example, index) => {
     const place = `examples[${index}]`;
     if (!isRecord(example)) {
       inspection.refuse(`${place} must be an object, not ${kindOf(example)}`);
       return;
     }
-    for (const name of unknownIn(inspection, example)) {
+    for (const name of unknownIn(inspection, example, compiled)) {
       inspection.refuse(`${place} has the member "${name}", which is not a field`);
     }
-    for (const error of Errors(schema, example).slice(0, errorsShownMax)) {
-      inspection.refuse(`${place}${error.instancePath} is not valid: ${error.message}`);
-    }
+    if (compiled.check(example)) return;
+    for (const { pointer, message } of compiled.faultsOf(schema as SchemaNode, example, errorsShownMax))
+      inspection.refuse(`${place}${pointer} is not valid: ${message}`);
   });
 }
 
-function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly string[] {
+function unknownIn(
+  { declaration }: Inspection,
+  example: SchemaNode,
+  compiled: CompiledSchema,
+): readonly string[] {
   const { schema } = declaration;
-  if (brokenReferences(schema).length > 0) return [];
   const root: object = schema;
   if (isComposed(root as SchemaNode)) {
-    const unknown = compileUnknownMembers(root as SchemaNode, errorsShownMax)(example);
+    const unknown = compileUnknownMembers(root as SchemaNode, compiled, errorsShownMax)(example);
     return unknown.map(({ pointer }) => pointer.slice(1));
   }
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };

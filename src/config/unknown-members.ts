@@ -5,16 +5,24 @@
  *
  * TypeBox's own `unevaluatedProperties` is not used: it treats arrays as objects, and accepts members that only a failed `if` declares.
  */
-import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import type { FieldError } from '../http/problem.ts';
 import { formatJsonPointer } from '../http/syntax/json-pointer.ts';
-import { eachNode, isNode, namedSchemas, type SchemaNode } from './schema-references.ts';
+import { type CompiledSchema, eachNode, isNode, namedSchemas, type SchemaNode } from './declared-schema.ts';
 
 export type FindUnknownMembers = (value: unknown) => readonly FieldError[];
 
-/** An object schema with one of these decides about further members itself. */
-const opening = ['additionalProperties', 'unevaluatedProperties', 'patternProperties'] as const;
+/** Whether the schema of an object decides about members that it does not declare itself. */
+export function decidesFurther(node: SchemaNode): boolean {
+  return (
+    'additionalProperties' in node ||
+    ('unevaluatedProperties' in node && node.unevaluatedProperties !== false)
+  );
+}
+
+/** Whether the schema says which members an object has, by their names or by patterns for them. */
+export function declaresMembers(node: SchemaNode): boolean {
+  return isNode(node.properties) || isNode(node.patternProperties) || node.unevaluatedProperties === false;
+}
 
 /** Whether several schemas can apply to one object, so that none can be closed by itself. */
 export function isComposed(root: SchemaNode): boolean {
@@ -34,76 +42,34 @@ function mayDescribeObject(part: unknown): boolean {
   );
 }
 
-/** @param root a schema whose references all resolve */
-export function compileUnknownMembers(root: SchemaNode, errorsMax: number): FindUnknownMembers {
+/** @param compiled the check of the schema, which decides between alternatives */
+export function compileUnknownMembers(
+  root: SchemaNode,
+  compiled: CompiledSchema,
+  errorsMax: number,
+): FindUnknownMembers {
   const named = namedSchemas(root);
-  const conditions = compileConditions(root, named);
   return (value) => {
     const errors: FieldError[] = [];
-    new Search(named, conditions, errors, errorsMax).visit([root], value, []);
+    new Search(named, compiled, errors, errorsMax).visit([root], value, []);
     return errors;
   };
 }
 
-type Conditions = ReadonlyMap<SchemaNode, (value: unknown) => boolean>;
-
-/** Compiles a check for each subschema that applies conditionally. */
-function compileConditions(root: SchemaNode, named: ReadonlyMap<string, unknown>): Conditions {
-  const $defs = definitions(root, named);
-  const conditions = new Map<SchemaNode, (value: unknown) => boolean>();
-  eachNode(root, (node) => {
-    for (const part of [node.anyOf, node.oneOf, node.if].flat()) {
-      if (!isNode(part)) continue;
-      const target = part.$ref === '#' ? root : part;
-      const compiled = Compile({ ...keepMarks(withoutWhole(target)), $defs } as TSchema);
-      conditions.set(part, (value) => compiled.Check(value));
-    }
-  });
-  return conditions;
-}
-
-const wholeName = 'whole-schema';
-const wholeReference = `#/$defs/${wholeName}`;
-
-/** The definitions that subschemas refer to, and the whole schema under a name: `#` in a subschema would mean that subschema. */
-function definitions(root: SchemaNode, named: ReadonlyMap<string, unknown>): Record<string, unknown> {
-  const { $defs, ...whole } = root;
-  const all: Record<string, unknown> = isNode($defs) ? { ...$defs } : {};
-  for (const [reference, schema] of named) if (!reference.startsWith('#')) all[reference] ??= schema;
-  for (const [name, schema] of Object.entries(all)) all[name] = withoutWhole(schema);
-  all[wholeName] = withoutWhole(whole);
-  return all;
-}
-
-function withoutWhole(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutWhole);
-  if (!isNode(schema)) return schema;
-  const copy: Record<string, unknown> = keepMarks(schema);
-  for (const [keyword, value] of Object.entries(schema)) {
-    copy[keyword] = keyword === '$ref' && value === '#' ? wholeReference : withoutWhole(value);
-  }
-  return copy;
-}
-
-/** TypeBox keeps internal data in properties that are not enumerable. */
-function keepMarks(schema: unknown): Record<string, unknown> {
-  return isNode(schema) ? Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema)) : {};
-}
-
 class Search {
   readonly #named: ReadonlyMap<string, unknown>;
-  readonly #conditions: Conditions;
+  readonly #compiled: CompiledSchema;
   readonly #errors: FieldError[];
   readonly #errorsMax: number;
 
   constructor(
     named: ReadonlyMap<string, unknown>,
-    conditions: Conditions,
+    compiled: CompiledSchema,
     errors: FieldError[],
     errorsMax: number,
   ) {
     this.#named = named;
-    this.#conditions = conditions;
+    this.#compiled = compiled;
     this.#errors = errors;
     this.#errorsMax = errorsMax;
   }
@@ -125,10 +91,7 @@ class Search {
       }
       return;
     }
-    const isClosed =
-      decided &&
-      nodes.some((node) => isNode(node.properties)) &&
-      !nodes.some((node) => opening.some((keyword) => keyword in node));
+    const isClosed = decided && nodes.some(declaresMembers) && !nodes.some(decidesFurther);
     for (const name of Object.keys(value)) {
       const declared = nodes.flatMap((node) => memberSchemas(node, name));
       if (declared.length > 0) this.visit(declared, (value as SchemaNode)[name], [...path, name]);
@@ -169,7 +132,7 @@ class Search {
   }
 
   #fits(part: unknown, value: unknown): boolean {
-    return isNode(part) ? (this.#conditions.get(part)?.(value) ?? true) : part !== false;
+    return isNode(part) ? this.#compiled.fits(part, value) : part !== false;
   }
 }
 

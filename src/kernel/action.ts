@@ -7,7 +7,7 @@
  * both store responses, and those may contain credentials.
  */
 import type { Static, TObject, TSchema } from 'typebox';
-import type { SchemaNode } from '../config/schema-references.ts';
+import type { SchemaNode } from '../config/declared-schema.ts';
 import { isComposed } from '../config/unknown-members.ts';
 import type { Allowance } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';

@@ -218,7 +218,7 @@ function compareMembers(earlier: Keywords, later: Keywords, at: string, tell: Te
   for (const [name, part] of Object.entries(before ?? {})) {
     const other = now?.[name];
     if (isKeywords(part) && isKeywords(other)) compare(part, other, `${at}/${name}`, tell);
-    else if (!isOpen(later)) tell(`${at}/${name}`, 'is no longer declared');
+    else if (!isOpen(later) || 'patternProperties' in later) tell(`${at}/${name}`, 'is no longer declared');
   }
   // In a closed object no document has a member of that name yet.
   for (const name of Object.keys(now ?? {})) {

@@ -13,7 +13,7 @@ export class Components {
 
   /** Stores the item under its name and returns a reference. The same name must come with the same item. */
   add(kind: Kind, name: string, item: Item): Item {
-    this.#of(kind).set(name, item);
+    this.#of(kind).set(name, kind === 'schemas' ? located(item, name) : item);
     return ref(kind, name);
   }
 
@@ -58,9 +58,12 @@ export class Components {
     if (typeof value !== 'object' || value === null) return;
     for (const [name, part] of Object.entries(value)) {
       if (name !== '$ref' || typeof part !== 'string') this.#follow(part, used);
-      else if (!used.has(part)) {
-        used.add(part);
-        this.#follow(this.#referred(part), used);
+      else {
+        // A reference may lead into a component.
+        const whole = part.split('/', 4).join('/');
+        if (used.has(whole)) continue;
+        used.add(whole);
+        this.#follow(this.#referred(whole), used);
       }
     }
   }
@@ -75,6 +78,17 @@ export class Components {
     this.#kinds.set(kind, items);
     return items;
   }
+}
+
+const withinItself = /^#(?!\/components\/)(?:\/|$)/;
+
+/** A schema with references into itself, as it stands in the document: `#` means the whole document there. */
+export function located(schema: Item, name: string): Item {
+  const at = `#/components/schemas/${name}`;
+  const text = JSON.stringify(schema, (keyword, value: unknown) =>
+    keyword === '$ref' && typeof value === 'string' && withinItself.test(value) ? at + value.slice(1) : value,
+  );
+  return JSON.parse(text) as Item;
 }
 
 /** `#/components/{kind}/{name}`; names here never contain characters that a JSON Pointer escapes. */

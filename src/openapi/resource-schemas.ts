@@ -4,11 +4,11 @@
  * restricted writing (`readOnly`), restricted visibility (`hidden`), the origin of a value (`tenantField`). They do not
  * say which callers the restrictions exempt: that is the application's own affair.
  */
-import { plainSchema } from '../config/schema-references.ts';
+import { plainSchema } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Stamp } from '../model/stamp.ts';
-import type { Components } from './components.ts';
+import { type Components, located } from './components.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
@@ -28,7 +28,7 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   const described = collection.description === '' ? {} : { description: collection.description };
   const members = {
     id,
-    ...properties,
+    ...located(properties, names.singular),
     createdAt: time,
     updatedAt: time,
     ...(collection.softDelete
@@ -129,11 +129,10 @@ function closed(schema: Item, isPart = false): Item {
     }
     return [keyword, value];
   });
-  const isOpen = ['additionalProperties', 'unevaluatedProperties', 'patternProperties'].some(
-    (key) => key in schema,
-  );
+  const isOpen = ['additionalProperties', 'unevaluatedProperties'].some((key) => key in schema);
   if (!isPart && !isOpen && composed) entries.push(['unevaluatedProperties', false]);
-  else if (!isPart && !isOpen && 'properties' in schema) entries.push(['additionalProperties', false]);
+  else if (!isPart && !isOpen && ('properties' in schema || 'patternProperties' in schema))
+    entries.push(['additionalProperties', false]);
   return Object.fromEntries(entries);
 }
 

@@ -355,8 +355,11 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     { deprecation: { since: '2027-02-01', link: 'see <here>' } },
     'deprecation.link must be an http or https URL, or a path',
   ],
-  [{ examples: [{}] }, 'examples[0] is not valid: must have required properties name'],
-  [{ examples: [{ name: 'a' }, { name: 'a', price: -1 }] }, 'examples[1]/price is not valid: must be >= 0'],
+  [{ examples: [{}] }, 'examples[0]/name is not valid: is required'],
+  [
+    { examples: [{ name: 'a' }, { name: 'a', price: -1 }] },
+    'examples[1]/price is not valid: must be at least 0',
+  ],
   [{ examples: [{ name: 'a', colour: 'red' }] }, 'examples[0] has the member "colour", which is not a field'],
   [{ examples: ['a'] }, 'examples[0] must be an object, not a string'],
 ];
@@ -445,18 +448,22 @@ for (const [declaration, predicate] of refused) {
   });
 }
 
-test('refuses a reference that leads nowhere, and takes those to $defs, $id and $anchor', () => {
+test('refuses a reference that leads nowhere, and takes pointers and those to $id and $anchor', () => {
   const withReference = ($ref: string) => ({
     type: 'object',
     properties: { a: { $ref }, b: { $id: 'b', type: 'string' }, c: { $anchor: 'c', type: 'string' } },
     $defs: { 'd/e': { type: 'string' } },
+    definitions: { 'x%y': { type: 'object', properties: { z: { type: 'string' } } } },
   });
-  for (const reference of ['#', '#/$defs/d~1e', 'b', '#c']) {
+  for (const reference of [
+    ...['#', '#/$defs/d~1e', 'b', '#c', '#/$defs/d%7E1e', '#/properties/b', '#/definitions/x%25y'],
+    '#/definitions/x%25y/properties/z',
+  ]) {
     assert.deepEqual(mistakesOf({ things: { schema: withReference(reference) } }), []);
   }
-  for (const reference of ['#/$defs/f', '#/properties/b', 'https://schemas.example/a', '']) {
+  for (const reference of ['#/$defs/f', '#/properties/b/type', 'https://schemas.example/a', '']) {
     assert.deepEqual(mistakesOf({ things: { schema: withReference(reference) } }), [
-      `collection things: schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
+      `collection things: schema refers to "${reference}", which it does not declare; $ref takes #, a pointer such as #/$defs/NAME, or the $id or $anchor of a schema within it`,
     ]);
   }
 });

@@ -7,17 +7,22 @@
  */
 
 import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import { Settings } from 'typebox/system';
-import { brokenReferences, isNode, type SchemaNode } from '../../config/schema-references.ts';
-import { compileUnknownMembers, type FindUnknownMembers, isComposed } from '../../config/unknown-members.ts';
+import { brokenReferences, CompiledSchema, isNode, type SchemaNode } from '../../config/declared-schema.ts';
+import { type Faults, sortErrors } from '../../config/schema-errors.ts';
+import {
+  compileUnknownMembers,
+  decidesFurther,
+  declaresMembers,
+  type FindUnknownMembers,
+  isComposed,
+} from '../../config/unknown-members.ts';
 import type { FieldError } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection, TextBound } from '../../model/collection.ts';
 import { copyJson, isMembers, type Members, setMember } from '../../model/json-value.ts';
 import { memberAt } from '../../model/matches.ts';
-import { type Faults, sortErrors } from './schema-errors.ts';
 
 export type Validator = {
   /** Returns at most `errorsMax` faults of each kind; none for a valid value. */
@@ -49,25 +54,39 @@ export function compileValidator(
   if (missing.length > 0)
     throw new Error(`the schema refers to ${missing.join(', ')}, which it does not declare`);
   const composed = isComposed(root as SchemaNode);
-  const compiled = Compile(composed ? declared : closeSchema(declared));
-  const unknownMembers = composed ? compileUnknownMembers(root as SchemaNode, errorsMax) : noUnknownMembers;
+  const checked: object = composed ? declared : closeSchema(declared);
+  const compiled = new CompiledSchema(checked as SchemaNode);
+  const unknownMembers = composed
+    ? compileUnknownMembers(root as SchemaNode, compiled, errorsMax)
+    : noUnknownMembers;
   const findFaults = (value: unknown): Faults => {
     const sample = sampleForFaults(value, valuesExaminedMax);
-    const errors = withErrorsMax(errorsExaminedMax, () => compiled.Errors(sample.value));
+    const errors = compiled.errors(sample.value);
     return errors.length === 0 ? faultsBeyond(sample.cut) : sortErrors(errors, errorsMax);
   };
   const fillDefaults = compileDefaults(declared) as ((value: Json) => Json) | undefined;
+  const check = (value: unknown): Faults => {
+    const faults = compiled.check(value) ? sound : withErrorsMax(errorsExaminedMax, () => findFaults(value));
+    const tooLong = textFaults(textBounds, value);
+    const nulls = nullCharacterFaults(value);
+    const unknown = unknownMembers(value);
+    if (tooLong.length + nulls.length + unknown.length === 0) return faults;
+    return {
+      ...faults,
+      invalid: [...faults.invalid, ...unknown, ...tooLong, ...nulls].slice(0, errorsMax),
+    };
+  };
   return {
-    check: (value) => {
-      const faults = compiled.Check(value) ? sound : findFaults(value);
-      const tooLong = textFaults(textBounds, value);
-      const nulls = nullCharacterFaults(value);
-      const unknown = unknownMembers(value);
-      if (tooLong.length + nulls.length + unknown.length === 0) return faults;
-      return {
-        ...faults,
-        invalid: [...faults.invalid, ...unknown, ...tooLong, ...nulls].slice(0, errorsMax),
-      };
+    check(value) {
+      try {
+        return check(value);
+      } catch (error) {
+        // The stack overflowed.
+        if (!(error instanceof RangeError)) throw error;
+        return { missing: [], invalid: [{ pointer: '', message: 'is nested too deeply to be checked' }] };
+      } finally {
+        compiled.forget();
+      }
     },
     errorsMax,
     fillDefaults,
@@ -81,7 +100,6 @@ function faultsBeyond(cut: readonly string[]): Faults {
   return { missing: [], invalid: pointers.map((pointer) => ({ pointer, message })) };
 }
 
-const opening = ['additionalProperties', 'unevaluatedProperties', 'patternProperties'] as const;
 const ofMembers = ['properties', 'patternProperties'] as const;
 const parts = ['items', 'prefixItems', 'additionalItems', 'additionalProperties', 'anyOf', 'oneOf'] as const;
 
@@ -107,8 +125,7 @@ function close(schema: SchemaNode): SchemaNode {
     if (Array.isArray(part)) copy[keyword] = part.map(closed);
     else if (isNode(part)) copy[keyword] = close(part);
   }
-  if ('properties' in schema && !opening.some((keyword) => keyword in schema))
-    copy.additionalProperties = false;
+  if (declaresMembers(schema) && !decidesFurther(schema)) copy.additionalProperties = false;
   return copy;
 }
 

@@ -3,8 +3,8 @@
  * fault of the application: the response is a 500, and nothing is written.
  */
 import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import { isOwnOutput } from '../../config/actions.ts';
+import { CompiledSchema, type SchemaNode } from '../../config/declared-schema.ts';
 import type { ContentSink, ContentStream } from '../../http/message.ts';
 import type { Made } from '../../kernel/resource.ts';
 import type { Output, Pieces } from '../../model/logic/actions.ts';
@@ -61,15 +61,18 @@ export function actionOutput(
 }
 
 function jsonOutput(schema: TSchema, named: string): ReadOutput {
-  let validator: ReturnType<typeof Compile> | undefined;
+  const root = schema as object as SchemaNode;
+  let compiled: CompiledSchema | undefined;
   return (value) => {
-    validator ??= Compile(schema);
+    compiled ??= new CompiledSchema(root);
     const doc: string | undefined = JSON.stringify(value);
     // Dates, and members without a value, are others in JSON, which is what the schema describes.
     const told: unknown = doc === undefined ? undefined : JSON.parse(doc);
-    if (doc === undefined || !validator.Check(told)) {
-      const faults = doc === undefined ? [] : validator.Errors(told).slice(0, faultsShownMax);
-      const what = faults.map(({ instancePath, message }) => `${instancePath} ${message}`.trim()).join('; ');
+    const faults =
+      doc === undefined || compiled.check(told) ? [] : compiled.faultsOf(root, told, faultsShownMax);
+    compiled.forget();
+    if (doc === undefined || faults.length > 0) {
+      const what = faults.map(({ pointer, message }) => `${pointer} ${message}`.trim()).join('; ');
       throw new FunctionFailed(
         `${named} returned what its output does not describe: ${what || shown(value)}`,
       );

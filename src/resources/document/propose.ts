@@ -4,13 +4,14 @@
  * that may not change (400), then a missing field (400), then invalid data (422). In a PATCH, removing a required field
  * is invalid data.
  */
+
+import type { Faults } from '../../config/schema-errors.ts';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { PatchContent } from '../../kernel/content/parsed.ts';
-import type { Faults } from '../../kernel/content/schema-errors.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson, isMembers, type Members, ownMember, setMember } from '../../model/json-value.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type TSchema, Type } from 'typebox';
 import { Check } from 'typebox/value';
-import { plainSchema } from '../../../src/config/schema-references.ts';
+import { plainSchema } from '../../../src/config/declared-schema.ts';
 import { schemaSample } from '../../../src/webhooks/sending/event-types/schema-sample.ts';
 import { patternSample } from '../../../src/webhooks/sending/event-types/text-sample.ts';
 

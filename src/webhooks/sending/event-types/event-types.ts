@@ -3,8 +3,9 @@
  * that the configuration declares, and the program's own events about endpoints. Other types may be posted too, but are
  * not listed.
  */
+
+import { type PlainSchema, plainSchema } from '../../../config/declared-schema.ts';
 import type { DeclaredEventType } from '../../../config/event-types.ts';
-import { type PlainSchema, plainSchema } from '../../../config/schema-references.ts';
 import type { Collection } from '../../../model/collection.ts';
 import { type Change, eventDocument, eventType } from '../../../model/event.ts';
 import { operationalTypes } from './operational-events.ts';

@@ -4,7 +4,7 @@
  * URL, because a path may hold a secret.
  */
 
-import type { PlainSchema } from '../../../config/schema-references.ts';
+import type { PlainSchema } from '../../../config/declared-schema.ts';
 import { causeText, systemActor, withCause } from '../../../model/actor.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
 import { eventDocument, noCollection } from '../../../model/event.ts';

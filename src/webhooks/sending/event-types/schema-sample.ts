@@ -7,6 +7,7 @@
  */
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/value';
+import { CompiledSchema } from '../../../config/declared-schema.ts';
 import { textCandidates } from './text-sample.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
@@ -21,12 +22,12 @@ const itemsMax = 100;
 
 /** @returns undefined if none was found */
 export function schemaSample(schema: Schema): unknown {
-  const definitions = isSchema(schema.$defs) ? schema.$defs : {};
-  return firstFitting(schema, { definitions, steps: { left: 20_000 } }, 0);
+  return firstFitting(schema, { whole: new CompiledSchema(schema), steps: { left: 20_000 } }, 0);
 }
 
 type Context = {
-  readonly definitions: Schema;
+  /** Resolves the references of each part. */
+  readonly whole: CompiledSchema;
   /** Remaining candidates for the whole: nested alternatives multiply. */
   readonly steps: { left: number };
 };
@@ -39,22 +40,13 @@ function firstFitting(schema: Schema, context: Context, depth: number): unknown 
 /** Yields different values that the schema allows, the simplest first. */
 function* fitting(schema: Schema, context: Context, depth: number): Generator<unknown> {
   if (depth > depthMax) return;
+  const prepared = context.whole.prepared(schema) as TSchema;
   let tried = 0;
   for (const value of candidates(schema, context, depth)) {
     context.steps.left -= 1;
     tried += 1;
     if (tried > candidatesMax || context.steps.left < 0) return;
-    if (fits(schema, context, value)) yield value;
-  }
-}
-
-function fits(schema: Schema, { definitions }: Context, value: unknown): boolean {
-  const whole = Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions };
-  try {
-    return Check(whole as TSchema, value);
-  } catch {
-    // A reference without a target, or an invalid pattern: nothing fits.
-    return false;
+    if (Check(prepared, value)) yield value;
   }
 }
 
@@ -64,7 +56,7 @@ function* candidates(schema: Schema, context: Context, depth: number): Generator
   if ('const' in schema) yield schema.const;
   if (Array.isArray(schema.enum)) yield* schema.enum;
   if (typeof schema.$ref === 'string') {
-    const referred = context.definitions[schema.$ref.replace('#/$defs/', '')];
+    const referred = context.whole.referred(schema.$ref);
     const { $ref: _ref, ...rest } = schema;
     if (isSchema(referred)) yield* fitting(merged(rest, referred), context, depth + 1);
     return;

@@ -3,8 +3,8 @@
  * inside alternatives become one sentence about the alternatives, unless only one alternative fits the type of the
  * value: then its own errors are reported.
  */
-import type { FieldError } from '../../http/problem.ts';
-import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { FieldError } from '../http/problem.ts';
+import { formatJsonPointer } from '../http/syntax/json-pointer.ts';
 
 export type Faults = { readonly missing: readonly FieldError[]; readonly invalid: readonly FieldError[] };
 
@@ -15,11 +15,16 @@ type Collected = {
   readonly missing: FieldError[];
   readonly invalid: FieldError[];
   readonly seen: Set<string>;
+  /** References whose errors may still be listed. */
+  left: number;
 };
+
+/** References in an invalid document whose errors are listed; the others are not told. */
+const referencesListedMax = 500;
 
 /** Separates missing from invalid; at most `errorsMax` of each, without repetitions. */
 export function sortErrors(errors: readonly SchemaError[], errorsMax: number): Faults {
-  const collected: Collected = { missing: [], invalid: [], seen: new Set() };
+  const collected: Collected = { missing: [], invalid: [], seen: new Set(), left: referencesListedMax };
   collect(errors, collected);
   // A refused document has at least one error, even if none of TypeBox's can be worded.
   if (collected.seen.size === 0)
@@ -34,10 +39,34 @@ function collect(errors: readonly SchemaError[], into: Collected): void {
   const unions = outermostUnions(errors);
   for (const error of errors) {
     if (unions.some((union) => isInside(error, union))) continue;
-    if (error.keyword === 'anyOf' || error.keyword === 'oneOf') collectUnion(error, errors, into);
+    const referred = referredErrors(error, into);
+    if (referred !== undefined) collect(referred, into);
+    else if (error.keyword === 'anyOf' || error.keyword === 'oneOf') collectUnion(error, errors, into);
     else if (error.keyword === 'required') collectMissing(error, into);
     else collectInvalid(error, into);
   }
+}
+
+/** The errors of a reference, as if its schema stood in its place; undefined for any other error. */
+function referredErrors(error: SchemaError, into: Collected): readonly SchemaError[] | undefined {
+  const { schemaPath, instancePath } = error;
+  const list = 'message' in error.params ? error.params.message : undefined;
+  if (typeof list !== 'function') return undefined;
+  if (into.left <= 0) return [];
+  into.left -= 1;
+  return (list as ReferredErrors)().map((each) => ({
+    ...each,
+    schemaPath: `${schemaPath}${each.schemaPath.slice(1)}`,
+    instancePath: `${instancePath}${each.instancePath}`,
+  }));
+}
+
+/** With the errors of references about the value itself, which tell of what type it is expected to be. */
+function withReferred(errors: readonly SchemaError[], at: string, into: Collected): readonly SchemaError[] {
+  return errors.flatMap((error) => {
+    const referred = error.instancePath === at ? referredErrors(error, into) : undefined;
+    return referred === undefined ? [error] : withReferred(referred, at, into);
+  });
 }
 
 function outermostUnions(errors: readonly SchemaError[]): readonly SchemaError[] {
@@ -61,12 +90,13 @@ function collectUnion(union: SchemaError, errors: readonly SchemaError[], into: 
     if (list === undefined) branches.set(branch, [error]);
     else list.push(error);
   }
-  const fitting = [...branches.values()].filter(
+  const all = [...branches.values()].map((branch) => withReferred(branch, union.instancePath, into));
+  const fitting = all.filter(
     (branch) => !branch.some((error) => error.instancePath === union.instancePath && namesKind(error)),
   );
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) collect(only, into);
-  else add(into, 'invalid', union.instancePath, unionMessage([...branches.values()], union.instancePath));
+  else add(into, 'invalid', union.instancePath, unionMessage(all, union.instancePath));
 }
 
 /** Tells whether the value is of another type than the alternative altogether. */
@@ -149,6 +179,8 @@ const formatPhrases: Readonly<Record<string, string>> = {
   uuid: 'a UUID',
 };
 
+const patternCharactersMax = 200;
+
 type Params = { readonly [name: string]: unknown };
 
 /** Words the keyword that a value fails, without the value; undefined if another error describes it better. */
@@ -188,7 +220,7 @@ function keywordMessage(error: SchemaError): string | undefined {
     case 'uniqueItems':
       return 'must not contain the same item twice';
     case 'pattern':
-      return `must match the pattern ${params.pattern}`;
+      return `must match the pattern ${String(params.pattern).slice(0, patternCharactersMax)}`;
     case 'format':
       return `must be ${formatPhrases[String(params.format)] ?? `a valid ${params.format}`}`;
     case 'const':
@@ -214,10 +246,13 @@ function counted(limit: unknown, one: string, many = `${one}s`): string {
 }
 
 /** The part of TypeBox's validation errors that is read here. */
-type SchemaError = {
+export type SchemaError = {
   readonly keyword: string;
   readonly schemaPath: string;
   readonly instancePath: string;
   readonly params: object;
   readonly message: string;
 };
+
+/** Lists the errors of a reference (declared-schema.ts), where they are wanted. It is the `message` in the `params` of its error. */
+export type ReferredErrors = () => readonly SchemaError[];

@@ -16,7 +16,7 @@ import { schemaMistakes } from './inspect-schema.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
-import { collectionPaths, reservedCollections } from './reserved-names.ts';
+import { collectionPaths, reservedPaths } from './reserved-names.ts';
 import { throughAmong } from './rule-paths.ts';
 
 /** A declared action, complete. */
@@ -174,7 +174,7 @@ function patternOf(
     );
   } else if (on === 'base') {
     if (collections.has(first)) refuse(`path begins with /${first}, which is a collection`);
-    else if (reservedCollections.has(first.toLowerCase()))
+    else if (reservedPaths.has(first.toLowerCase()))
       refuse(`path begins with /${first}, which is reserved for a built-in resource`);
   } else if (ownPaths[on].has(first))
     refuse(`path begins with /${first}, which the program itself serves there`);

@@ -160,7 +160,7 @@ function inspectName(name: string, refuse: (predicate: string) => void): void {
       `the name must start with a lower-case letter and hold only letters, digits and single hyphens, at most ${nameCharactersMax}`,
     );
   } else if (reservedCollections.has(name.toLowerCase()))
-    refuse('the name is reserved for a built-in resource');
+    refuse('the name is reserved for a built-in resource or a table of the program');
 }
 
 /** Table names are not case-sensitive. */

@@ -3,8 +3,8 @@
  * built-in resources are reserved too, so that an upgrade does not replace a collection.
  */
 
-/** Names of built-in resources and pages, in lower case. */
-export const reservedCollections: ReadonlySet<string> = new Set([
+/** First path segments of built-in resources and pages below the base, in lower case; test/config/reserved-names.test.ts compares them. */
+export const reservedPaths: ReadonlySet<string> = new Set([
   'admin',
   'audit',
   'auth',
@@ -16,6 +16,7 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'event-types',
   'events',
   'health',
+  'hold',
   'jobs',
   'keys',
   'mails',
@@ -36,6 +37,12 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'users',
   'webhooks',
   'well-known',
+]);
+
+/** Names that no collection can have: paths, and tables of the program, in lower case. */
+export const reservedCollections: ReadonlySet<string> = new Set([
+  ...reservedPaths,
+  ...['attempts', 'identities', 'passwords', 'sessions'],
 ]);
 
 /** First path segments outside the base that the program itself serves. */

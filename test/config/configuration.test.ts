@@ -83,7 +83,7 @@ test('reports mistakes of the whole and of its collections together', () => {
       '"colections" is not a member of the configuration; did you mean collections?',
       'title must be a string of 1 to 200 characters',
       'settings must be an object, not a number',
-      'collection auth: the name is reserved for a built-in resource',
+      'collection auth: the name is reserved for a built-in resource or a table of the program',
     ],
   );
   assert.deepEqual(mistakesIn({}), ['collections must be an object, not undefined']);

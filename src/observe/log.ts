@@ -2,20 +2,21 @@
  * The log: one JSON object per line on standard error; standard output is for the ready line and the output of
  * commands. Observations hold no credential, query string or content (observation.ts), so neither does a line.
  *
- * At `info`, the default, a response is logged only if its status is 500 or more; `debug` logs every response, which
+ * At `info`, the default, a response is logged only if its status is 500 or more by a fault of the program; `debug` logs every response, which
  * costs about 5 us of a request that takes 15. Warnings and errors are written immediately, after the lines waiting
  * before them, so that a crash loses none. Other lines wait for the end of the turn of the event loop.
  */
 
 import process from 'node:process';
 import pino from 'pino';
-import type {
-  AccountObservation,
-  ConnectionObservation,
-  Observation,
-  Observe,
-  ReceivedObservation,
-  WebhookObservation,
+import {
+  type AccountObservation,
+  type ConnectionObservation,
+  type Observation,
+  type Observe,
+  othersFailures,
+  type ReceivedObservation,
+  type WebhookObservation,
 } from './observation.ts';
 import { ignoreError, ownEmitter } from './own-emitter.ts';
 import { createSourceStacks } from './source-stack.ts';
@@ -116,9 +117,8 @@ function isUrgent(level: Line['level']): boolean {
   return level === 'warn' || level === 'error' || level === 'fatal';
 }
 
-/** True for a server error other than a failed tunnel, which is its destination's failure and has a line of its own. */
-function isOwnFailure({ status, code }: Extract<Observation, { kind: 'answered' }>): boolean {
-  return status >= firstServerError && code !== 'destination_failed' && code !== 'destination_timeout';
+function isOwnFailure({ status, code = '' }: Extract<Observation, { kind: 'answered' }>): boolean {
+  return status >= firstServerError && !othersFailures.has(code);
 }
 
 function lineOf(observation: Observation): Line {

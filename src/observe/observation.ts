@@ -4,6 +4,23 @@
  * address, a query string or content, except for `mail-shown`, which exists in development only.
  */
 
+/** The code of an answer that another server gave to a forwarded request. */
+export const forwardedCode = 'forwarded';
+
+/**
+ * Codes of 5xx that are no failures of the program: a client asked for what HTTP has and Comity does not, or the destination of a tunnel
+ * or of a forwarded request failed, which has a line of its own.
+ */
+export const othersFailures: ReadonlySet<string> = new Set([
+  'method_unknown',
+  'transfer_coding_unknown',
+  'protocol_unknown',
+  'version_unsupported',
+  'destination_failed',
+  'destination_timeout',
+  forwardedCode,
+]);
+
 export type Observation =
   | { readonly kind: 'listening'; readonly url: string }
   | { readonly kind: 'draining'; readonly reason: string }

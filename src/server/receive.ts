@@ -10,6 +10,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Response } from '../http/message.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { forwardedCode } from '../observe/observation.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { ForwardCall } from '../tunnel/proxy-call.ts';
 import { connectionOf } from './connection.ts';
@@ -100,7 +101,8 @@ export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['p
   };
   proxy.forward(call).then(
     (refused) => {
-      if (refused === undefined) exchange.settle({ status: status === 0 ? 499 : status });
+      if (refused === undefined)
+        exchange.settle({ status: status === 0 ? 499 : status, code: forwardedCode });
       else deliver(exchange, refused);
     },
     (error: unknown) => fail(exchange, error),

@@ -22,14 +22,13 @@ function lines(level: LogLevel, ...facts: readonly Observation[]): Record<string
     .map((line) => JSON.parse(line));
 }
 
-function answered(status: number): Observation {
+function answered(status: number, code?: string): Observation {
   const common = {
     kind: 'answered',
     method: 'GET',
     route: '/api/v1/products/{id}',
-    code: undefined,
   } as const;
-  return { ...common, exchange: { id: 'a-1', peer: '127.0.0.1' }, status, durationMs: 1.5 };
+  return { ...common, code, exchange: { id: 'a-1', peer: '127.0.0.1' }, status, durationMs: 1.5 };
 }
 
 test('logs an answer at info only when its status is 500 or more', () => {
@@ -39,6 +38,21 @@ test('logs an answer at info only when its status is 500 or more', () => {
   assert.equal(line?.status, 503);
   assert.equal(line?.route, '/api/v1/products/{id}');
 });
+
+for (const [status, code] of [
+  [501, 'method_unknown'],
+  [501, 'transfer_coding_unknown'],
+  [501, 'protocol_unknown'],
+  [505, 'version_unsupported'],
+  [502, 'destination_failed'],
+  [504, 'destination_timeout'],
+  [500, 'forwarded'],
+] as const) {
+  test(`logs ${status} ${code}, which is no failure of the program, at debug alone`, () => {
+    assert.deepEqual(lines('info', answered(status, code)), []);
+    assert.equal(lines('debug', answered(status, code))[0]?.level, 'debug');
+  });
+}
 
 test('logs every answer at debug', () => {
   assert.deepEqual(

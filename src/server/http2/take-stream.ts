@@ -8,6 +8,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { Readable, Writable } from 'node:stream';
 import type { Response } from '../../http/message.ts';
+import { forwardedCode } from '../../observe/observation.ts';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { converseHttp2 } from '../../realtime/websocket/converse.ts';
 import type { ProxyCall, ProxyReply } from '../../tunnel/proxy-call.ts';
@@ -129,7 +130,7 @@ function forwardStream(exchange: StreamExchange): void {
       stream.off('close', onClosed);
       if (refusal !== undefined) deliver(exchange, refusal);
       // The client left before there was a response.
-      else exchange.settle({ status: exchange.sentStatus ?? clientGone });
+      else exchange.settle({ status: exchange.sentStatus ?? clientGone, code: forwardedCode });
     },
     (error: unknown) => {
       stream.off('close', onClosed);
@@ -144,7 +145,7 @@ function answer(exchange: StreamExchange, status: number, fields: readonly strin
   if (stream.closed || stream.destroyed) return discardAll();
   const empty = exchange.method === 'HEAD' || status === 204 || status === 205 || status === 304;
   exchange.respond(status, withoutConnection(fields), empty);
-  exchange.settle({ status });
+  exchange.settle({ status, code: forwardedCode });
   return empty ? discardAll() : stream;
 }
 

@@ -14,7 +14,7 @@ import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { type Field, ownerField } from '../../../model/field.ts';
-import { allOf, byId, type Filter } from '../../../model/filter.ts';
+import { allOf, always, byId, type Filter } from '../../../model/filter.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
 import { eventsTag } from '../../../resources/events/event-schema.ts';
 import { eventFields } from '../../../resources/events/visibility.ts';
@@ -155,7 +155,12 @@ const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: '
 /** The subject's events up to the newest at the start, in the order of the log. */
 async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonly TailEntry[]> {
   const head = await store.head();
-  for (let from = 0; from <= head.rev; from += windowRevisions) {
+  let from = 0;
+  for (;;) {
+    // Between two units there may be any number of revisions that none has.
+    const [next] = await store.tail({ rev: from, id: '' }, always, 1);
+    if (next === undefined || next.rev > head.rev) return;
+    from = next.rev;
     const within: Filter = { op: 'lt', field: revField, value: from + windowRevisions };
     const filter = allOf([subject, within]);
     let after = { rev: from, id: '' };
@@ -166,6 +171,7 @@ async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonl
       if (last === undefined || !isTailFull(batch, batchEvents, batchBytesMax)) break;
       after = { rev: last.rev, id: last.id };
     }
+    from += windowRevisions;
   }
 }
 

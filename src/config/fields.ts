@@ -90,7 +90,8 @@ function alternativesOf(schema: Schema): readonly Schema[] {
 
 function plainScalarType(schema: Schema): ScalarType | undefined {
   const type = schema.type ?? (schema.const === undefined ? undefined : typeof schema.const);
-  if (type === 'string') return schema.format === 'date-time' ? 'timestamp' : 'string';
+  if (type === 'string')
+    return schema.format === 'date-time' && schema.const === undefined ? 'timestamp' : 'string';
   return type === 'number' || type === 'integer' || type === 'boolean' ? type : undefined;
 }
 

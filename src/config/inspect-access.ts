@@ -10,6 +10,7 @@ import type { Field } from '../model/field.ts';
 import { isRelated } from '../model/filter.ts';
 import { anonymous, authenticated, type Principal, scopes } from '../model/principal.ts';
 import { endOfPath, isDistant, type Reach } from '../model/reference-path.ts';
+import { instantWords, keptInstant } from '../model/timestamp.ts';
 import { type Inspection, isRecord, kindOf, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { fieldOfRule } from './rule-paths.ts';
@@ -156,6 +157,10 @@ function inspectWhere(inspection: Inspection, place: Place, where: unknown): voi
       const where = steps === 0 ? ' at the top level' : '';
       inspection.refuse(
         `${place.name}: where can compare only single values${where}, which "${name}" is not`,
+      );
+    } else if (field.type === 'timestamp' && typeof value === 'string' && keptInstant(value) === undefined) {
+      inspection.refuse(
+        `${place.name}: where compares "${name}" with "${value}", which is not ${instantWords}`,
       );
     } else if (!fits(field, value)) {
       inspection.refuse(`${place.name}: where compares "${name}", a ${field.type}, with ${kindOf(value)}`);

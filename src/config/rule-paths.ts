@@ -9,6 +9,7 @@ import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields, Scalar } from '../model/field.ts';
 import { allOf } from '../model/filter.ts';
 import { distantField, isDistant, type Reach, type Through } from '../model/reference-path.ts';
+import { keptInstant } from '../model/timestamp.ts';
 
 /** @param fieldsIn undefined for a declaration without a sound schema */
 export function reachesOf(
@@ -62,15 +63,17 @@ export function fieldOfRule(name: string, reach: Reach): Field | undefined {
   return reach.fields.get(name) ?? distantField(name, reach);
 }
 
-/** The rule with its conditions, if it names fields beyond references; otherwise as it was. */
+/** The rule with its conditions, if it names instants or fields beyond references; otherwise as it was. */
 export function resolveWhere(rule: Extract<Rule, { where: unknown }>, reach: Reach): Rule {
   const where = Object.entries(rule.where as Readonly<Record<string, Scalar>>);
   const conditions = where.map(([name, value]) => {
     const field = fieldOfRule(name, reach);
     if (field === undefined) throw new Error(`a rule of ${reach.table} names an unknown field ${name}`);
-    return { field, value };
+    const { type } = isDistant(field) ? field.end : field;
+    return { field, type, value: type === 'timestamp' ? (keptInstant(String(value)) ?? value) : value };
   });
-  if (!conditions.some(({ field }) => isDistant(field))) return rule;
+  const mayRelate = conditions.some(({ field }) => isDistant(field));
+  if (!mayRelate && !conditions.some(({ type }) => type === 'timestamp')) return rule;
   const filter = allOf(
     conditions.map(({ field, value }) =>
       isDistant(field) ? equals(field.end, field.steps, value) : equals(field, [], value),
@@ -79,6 +82,6 @@ export function resolveWhere(rule: Extract<Rule, { where: unknown }>, reach: Rea
   return {
     filterFor: () => filter,
     source: JSON.stringify(rule.where),
-    mayRelate: true,
+    mayRelate,
   } satisfies ConditionRule;
 }

@@ -5,6 +5,7 @@
  */
 import type { FieldError } from '../http/problem.ts';
 import { formatJsonPointer } from '../http/syntax/json-pointer.ts';
+import { instantWords } from '../model/timestamp.ts';
 
 export type Faults = { readonly missing: readonly FieldError[]; readonly invalid: readonly FieldError[] };
 
@@ -166,7 +167,7 @@ const typePhrases: Readonly<Record<string, string>> = {
 };
 
 const formatPhrases: Readonly<Record<string, string>> = {
-  'date-time': 'an ISO 8601 date and time',
+  'date-time': instantWords,
   date: 'an ISO 8601 date',
   time: 'an ISO 8601 time',
   duration: 'an ISO 8601 duration',

@@ -7,7 +7,7 @@
  */
 import type { FieldError } from '../http/problem.ts';
 import { formatJsonPointer } from '../http/syntax/json-pointer.ts';
-import { type CompiledSchema, eachNode, isNode, namedSchemas, type SchemaNode } from './declared-schema.ts';
+import { type CompiledSchema, eachNode, isNode, type SchemaNode } from './declared-schema.ts';
 
 export type FindUnknownMembers = (value: unknown) => readonly FieldError[];
 
@@ -48,28 +48,21 @@ export function compileUnknownMembers(
   compiled: CompiledSchema,
   errorsMax: number,
 ): FindUnknownMembers {
-  const named = namedSchemas(root);
+  const applying = new Applying(compiled);
   return (value) => {
     const errors: FieldError[] = [];
-    new Search(named, compiled, errors, errorsMax).visit([root], value, []);
+    new Search(applying, errors, errorsMax).visit([root], value, []);
     return errors;
   };
 }
 
 class Search {
-  readonly #named: ReadonlyMap<string, unknown>;
-  readonly #compiled: CompiledSchema;
+  readonly #applying: Applying;
   readonly #errors: FieldError[];
   readonly #errorsMax: number;
 
-  constructor(
-    named: ReadonlyMap<string, unknown>,
-    compiled: CompiledSchema,
-    errors: FieldError[],
-    errorsMax: number,
-  ) {
-    this.#named = named;
-    this.#compiled = compiled;
+  constructor(applying: Applying, errors: FieldError[], errorsMax: number) {
+    this.#applying = applying;
     this.#errors = errors;
     this.#errorsMax = errorsMax;
   }
@@ -77,10 +70,7 @@ class Search {
   /** @param schemas all schemas that apply to the value */
   visit(schemas: readonly unknown[], value: unknown, path: readonly string[]): void {
     if (typeof value !== 'object' || value === null || this.#errors.length >= this.#errorsMax) return;
-    const applying = new Set<SchemaNode>();
-    let decided = true;
-    for (const schema of schemas) decided = this.#apply(schema, value, applying) && decided;
-    const nodes = [...applying];
+    const { nodes, decided } = this.#applying.to(schemas, value);
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) {
         this.visit(
@@ -100,6 +90,27 @@ class Search {
       }
     }
   }
+}
+
+/** The schemas that apply to an object or an array, out of those declared for it. */
+export class Applying {
+  readonly compiled: CompiledSchema;
+
+  /** @param compiled the check of the schema, which decides between alternatives */
+  constructor(compiled: CompiledSchema) {
+    this.compiled = compiled;
+  }
+
+  /** `decided`: an alternative matches wherever there are several. */
+  to(
+    schemas: readonly unknown[],
+    value: object,
+  ): { readonly nodes: SchemaNode[]; readonly decided: boolean } {
+    const nodes = new Set<SchemaNode>();
+    let decided = true;
+    for (const schema of schemas) decided = this.#apply(schema, value, nodes) && decided;
+    return { nodes: [...nodes], decided };
+  }
 
   /**
    * Adds the schema and all subschemas that apply to the value.
@@ -112,7 +123,7 @@ class Search {
     const add = (part: unknown) => {
       decided = this.#apply(part, value, into) && decided;
     };
-    if (typeof schema.$ref === 'string') add(this.#named.get(schema.$ref));
+    if (typeof schema.$ref === 'string') add(this.compiled.referred(schema.$ref));
     if (Array.isArray(schema.allOf)) schema.allOf.forEach(add);
     for (const parts of [schema.anyOf, schema.oneOf]) {
       if (!Array.isArray(parts)) continue;
@@ -132,11 +143,11 @@ class Search {
   }
 
   #fits(part: unknown, value: unknown): boolean {
-    return isNode(part) ? this.#compiled.fits(part, value) : part !== false;
+    return isNode(part) ? this.compiled.fits(part, value) : part !== false;
   }
 }
 
-function memberSchemas(node: SchemaNode, name: string): readonly unknown[] {
+export function memberSchemas(node: SchemaNode, name: string): readonly unknown[] {
   const found: unknown[] = [];
   if (isNode(node.properties) && Object.hasOwn(node.properties, name)) found.push(node.properties[name]);
   if (isNode(node.patternProperties)) {
@@ -148,7 +159,7 @@ function memberSchemas(node: SchemaNode, name: string): readonly unknown[] {
   return found;
 }
 
-function itemSchemas(node: SchemaNode, index: number): readonly unknown[] {
+export function itemSchemas(node: SchemaNode, index: number): readonly unknown[] {
   const first = Array.isArray(node.prefixItems)
     ? node.prefixItems
     : Array.isArray(node.items)

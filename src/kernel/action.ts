@@ -14,6 +14,7 @@ import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Permission } from '../model/access.ts';
+import type { Members } from '../model/json-value.ts';
 import type { Principal } from '../model/principal.ts';
 import { type MaybePromise, Overtaken, type RowName } from '../store/store.ts';
 import type { ContentLimits } from './content/content-limits.ts';
@@ -252,7 +253,9 @@ export function judge(validator: Validator, content: unknown): Sound {
     const errors = [{ pointer: '', message: 'must be an object' }];
     return { problem: { code: 'validation_failed', errors }, fields: {} };
   }
-  const fields = content as Readonly<Record<string, unknown>>;
+  const fields = (validator.instants?.keep(content as Members) ?? content) as Readonly<
+    Record<string, unknown>
+  >;
   const { missing, invalid } = validator.check(fields);
   if (missing.length + invalid.length === 0) return { problem: null, fields };
   const code = missing.length > 0 ? 'field_missing' : 'validation_failed';

@@ -8,6 +8,7 @@
 import type { Field, Scalar, ScalarType } from './field.ts';
 import { allOf, always, anyOf, type Comparison, type Filter, negated, never } from './filter.ts';
 import { along, type Reach, type Step } from './reference-path.ts';
+import { instantWords, keptInstant } from './timestamp.ts';
 
 export const ruleValuesMax = 1000;
 /** References that a path of a rule may lead through. */
@@ -186,19 +187,17 @@ function isNothing(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
 
-/** The stored form of times: in UTC, with milliseconds. */
-const timeGrammar = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-
 const wanted: Readonly<Record<ScalarType, string>> = {
   string: 'a string without U+0000',
   number: 'a number',
   integer: 'an integer',
   boolean: 'true or false',
-  timestamp: 'a time in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z',
+  timestamp: instantWords,
 };
 
 function checked(field: Field, type: ScalarType, value: unknown): Scalar {
-  if (fits(type, value)) return value;
+  const kept = type === 'timestamp' && typeof value === 'string' ? keptInstant(value) : value;
+  if (fits(type, kept)) return kept;
   throw new AccessFunctionError(`${field.name} can be compared only with ${wanted[type]}`);
 }
 
@@ -207,7 +206,7 @@ function fits(type: ScalarType, value: unknown): value is Scalar {
     case 'string':
       return typeof value === 'string' && !value.includes('\0') && value.isWellFormed();
     case 'timestamp':
-      return typeof value === 'string' && timeGrammar.test(value);
+      return typeof value === 'string';
     case 'number':
       return Number.isFinite(value);
     case 'integer':

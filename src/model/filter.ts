@@ -3,8 +3,8 @@
  * own SQL; `matches` evaluates it on one resource.
  *
  * The logic is two-valued. A comparison with an absent or null value is false, except that `eq null` holds for it and
- * `ne` holds wherever `eq` does not; so `not` is plain negation. Strings compare by code point. A timestamp value is an
- * ISO 8601 UTC string with milliseconds.
+ * `ne` holds wherever `eq` does not; so `not` is plain negation. Strings compare by code point. A timestamp value has
+ * the kept spelling of instants, and compares by its key (timestamp.ts).
  */
 import { type Field, idField, type Scalar } from './field.ts';
 

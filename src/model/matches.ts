@@ -1,10 +1,11 @@
 /**
  * Evaluates a filter on one resource, as a store does in SQL; test/contract compares both. A field's value is the one
- * at its path if it has the field's type, and null otherwise; strings compare by code point.
+ * at its path if it has the field's type, and null otherwise; strings compare by code point, instants by their keys.
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
 import type { Comparison, Filter } from './filter.ts';
 import { createLikeMatcher } from './like.ts';
+import { instantKey } from './timestamp.ts';
 
 export type Matchable = {
   readonly value: (field: Field) => unknown;
@@ -30,7 +31,12 @@ export function matches(filter: Filter, resource: Matchable): boolean {
       return filter.values.some((value) => isEqual(filter.field, resource, value));
     case 'has': {
       const value = resource.value(filter.field);
-      return Array.isArray(value) && value.includes(filter.value);
+      if (!Array.isArray(value)) return false;
+      if (filter.field.item !== 'timestamp' || typeof filter.value !== 'string') {
+        return value.includes(filter.value);
+      }
+      const key = instantKey(filter.value);
+      return value.some((item) => typeof item === 'string' && instantKey(item) === key);
     }
     case 'like': {
       if (filter.field.type !== 'string') return false;
@@ -88,8 +94,9 @@ function isEqual(field: Field, resource: Matchable, value: Scalar): boolean {
   return compare('eq', field, resource, value);
 }
 
-function compare(op: Comparison, field: Field, resource: Matchable, value: Scalar): boolean {
+function compare(op: Comparison, field: Field, resource: Matchable, wanted: Scalar): boolean {
   const actual = scalarOf(field, resource.value(field));
+  const value = field.type === 'timestamp' && typeof wanted === 'string' ? instantKey(wanted) : wanted;
   if (op === 'eq') return actual === value;
   if (op === 'ne') return actual !== value;
   // NaN, for which no comparison holds, is the order of incomparable values.
@@ -118,6 +125,7 @@ const typeNames: Readonly<Record<ScalarType, string>> = {
 function scalarOf(field: Field, value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (field.type === 'array' || field.type === 'json') return other;
+  if (field.type === 'timestamp') return typeof value === 'string' ? instantKey(value) : null;
   return typeof value === typeNames[field.type] ? value : null;
 }
 

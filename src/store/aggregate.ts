@@ -6,6 +6,7 @@
  * The statement reads the groups only if neither their number nor the octets of their texts pass a bound; otherwise it says which does.
  */
 import type { Field, Scalar } from '../model/field.ts';
+import { instantOfKey } from '../model/timestamp.ts';
 import { meanOf, nearestDouble } from './decimal-sum.ts';
 import { kindOf } from './field-value.ts';
 import type { Aggregate, AggregateQuery, Measure } from './store.ts';
@@ -40,7 +41,7 @@ export function aggregateStatement(
   ];
   const grouped = keys.length === 0 ? '' : ` GROUP BY ${keys.map((_, at) => at + 1).join(', ')}`;
   const texts = [
-    ...query.groupBy.flatMap((field, at) => (kindOf(field) === 'text' ? [`k${at}`] : [])),
+    ...query.groupBy.flatMap((field, at) => (isText(field) ? [`k${at}`] : [])),
     ...columns.flatMap((sql, at) => (isTextColumn(query, engine, sql) ? [`m${at}`] : [])),
   ];
   const octets = texts.map((name) => `coalesce(octet_length(${name}), 0)`).join(' + ') || '0';
@@ -98,11 +99,15 @@ function expressionsOf(measure: Measure, engine: AggregateSql): readonly string[
   }
 }
 
+function isText(field: Field): boolean {
+  return kindOf(field) === 'text' || kindOf(field) === 'instant';
+}
+
 function isTextColumn({ measures }: AggregateQuery, engine: AggregateSql, sql: string): boolean {
   return measures.some(
     (measure) =>
       (measure.of === 'min' || measure.of === 'max') &&
-      kindOf(measure.field) === 'text' &&
+      isText(measure.field) &&
       expressionsOf(measure, engine)[0] === sql,
   );
 }
@@ -136,6 +141,8 @@ function shown(field: Field, cell: unknown): Scalar {
       return Number(cell) + 0;
     case 'time':
       return new Date(Number(cell)).toISOString();
+    case 'instant':
+      return instantOfKey(String(cell));
     default:
       return String(cell);
   }

@@ -6,6 +6,7 @@ import { valueAt } from '../http/syntax/json-members.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
 import { memberAt } from '../model/matches.ts';
+import { instantKey } from '../model/timestamp.ts';
 import { kindOf } from './field-value.ts';
 
 /** True if the document holds every key; otherwise the statement selects the keys as columns. */
@@ -15,7 +16,7 @@ export function isKeyInDocument(sort: readonly Sort[]): boolean {
   );
 }
 
-/** The values of the sort keys in the engine's form: milliseconds for times, 0 and 1 for booleans. */
+/** The values of the sort keys in the engine's form: milliseconds for times, keys for instants, 0 and 1 for booleans. */
 export function documentKey(sort: readonly Sort[], doc: string): readonly Scalar[] {
   if (doc.length > parsedCharactersMax) {
     return sort.map(({ field }) => keyValue(valueAt(doc, pathOf(field)), field));
@@ -43,6 +44,8 @@ function keyValue(value: unknown, field: Field): Scalar {
   switch (kindOf(field)) {
     case 'text':
       return typeof value === 'string' ? value : null;
+    case 'instant':
+      return typeof value === 'string' ? instantKey(value) : null;
     case 'number':
       return typeof value === 'number' ? value : null;
     case 'boolean':

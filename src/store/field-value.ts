@@ -3,11 +3,12 @@
  * milliseconds, booleans 0 and 1, numbers doubles as in JSON.parse. The SQL belongs to each engine (compile/value.ts).
  */
 import type { Field, Scalar, ScalarType } from '../model/field.ts';
+import { instantKey, millisecondCharacters } from '../model/timestamp.ts';
 
 export type SqlValue = string | number | null;
 
-/** `time` is a column of milliseconds; the other kinds may be members of the document. */
-export type ValueKind = 'text' | 'number' | 'boolean' | 'time' | 'none';
+/** `time` is a column of milliseconds; the other kinds may be members of the document. `instant` compares by its key (model/timestamp.ts). */
+export type ValueKind = 'text' | 'instant' | 'number' | 'boolean' | 'time' | 'none';
 
 type Column = NonNullable<Field['column']>;
 
@@ -39,7 +40,7 @@ const columnKinds: Readonly<Record<Column, ValueKind>> = {
 
 const scalarKinds: Readonly<Record<ScalarType, ValueKind>> = {
   string: 'text',
-  timestamp: 'text',
+  timestamp: 'instant',
   number: 'number',
   integer: 'number',
   boolean: 'boolean',
@@ -70,6 +71,8 @@ export function toParameter(field: Field, value: Scalar): SqlValue | undefined {
   switch (kindOf(field)) {
     case 'text':
       return typeof value === 'string' ? value : undefined;
+    case 'instant':
+      return typeof value === 'string' ? instantKey(value) : undefined;
     case 'number':
       return typeof value === 'number' ? value : undefined;
     case 'boolean':
@@ -84,13 +87,16 @@ export function toParameter(field: Field, value: Scalar): SqlValue | undefined {
 /** The parameter for a sort key from a page: converts booleans and times to their stored form. */
 export function keyParameter(field: Field, value: Scalar): SqlValue {
   if (typeof value === 'boolean') return Number(value);
-  if (typeof value === 'string' && kindOf(field) === 'time') return parseTime(value);
-  return value;
+  if (typeof value !== 'string') return value;
+  const kind = kindOf(field);
+  if (kind === 'instant') return instantKey(value);
+  return kind === 'time' ? parseTime(value) : value;
 }
 
+/** A time between two milliseconds, which no column holds, is in the middle. */
 function parseTime(text: string): number {
   const time = Date.parse(text);
   if (Number.isNaN(time))
     throw new RangeError(`the value must be an ISO 8601 time, not "${text.slice(0, 64)}"`);
-  return time;
+  return instantKey(text).length > millisecondCharacters ? time + 0.5 : time;
 }

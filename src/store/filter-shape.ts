@@ -8,6 +8,7 @@
 import { octetsOfValue } from '../memory/octet-cache.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Comparison, Filter, Sort } from '../model/filter.ts';
+import { instantKey } from '../model/timestamp.ts';
 import { fieldKey, kindOf, type SqlValue, toParameter } from './field-value.ts';
 
 /** `at` is the index of the value, or of its first value, among the values of the filter. */
@@ -39,7 +40,7 @@ export type WordsShape = { readonly mark: string; readonly at: number };
 export type WordsSearch = WordsShape & { readonly terms: readonly number[] };
 
 /** The element that an array is searched for: a value that SQL may have to write as a literal, or the type of another value. */
-export type Element = 'null' | 'true' | 'false' | 'string' | 'number';
+export type Element = 'null' | 'true' | 'false' | 'string' | 'number' | 'instant';
 
 /** How an engine encodes values that are not plain parameters. */
 export type ValueEncoding<Value> = {
@@ -92,6 +93,9 @@ function shapeOf<Value>(filter: Filter, encoding: ValueEncoding<Value>, values: 
     case 'has': {
       const { field, value } = filter;
       if (field.column !== undefined) return never;
+      if (field.item === 'timestamp' && typeof value === 'string') {
+        return { op: 'has', field, element: 'instant', at: take(instantKey(value)) };
+      }
       const element =
         typeof value === 'string' ? 'string' : typeof value === 'number' ? 'number' : (`${value}` as const);
       return { op: 'has', field, element, at: take(encoding.element(value)) };
@@ -134,6 +138,12 @@ function shapeOfComparison(
   }
   const parameter = toParameter(field, value);
   if (parameter === undefined) return op === 'ne' ? always : never;
+  if (kindOf(field) === 'time' && typeof parameter === 'number' && !Number.isInteger(parameter)) {
+    // No column holds it: the whole milliseconds beside it decide, as integers, which an index serves.
+    if (op === 'eq' || op === 'ne') return op === 'ne' ? always : never;
+    const beside = op === 'gt' || op === 'gte' ? 'gt' : 'lte';
+    return { op: beside, field, whole: true, at: take(Math.floor(parameter)) };
+  }
   return { op, field, whole: isWhole(field, parameter), at: take(parameter) };
 }
 
@@ -143,10 +153,12 @@ function shapeOfList(
   take: (list: readonly (string | number)[]) => number,
 ): Shape {
   const list: (string | number)[] = [];
+  const kind = kindOf(field);
   let orAbsent = false;
   for (const value of values) {
     const parameter = toParameter(field, value);
     if (parameter === null) orAbsent = true;
+    else if (typeof parameter === 'number' && kind === 'time' && !Number.isInteger(parameter)) continue;
     else if (parameter !== undefined) list.push(parameter);
   }
   const absent: Shape = orAbsent ? { op: 'absent', field } : never;

@@ -10,6 +10,7 @@ import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests, randomFilterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
+import { instantTests } from './instants.ts';
 import { lostUnitTests } from './lost-units.ts';
 import { manyRowsTests } from './many-rows.ts';
 import { octetTests } from './octets.ts';
@@ -35,6 +36,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('rank', engine, rankTests);
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
+    topic('instants', engine, instantTests);
     topic('events', engine, eventTests);
     topic('upkeep', engine, upkeepTests);
     topic('lost units', engine, lostUnitTests);

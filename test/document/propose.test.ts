@@ -115,6 +115,10 @@ describe('PUT', () => {
     assert.equal(proposed.ok && proposed.unchanged, true);
   });
 
+  test('takes a time that stands in another spelling', () => {
+    assert.equal(replace({ ...given, createdAt: '2026-01-01T01:00:00+01:00' }).ok, true);
+  });
+
   test('takes a deletedAt of null for an absent one', () => {
     assert.equal(replace({ ...given, deletedAt: null }).ok, true);
   });
@@ -122,7 +126,7 @@ describe('PUT', () => {
   for (const [name, value] of [
     ['id', 'p2'],
     ['id', null],
-    ['createdAt', '2026-01-01T00:00:00Z'],
+    ['createdAt', '2026-01-01T00:00:00.001Z'],
     ['updatedAt', '2026-01-03T00:00:00.000Z'],
     ['deletedAt', '2026-01-03T00:00:00.000Z'],
   ] as const) {

@@ -253,9 +253,9 @@ const refused: readonly (readonly [name: string, judge: unknown, message: RegExp
     /only with true or false/,
   ],
   [
-    'a time without milliseconds',
-    (_: unknown, { since }: ResourceExpressions<Schema>) => since.gt('2026-01-31T12:00:00Z'),
-    /only with a time in UTC/,
+    'a time without an offset',
+    (_: unknown, { since }: ResourceExpressions<Schema>) => since.gt('2026-01-31T12:00:00'),
+    /only with an RFC 3339 date and time/,
   ],
   [
     'U+0000',

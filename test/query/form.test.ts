@@ -183,8 +183,8 @@ describe('faults', () => {
     ['price[in]=1,,2', 'price[in]', /^price takes a number, not ""$/],
     ['published=yes', 'published', /^published takes true or false, not "yes"$/],
     ['price[null]=maybe', 'price[null]', /^price\[null\] takes true or false, not "maybe"$/],
-    ['createdAt=yesterday', 'createdAt', /^createdAt takes a time in UTC such as/],
-    ['createdAt=2026-02-30', 'createdAt', /takes a time in UTC/],
+    ['createdAt=yesterday', 'createdAt', /^createdAt takes a day, or an RFC 3339 date and time such as/],
+    ['createdAt=2026-02-30', 'createdAt', /takes a day, or an RFC 3339 date and time/],
     ['name=a%00b', 'name', /^name takes a string without U\+0000/],
     ['name[like]=a%5C', 'name[like]', /^a pattern must not end in the escape character/],
     [

@@ -59,3 +59,23 @@ test('a view has a column for each member, follows the declaration, and leaves w
   assert.equal(later.prepare('SELECT mine FROM view_mine').get()?.mine, 1);
   later.close();
 });
+
+test('a view shows equal instants as equal texts, and text that is not kept as one as null', async (context) => {
+  const folder = folderFor(context);
+  const timed: Table = { ...shown, fields: [fields.id, fields.due] };
+  const store = await folder.open({ tables: [timed] });
+  const second = '2026-01-31T12:00:00';
+  const stored = ['.500Z', '.50000Z', '.5001Z', '.000Z', '.0000Z', 'Z', '.5+02:00'];
+  await commitAll(store, ...stored.map((end, at) => put(timed, `${at}`, { due: `${second}${end}` })));
+  const other = new DatabaseSync(join(folder.path, 'comity.db'), { readOnly: true });
+  assert.deepEqual(
+    other
+      .prepare('SELECT due FROM view_things ORDER BY id')
+      .all()
+      .map(({ due }) => due?.toString().replace(second, '')),
+    ['.500Z', '.500Z', '.5001Z', '.000Z', '.000Z', undefined, undefined],
+  );
+  const found = other.prepare('SELECT count(*) AS n FROM view_things WHERE due = ?').get(`${second}.500Z`);
+  assert.equal(found?.n, 2);
+  other.close();
+});

@@ -9,6 +9,7 @@
 import type { TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import { brokenReferences, CompiledSchema, isNode, type SchemaNode } from '../../config/declared-schema.ts';
+import { compileInstants, type Instants } from '../../config/instants.ts';
 import { type Faults, sortErrors } from '../../config/schema-errors.ts';
 import {
   compileUnknownMembers,
@@ -28,7 +29,9 @@ export type Validator = {
   /** Returns at most `errorsMax` faults of each kind; none for a valid value. */
   readonly check: (value: unknown) => Faults;
   readonly errorsMax: number;
+  /** Defaults, and the kept spelling of instants. */
   readonly fillDefaults: FillDefaults | undefined;
+  readonly instants: Instants | undefined;
 };
 
 export const errorsMaxDefault = 20;
@@ -64,17 +67,23 @@ export function compileValidator(
     const errors = compiled.errors(sample.value);
     return errors.length === 0 ? faultsBeyond(sample.cut) : sortErrors(errors, errorsMax);
   };
-  const fillDefaults = compileDefaults(declared) as ((value: Json) => Json) | undefined;
+  const instants = compileInstants(root as SchemaNode, compiled);
+  const fill = compileDefaults(declared);
   const check = (value: unknown): Faults => {
     const faults = compiled.check(value) ? sound : withErrorsMax(errorsExaminedMax, () => findFaults(value));
     const tooLong = textFaults(textBounds, value);
     const nulls = nullCharacterFaults(value);
     const unknown = unknownMembers(value);
-    if (tooLong.length + nulls.length + unknown.length === 0) return faults;
-    return {
-      ...faults,
-      invalid: [...faults.invalid, ...unknown, ...tooLong, ...nulls].slice(0, errorsMax),
-    };
+    const untimely = instants?.findFaults(value, errorsMax) ?? none;
+    if (tooLong.length + nulls.length + unknown.length + untimely.length === 0) return faults;
+    const told = new Set(faults.invalid.map(({ pointer }) => pointer));
+    const others = [
+      ...unknown,
+      ...tooLong,
+      ...nulls,
+      ...untimely.filter(({ pointer }) => !told.has(pointer)),
+    ];
+    return { ...faults, invalid: [...faults.invalid, ...others].slice(0, errorsMax) };
   };
   return {
     check(value) {
@@ -89,7 +98,8 @@ export function compileValidator(
       }
     },
     errorsMax,
-    fillDefaults,
+    fillDefaults: instants === undefined ? fill : (value) => instants.keep(fill?.(value) ?? value),
+    instants,
   };
 }
 

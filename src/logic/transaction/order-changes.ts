@@ -1,7 +1,9 @@
 /** The order of the writes of one unit, each to the final state of its row. */
 import type { Collection } from '../../model/collection.ts';
+import type { Field } from '../../model/field.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { memberAt } from '../../model/matches.ts';
+import { instantKey } from '../../model/timestamp.ts';
 import { referencesOf } from '../../resources/document/references.ts';
 import type { NetWrite } from './overlay.ts';
 
@@ -71,8 +73,9 @@ function addUniques(
     if (unique.length === 0) continue;
     const fieldsBefore: unknown = before === undefined ? undefined : JSON.parse(before.doc);
     const fieldsAfter: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
-    for (const { name, path } of unique) {
-      const [left, right] = [memberAt(fieldsBefore, path) ?? null, memberAt(fieldsAfter, path) ?? null];
+    for (const field of unique) {
+      const { name } = field;
+      const [left, right] = [comparedAt(fieldsBefore, field), comparedAt(fieldsAfter, field)];
       if (equalJson(left, right)) continue;
       // Any number of rows may hold null.
       if (left !== null) freed.set(JSON.stringify([table, name, left]), place);
@@ -83,6 +86,12 @@ function addUniques(
     const frees = freed.get(value);
     if (frees !== undefined && frees !== place) earlier[place]?.push(frees);
   }
+}
+
+/** The value of a unique field as the store compares it. */
+function comparedAt(fields: unknown, { path, type }: Field): unknown {
+  const value = memberAt(fields, path) ?? null;
+  return type === 'timestamp' && typeof value === 'string' ? instantKey(value) : value;
 }
 
 /**

@@ -2,7 +2,10 @@
  * Computed fields (model/collection.ts): each write computes them from the fields that clients write, after the hooks
  * of the collection, and stores them with the document.
  */
+
+import type { Members } from '../../model/json-value.ts';
 import { callAs } from '../../observe/running-function.ts';
+import { withInstants } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import type { Served } from './served.ts';
 
@@ -27,9 +30,10 @@ export function withComputed(
       throw new Error(`the computed field ${name} of ${of} failed: ${message}`, { cause: error });
     }
   }
-  const { missing, invalid } = validator.check(whole);
+  const kept = withInstants(validator, whole as Members);
+  const { missing, invalid } = validator.check(kept);
   const [fault] = [...missing, ...invalid];
   if (fault !== undefined)
     throw new Error(`a computed field of ${of} does not fit its schema: ${fault.pointer} ${fault.message}`);
-  return whole;
+  return kept;
 }

@@ -6,6 +6,7 @@
 import type { Field, Scalar } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import { compareText, matches } from '../../model/matches.ts';
+import { instantKey } from '../../model/timestamp.ts';
 import type { Group, Page, Position, Store } from '../../store/store.ts';
 import type { Aggregation, Asked } from '../query/list-query.ts';
 
@@ -76,25 +77,35 @@ type Order = {
 };
 
 function orderOf(sort: readonly Sort[], at: (field: Field) => number): Order {
-  const keys = sort.map(({ field, direction }) => ({ at: at(field), sign: direction === 'asc' ? 1 : -1 }));
+  const keys = sort.map(({ field, direction }) => ({
+    at: at(field),
+    sign: direction === 'asc' ? 1 : -1,
+    compare: field.type === 'timestamp' ? compareInstants : compareScalars,
+  }));
   const keyOf = (row: Cells): Cells => keys.map((key) => row[key.at] ?? null);
   return {
     compare(one, other) {
       for (const key of keys) {
-        const order = compareScalars(one[key.at] ?? null, other[key.at] ?? null);
+        const order = key.compare(one[key.at] ?? null, other[key.at] ?? null);
         if (order !== 0) return key.sign * order;
       }
       return 0;
     },
     compareKey(row, position) {
       for (const [index, key] of keys.entries()) {
-        const order = compareScalars(row[key.at] ?? null, position[index] ?? null);
+        const order = key.compare(row[key.at] ?? null, position[index] ?? null);
         if (order !== 0) return key.sign * order;
       }
       return 0;
     },
     keyOf: (row) => (row === undefined ? null : keyOf(row)),
   };
+}
+
+function compareInstants(one: Scalar, other: Scalar): number {
+  return typeof one === 'string' && typeof other === 'string'
+    ? compareText(instantKey(one), instantKey(other))
+    : compareScalars(one, other);
 }
 
 /** Null sorts before every value, false before true, texts by code point. */

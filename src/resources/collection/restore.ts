@@ -12,7 +12,9 @@ import {
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { Members } from '../../model/json-value.ts';
 import type { Row } from '../../store/store.ts';
+import { withInstants } from '../document/propose.ts';
 import { madeMembers } from '../document/unpatchable.ts';
 import { deprecationFields } from './collection-routes.ts';
 import { commitFields } from './proposing.ts';
@@ -63,7 +65,7 @@ function restoreOperation(served: Served): Operation<MemberStanding> {
     standing: (ask) => deletedStanding(served, ask),
     act: (ask, { id, row, restsOn }) => {
       if (row === undefined) throw new Error('a restoration requires the row of its resource');
-      const fields = fieldsOf(row);
+      const fields = withInstants(served.validator, fieldsOf(row));
       const { missing, invalid } = served.validator.check(fields);
       // The declaration may have changed since the deletion.
       const errors = [...missing, ...invalid];
@@ -78,9 +80,7 @@ function restoreOperation(served: Served): Operation<MemberStanding> {
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function fieldsOf({ doc }: Row): Fields {
+function fieldsOf({ doc }: Row): Members {
   const made = new Set(madeMembers);
-  return Object.fromEntries(Object.entries(JSON.parse(doc) as Fields).filter(([name]) => !made.has(name)));
+  return Object.fromEntries(Object.entries(JSON.parse(doc) as Members).filter(([name]) => !made.has(name)));
 }

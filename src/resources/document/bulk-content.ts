@@ -12,6 +12,7 @@ import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, ownerMember, searchTextOf } from '../../model/collection.ts';
 import { isMembers, type Members } from '../../model/json-value.ts';
+import { instantKey, keptInstant, millisecondCharacters } from '../../model/timestamp.ts';
 import { idFault, idMessage } from './chosen-id.ts';
 import { type Proposable, proposeCreate } from './propose.ts';
 import { type HeldReference, referencesOf } from './references.ts';
@@ -164,9 +165,8 @@ function takeGiven(collection: BulkCollection, item: Members, computed: readonly
   for (const name of ['createdAt', 'updatedAt'] as const) {
     const time = rest[name];
     if (time === undefined) continue;
-    const ms = typeof time === 'string' ? Date.parse(time) : Number.NaN;
-    if (Number.isNaN(ms) || new Date(ms).toISOString() !== time || ms < 0)
-      errors.push({ pointer: `/${name}`, message: timeMessage });
+    const ms = typeof time === 'string' ? millisecondsOf(time) : Number.NaN;
+    if (!(ms >= 0)) errors.push({ pointer: `/${name}`, message: timeMessage });
     else given[name] = ms;
   }
   const named = rest[owner];
@@ -179,4 +179,12 @@ function takeGiven(collection: BulkCollection, item: Members, computed: readonly
   return { given, rest, errors };
 }
 
-const timeMessage = 'must be a time from 1970 on, in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z';
+const timeMessage = 'must be a time from 1970 on, to the millisecond, such as 2026-01-31T12:00:00.000Z';
+
+/** NaN for what is no instant, or has more digits than a millisecond. */
+function millisecondsOf(text: string): number {
+  const kept = keptInstant(text);
+  return kept !== undefined && instantKey(kept).length <= millisecondCharacters
+    ? Date.parse(kept)
+    : Number.NaN;
+}

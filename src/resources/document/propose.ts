@@ -56,54 +56,67 @@ export function proposeCreate(
   writer?: Writer,
 ): Proposed {
   if (!isMembers(value)) return notAnObject;
-  return proposeNew(collection, validator, value, { refused: assignedMembers(value), writer });
+  const given = withInstants(validator, value);
+  return proposeNew(collection, validator, given, { refused: assignedMembers(given), writer });
 }
 
 /**
  * Proposes the fields after a PUT to the resource `id`: those given, the defaults, and the current values of fields
- * that are closed to the writer. Server-assigned members are accepted if they equal those of `current`.
- * @param current the stored representation; undefined if the PUT creates the resource
+ * that are closed to the writer. Server-assigned members are accepted if they equal those of `stored`.
+ * @param stored the stored representation; undefined if the PUT creates the resource
  */
 export function proposeReplace(
   collection: Proposable,
   validator: Validator,
   id: string,
-  current: Fields | undefined,
-  value: unknown,
+  stored: Fields | undefined,
+  content: unknown,
   writer?: Writer,
 ): Proposed {
-  if (!isMembers(value)) return notAnObject;
-  if (current === undefined) {
+  if (!isMembers(content)) return notAnObject;
+  const value = withInstants(validator, content);
+  if (stored === undefined) {
     return proposeNew(collection, validator, value, { refused: misstatedMembers(value, { id }), writer });
   }
+  const current = withInstants(validator, stored as Members);
   const withheld = withheldFrom(collection, writer, current);
-  const kept = keptByReplace(collection, withheld, current, value);
+  const kept = keptByReplace(
+    collection,
+    withheld,
+    comparable(validator, current),
+    comparable(validator, value),
+  );
   const fields = orderedFields(collection, keeping(kept, current as Members, filled(validator, value)));
   const refused = [
     ...misstatedMembers(value, current),
-    ...fixedChanges(collection, filled(validator, current as Members), fields),
-    ...readOnlyChanges(withheld, current, fields),
+    ...fixedChanges(
+      collection,
+      comparable(validator, filled(validator, current)),
+      comparable(validator, fields),
+    ),
+    ...readOnlyChanges(withheld, comparable(validator, current), comparable(validator, fields)),
   ];
   const unknown = hiddenNamed(withheld, value);
   return (
     judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'field_missing', current }) ??
-    proposal(fields, current)
+    proposal(fields, stored)
   );
 }
 
 /**
- * Proposes the fields after a patch of the representation `current`. The patch sees server-assigned members (so
+ * Proposes the fields after a patch of the representation `stored`. The patch sees server-assigned members (so
  * `test /id` works), which it may not change, but not fields hidden from the writer. A removed member takes its default
  * if it has one; a field closed to the writer keeps its value.
  */
 export function proposePatch(
   collection: Proposable,
   validator: Validator,
-  current: Fields,
+  stored: Fields,
   patch: PatchContent,
   limits: PatchLimits = patchLimitsDefault,
   writer?: Writer,
 ): Proposed {
+  const current = withInstants(validator, stored as Members);
   const withheld = withheldFrom(collection, writer, current);
   const patched = applyPatch(withoutHidden(withheld, current as Members), patch, limits);
   if (!patched.ok) {
@@ -116,19 +129,19 @@ export function proposePatch(
       ? patched
       : { ok: false, problem: { code: 'field_unpatchable', errors: fixed } };
   }
-  const seen = patched.value;
-  if (!isMembers(seen)) return notAnObject;
+  if (!isMembers(patched.value)) return notAnObject;
+  const seen = withInstants(validator, patched.value);
   const after = keeping(withheld.hidden, current as Members, seen);
   const closed = [...withheld.readOnly, ...withheld.hidden];
   const fields = orderedFields(collection, keeping(closed, after, filled(validator, after)));
   const refused = [
-    ...unpatchableChanges(collection, current, after),
-    ...readOnlyChanges(withheld, current, after),
+    ...unpatchableChanges(collection, comparable(validator, current), comparable(validator, after)),
+    ...readOnlyChanges(withheld, comparable(validator, current), comparable(validator, after)),
   ];
   const unknown = hiddenNamed(withheld, seen);
   return (
     judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'validation_failed', current }) ??
-    proposal(fields, current)
+    proposal(fields, stored)
   );
 }
 
@@ -175,6 +188,18 @@ const notAnObject: Proposed = {
   ok: false,
   problem: { code: 'validation_failed', errors: [{ pointer: '', message: 'must be an object' }] },
 };
+
+/** With instants as they are kept. */
+export function withInstants({ instants }: Pick<Validator, 'instants'>, value: Members): Members {
+  const kept = instants?.keep(value) ?? value;
+  return isMembers(kept) ? kept : value;
+}
+
+/** With each instant in one spelling, so that it is one value to the rules on changes however many digits it has. */
+function comparable({ instants }: Pick<Validator, 'instants'>, value: Fields): Members {
+  const short = instants?.shorten(value as Members) ?? value;
+  return short as Members;
+}
 
 function filled(validator: Pick<Validator, 'fillDefaults'>, value: Members): Members {
   const result = validator.fillDefaults?.(value as Json) ?? value;

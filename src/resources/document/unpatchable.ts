@@ -7,6 +7,7 @@ import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson } from '../../model/json-value.ts';
+import { instantKey, keptInstant } from '../../model/timestamp.ts';
 import { readOnlyMessage, type Withheld } from './withheld.ts';
 
 /** The server-assigned members (§2.1). A null `deletedAt` counts as absent. */
@@ -31,11 +32,18 @@ export function assignedMembers(value: Resource): readonly FieldError[] {
 export function misstatedMembers(value: Resource, current: Resource): readonly FieldError[] {
   const errors: FieldError[] = [];
   for (const name of madeMembers) {
-    if (!Object.hasOwn(value, name) || equalJson(value[name], own(current, name))) continue;
+    if (!Object.hasOwn(value, name) || isSame(value[name], own(current, name))) continue;
     if (value[name] === null && own(current, name) === undefined) continue;
     errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
   }
   return errors;
+}
+
+/** A client that has parsed a time may spell it differently. No id is an instant. */
+function isSame(given: unknown, standing: unknown): boolean {
+  if (typeof given !== 'string' || typeof standing !== 'string') return equalJson(given, standing);
+  const kept = given === standing ? undefined : keptInstant(given);
+  return given === standing || (kept !== undefined && instantKey(kept) === instantKey(standing));
 }
 
 /** Lists forbidden differences between the representations before and after a patch. */
@@ -47,7 +55,7 @@ export function unpatchableChanges(
   const errors: FieldError[] = [];
   for (const name of madeMembers) {
     const value = own(before, name) ?? null;
-    if (equalJson(value, own(after, name) ?? null)) continue;
+    if (isSame(own(after, name) ?? null, value)) continue;
     errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
   }
   return [...errors, ...fixedChanges(collection, before, after)];

@@ -1,22 +1,25 @@
 /**
  * Reads a client's text or JSON value as the value of a field. Both stores compare these values, so each is exact: a
- * number is one that a double holds, a time is UTC with milliseconds, and a string has nothing that PostgreSQL cannot
+ * number is one that a double holds, a time has the kept spelling of instants, and a string has nothing that PostgreSQL cannot
  * store (U+0000, lone surrogates).
  */
 import { checkNumber } from '../../http/syntax/json-number.ts';
 import type { Field, ScalarType } from '../../model/field.ts';
+import { instantWords, keptInstant } from '../../model/timestamp.ts';
 
 export type Value = string | number | boolean;
 
-/** A date, or a date and time in UTC with up to three decimals of the second. */
-const timeGrammar = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3})?Z)?$/;
+/** A day, which means its first moment in UTC. */
+const dayGrammar = /^\d{4}-\d\d-\d\d$/;
+/** A `+` that a query string has made a space. */
+const spacedOffset = / \d\d:\d\d$/;
 
 const wanted: Readonly<Record<ScalarType, string>> = {
   string: 'a string without U+0000',
   number: 'a number',
   integer: 'an integer',
   boolean: 'true or false',
-  timestamp: 'a time in UTC such as 2026-01-31T12:00:00Z',
+  timestamp: `a day, or ${instantWords}`,
 };
 
 /** Returns the type of the field's values; for an array, of its items. */
@@ -27,6 +30,11 @@ export function valueType(field: Field): ScalarType {
 
 export function describeValue(field: Field): string {
   return wanted[valueType(field)];
+}
+
+/** What may be wrong with the text of a query string, to end a message with. */
+export function hintFor(field: Field, text: string): string {
+  return valueType(field) === 'timestamp' && spacedOffset.test(text) ? '; write "+" as %2B in a URL' : '';
 }
 
 /** Reads text from a query string; undefined if it is not a value of the type. */
@@ -44,7 +52,7 @@ export function readText(type: ScalarType, text: string): Value | undefined {
       if (text === 'true') return true;
       return text === 'false' ? false : undefined;
     case 'timestamp':
-      return readTime(text);
+      return keptInstant(dayGrammar.test(text) ? `${text}T00:00:00Z` : text);
   }
 }
 
@@ -82,13 +90,4 @@ export function isStorable(text: string): boolean {
 
 function readNumber(text: string): number | undefined {
   return text.length > 0 && checkNumber(text, 0) === text.length ? Number(text) + 0 : undefined;
-}
-
-function readTime(text: string): string | undefined {
-  if (!timeGrammar.test(text)) return undefined;
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) return undefined;
-  const normal = new Date(time).toISOString();
-  // Date.parse carries 30 February and 24:00 over into the next day; both are refused.
-  return normal.startsWith(text.slice(0, 19)) ? normal : undefined;
 }

@@ -18,7 +18,7 @@ import {
   patternComplaint,
 } from './comparison.ts';
 import { compileExpansion, type ExpansionNames, namesIn } from './expansion.ts';
-import { describeValue, readCount, readText, type Value, valueType } from './field-value.ts';
+import { describeValue, hintFor, readCount, readText, type Value, valueType } from './field-value.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
 import { checkRelated, type Finding, findCompared } from './reference-path.ts';
@@ -236,7 +236,8 @@ function addValue({ field, operator, values, name }: Condition, text: string, fa
   const value = readText(valueType(field), text);
   const place = { parameter: cap(name) };
   if (value === undefined) {
-    faults.unprocessable(`${cap(field.name)} takes ${describeValue(field)}, not ${quote(text)}`, place);
+    const not = `${quote(text)}${hintFor(field, text)}`;
+    faults.unprocessable(`${cap(field.name)} takes ${describeValue(field)}, not ${not}`, place);
     return;
   }
   const complaint = operator === 'like' ? patternComplaint(text) : undefined;

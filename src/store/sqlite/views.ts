@@ -41,8 +41,16 @@ function createViewSql(table: Table): string {
 function columnSql(field: Field): string {
   const path = pathLiteral(field);
   if (kindOf(field) === 'none') return `nullif(doc -> ${path},'null')`;
+  if (kindOf(field) === 'instant') return instantSql(valueSql(field));
   if (field.type === 'integer') {
     return `CASE json_type(doc,${path}) WHEN 'integer' THEN json_extract(doc,${path}) END`;
   }
   return valueSql(field);
+}
+
+/** The shortest kept spelling, which equal instants share. Text that is not kept so, as in documents of an earlier version, is null. */
+function instantSql(key: string): string {
+  const seconds = '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].';
+  const isKept = `${key} GLOB '${seconds}*' AND substr(${key},21) NOT GLOB '*[^0-9]*'`;
+  return `CASE WHEN ${isKept} THEN substr(${key}||'000',1,max(23,length(${key})))||'Z' END`;
 }

@@ -65,6 +65,7 @@ test('a view has a typed column for each member, undeleted rows only, and null f
   });
   await insert('typed', 'c', { stock: 1e300, dueAt: '2024-13-01T00:00:00Z' });
   await insert('typed', 'd', { name: 'gone' }, 1);
+  await insert('typed', 'e', { dueAt: '2024-02-29t10:00:00.123456z' });
   const { rows: types } = await client.query(
     `SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'typed' AND table_name = 'view_order_lines' ORDER BY ordinal_position`,
   );
@@ -88,8 +89,9 @@ test('a view has a typed column for each member, undeleted rows only, and null f
     ],
   );
   const { rows } = await client.query('SELECT * FROM typed.view_order_lines ORDER BY id');
-  assert.equal(rows.length, 3);
-  const [a, b, c] = rows;
+  assert.equal(rows.length, 4);
+  const [a, b, c, e] = rows;
+  assert.equal(e.due_at.toISOString(), '2024-02-29T10:00:00.123Z');
   assert.deepEqual(
     [a.name, a.price, a.stock, a.live, a.due_at.toISOString(), a.tags, a.extra, a.owner, a.owner_2],
     ['Lamp', 1.5, '7', true, '2024-02-29T08:00:00.250Z', ['x'], { deep: [1] }, 'ada', 'a member'],

@@ -5,6 +5,7 @@
  */
 import type { Field, Scalar } from '../../../model/field.ts';
 import { memberAt } from '../../../model/matches.ts';
+import { instantKey } from '../../../model/timestamp.ts';
 import { kindOf } from '../../field-value.ts';
 import type { NextRow, Row } from '../../store.ts';
 import type { CommitTable } from './commit-table.ts';
@@ -162,6 +163,7 @@ export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar
     const value = memberAt(resource, field.path);
     const kind = kindOf(field);
     if (kind === 'text' && typeof value === 'string') return value;
+    if (kind === 'instant' && typeof value === 'string') return instantKey(value);
     if (kind === 'number' && typeof value === 'number') return value;
     return kind === 'boolean' && typeof value === 'boolean' ? Number(value) : null;
   });

@@ -157,6 +157,7 @@ function expectation(schema: string): (actual: string, wanted: string, what: str
 /** Types of arrays for `= ANY`: numbers as the index holds them. A field without an order has no unique index. */
 const arrayTypes: Readonly<Record<ValueKind, string>> = {
   text: 'text[]',
+  instant: 'text[]',
   number: 'float8[]',
   boolean: 'int[]',
   time: 'bigint[]',

@@ -75,6 +75,10 @@ export function compileFilter(shape: Shape, parameters: Parameters, level: Level
       return `${valueSql(shape.field)} = ANY (${parameters.addValue(shape.at, type)})`;
     }
     case 'has':
+      if (shape.element === 'instant') {
+        const items = `jsonb_path_query(${memberSql(shape.field)}, 'strict $[*] ? (@.type() == "string")', '{}', true)`;
+        return `EXISTS (SELECT 1 FROM ${items} AS item WHERE rtrim(item #>> '{}', '0Z') = ${parameters.addValue(shape.at, 'text')})`;
+      }
       // An array contains an array of one if it has that element; no other kind of value contains an array, nor does an array whose element
       // is an array of it. Numbers compare as decimals: equal doubles have the same text on both sides.
       return `${memberSql(shape.field)} @> ${parameters.addValue(shape.at, 'jsonb')}`;
@@ -118,6 +122,7 @@ function relatedSql(
 export function typeOf(field: Field, whole: boolean): ParameterType {
   switch (kindOf(field)) {
     case 'text':
+    case 'instant':
       return 'text';
     case 'number':
       return field.column === undefined || !whole ? 'float8' : 'bigint';

@@ -19,6 +19,8 @@ export function valueSql(field: Field, of = ''): string {
     case 'text':
     case 'time':
       return `((${selected(field, ' ? (@.type() == "string")', of)} #>> '{}') COLLATE "C")`;
+    case 'instant':
+      return `(rtrim(${selected(field, ' ? (@.type() == "string")', of)} #>> '{}', '0Z') COLLATE "C")`;
     case 'none':
       return selected(field, ' ? (@ != null)', of);
   }

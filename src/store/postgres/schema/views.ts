@@ -112,9 +112,11 @@ function columnSql(field: Field): string {
       return `(${valueSql(field)} = 1)`;
     case 'number':
       return field.type === 'integer' ? integerSql(valueSql(field)) : valueSql(field);
+    case 'instant':
+      return timestampSql(valueSql({ ...field, type: 'string' }));
     case 'text':
     case 'time':
-      return field.type === 'timestamp' ? timestampSql(valueSql(field)) : valueSql(field);
+      return valueSql(field);
   }
 }
 
@@ -125,9 +127,9 @@ function integerSql(value: string): string {
 
 const leapYear = '([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)';
 const date = `((?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(?!0000)[0-9]{4}-(0[13-9]|1[0-2])-(29|30)|(?!0000)[0-9]{4}-(0[13578]|1[02])-31|(?!0000)${leapYear}-02-29)`;
-const time = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])';
+const time = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-](0[0-9]|1[0-4]):[0-5][0-9])';
 
 /** Only dates that exist: the cast of another would be an error. */
 function timestampSql(value: string): string {
-  return `(CASE WHEN ${value} ~ '^${date}T${time}$' THEN ${value}::timestamptz END)`;
+  return `(CASE WHEN ${value} ~ '^${date}[Tt]${time}$' THEN ${value}::timestamptz END)`;
 }

@@ -69,11 +69,12 @@ export function compileFilter(shape: Shape, parameters: Slots, table: string): s
       return `${valueSql(shape.field)} IS NOT NULL`;
     case 'in': {
       parameters.push({ value: shape.at });
-      const value = kindOf(shape.field) === 'text' ? 'value' : 'CAST(value AS REAL)';
+      const kind = kindOf(shape.field);
+      const value = kind === 'text' || kind === 'instant' ? 'value' : 'CAST(value AS REAL)';
       return `${valueSql(shape.field)} IN (SELECT ${value} FROM json_each(?))`;
     }
     case 'has':
-      if (shape.element === 'string' || shape.element === 'number') parameters.push({ value: shape.at });
+      if (!literalElements.has(shape.element)) parameters.push({ value: shape.at });
       return hasSql(shape.field, shape.element);
     case 'like':
       return likeSql(shape.field, shape.at, parameters);
@@ -156,7 +157,10 @@ function hasSql(field: Field, element: Element): string {
   return `(json_type(${at})='array' AND EXISTS (SELECT 1 FROM json_each(${at}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
 }
 
+const literalElements: ReadonlySet<Element> = new Set(['null', 'true', 'false']);
+
 function elementSql(element: Element): string {
+  if (element === 'instant') return `type='text' AND rtrim(value,'0Z')=?`;
   if (element === 'string') return `type='text' AND value=?`;
   if (element === 'number') return `type IN ('integer','real') AND CAST(value AS REAL)=?`;
   return `type='${element}'`;

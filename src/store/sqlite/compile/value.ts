@@ -30,6 +30,8 @@ export function valueSql(field: Field, of = ''): string {
     case 'text':
     case 'time':
       return `CASE json_type(${at}) WHEN 'text' THEN json_extract(${at}) END`;
+    case 'instant':
+      return `CASE json_type(${at}) WHEN 'text' THEN rtrim(json_extract(${at}),'0Z') END`;
     case 'none':
       return `nullif(json_type(${at}),'null')`;
   }

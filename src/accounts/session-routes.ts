@@ -5,6 +5,7 @@
 
 import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../config/accounts.ts';
+import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { actionResource } from '../kernel/action.ts';
 import { type Item, named } from '../kernel/documentation.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
@@ -36,12 +37,18 @@ export function refreshResource({ base, sessions, limits, addressOf }: RefreshOp
       ignoresCredentials: true,
       id: 'refresh',
       summary: 'Exchange a refresh token for a new pair of tokens',
-      description: 'A refresh token works once. A second use ends its session in every process immediately.',
+      description:
+        'A refresh token is exchanged once. For COMITY_REFRESH_REUSE_SECONDS, and as long as the new one is unused for requests with the same Idempotency-Key, it is answered with the same new pair; a later use ends its session in every process immediately.',
       input: { name: 'Refresh', schema, example: { refreshToken: tokensOutput.example.refreshToken } },
       output: tokensOutput,
-      codes: ['invalid_token'],
+      codes: ['invalid_token', 'field_invalid'],
       handler: async (ask, { refreshToken }) => {
-        const refreshed = await sessions.refresh(refreshToken, fromOf(ask.request, addressOf));
+        const field = ask.request.fields.idempotencyKey;
+        const idempotencyKey = field === undefined ? undefined : parseIdempotencyKey(field);
+        if (field !== undefined && idempotencyKey === undefined)
+          return { refused: { code: 'field_invalid' } };
+        const from = fromOf(ask.request, addressOf);
+        const refreshed = await sessions.refresh(refreshToken, from, idempotencyKey);
         return refreshed.ok ? { content: refreshed.content } : { refused: { code: 'invalid_token' } };
       },
     },

@@ -25,6 +25,7 @@ before(async () => {
   provider = await openProviderServer('example');
   program = await startServer({
     env: {
+      COMITY_REFRESH_REUSE_SECONDS: '0',
       COMITY_CORS_ORIGINS: 'https://a.example',
       COMITY_TRACE_METHOD: 'on',
       COMITY_SMTP_URL: mails.url,

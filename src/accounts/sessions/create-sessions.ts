@@ -17,7 +17,8 @@ export function createSessions(options: SessionsOptions): Sessions {
   const sightings = createSightings(options);
   return {
     open: openSession(options),
-    refresh: (refreshToken, from) => refreshSession(options, refreshToken, from),
+    refresh: (refreshToken, from, key) =>
+      refreshSession(options, refreshToken, { from, idempotencyKey: key }),
     end: (sessionId) => endSession(options.store, sessionId),
     endOfUser: endSessionsOfUser(options.store),
     verifyToken: (token) => verifyAccessToken(options, token),

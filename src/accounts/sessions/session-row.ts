@@ -16,9 +16,24 @@ export type SessionRow = {
     readonly current: string;
     /** Milliseconds since the epoch. */
     readonly issuedAt: number;
+    /** The access token that came with the current refresh token, sealed under the secret of that; absent without `replaced`. */
+    readonly access?: string;
+    /** The last refresh tokens that were exchanged, which are answered with the current pair; the newest comes first. */
+    readonly replaced?: readonly ReplacedToken[];
   };
   /** Digest of the secret in the cookie; null if the login requested none. */
   readonly cookie: string | null;
+};
+
+export type ReplacedToken = {
+  /** Of its secret. */
+  readonly digest: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** The secret that replaced it, sealed under its own. */
+  readonly next: string;
+  /** Digest of the Idempotency-Key of the exchange. */
+  readonly key?: string;
 };
 
 export function readSession(row: Row): SessionRow {

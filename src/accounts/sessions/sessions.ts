@@ -42,11 +42,11 @@ export type Sessions = {
    */
   open(user: User, how: { readonly cookie: boolean; readonly at: number }): Promise<Opened>;
   /**
-   * Exchanges a refresh token. A reused one ends its session, which is audited.
+   * Exchanges a refresh token. One that was exchanged before ends its session, which is audited, unless that was a moment ago.
    * @param from for the audit trail
    * @throws StoreUnavailable
    */
-  refresh(refreshToken: string, from: From | null): Promise<Refreshed>;
+  refresh(refreshToken: string, from: From | null, idempotencyKey?: string): Promise<Refreshed>;
   end(sessionId: string): Promise<readonly Change[]>;
   /** Returns the changes that end all sessions of an account except one. */
   endOfUser(userId: string, except: string | null): Promise<readonly Change[]>;
@@ -61,6 +61,7 @@ export type SessionsOptions = Services & {
   readonly tokens: AccessTokens;
   readonly factorRule: FactorRule;
   readonly refreshTokenSeconds: number;
+  readonly refreshReuseSeconds: number;
   readonly sessionIdleSeconds: number;
   readonly sessionSeconds: number;
   readonly sessionsPerAccountMax: number;

@@ -28,6 +28,10 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 14 * dayS, least: 1, most: yearS },
     'Lifetime of a refresh token.',
   ),
+  refreshReuseSeconds: integer(
+    { unit: 'seconds', default: 10, least: 0, most: 300 },
+    'Time for which a refresh token that was exchanged is answered with the same new pair, as after a lost answer or in a second tab. A later use ends its session.',
+  ),
   sessionIdleSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: yearS },
     'Time without a request after which a session cookie is no longer valid.',

@@ -42,7 +42,11 @@ export type Process = {
 
 export type Settings = Pick<
   SessionsOptions,
-  'refreshTokenSeconds' | 'sessionIdleSeconds' | 'sessionSeconds' | 'sessionsPerAccountMax'
+  | 'refreshTokenSeconds'
+  | 'refreshReuseSeconds'
+  | 'sessionIdleSeconds'
+  | 'sessionSeconds'
+  | 'sessionsPerAccountMax'
 > & {
   readonly accessTokenSeconds: number;
   readonly signingKeySeconds: number;
@@ -53,6 +57,8 @@ export type Settings = Pick<
 export const settings: Settings = {
   accessTokenSeconds: 900,
   refreshTokenSeconds: 14 * 86_400,
+  // Strict: what is tolerated by default is the subject of refresh-reuse.test.ts.
+  refreshReuseSeconds: 0,
   sessionIdleSeconds: 86_400,
   sessionSeconds: 30 * 86_400,
   sessionsPerAccountMax: 100,

@@ -123,6 +123,20 @@ describe('a page of the allowed origin', () => {
     assert.equal(statusOf(await fetchFrom(page, url('/auth/me'))), 401);
   });
 
+  it('refreshes in two tabs at once, and both stay signed in', async () => {
+    const { refreshToken } = jsonOf(await post('/auth/login', { json: { email, password } }));
+    const other = await context.newPage();
+    await other.goto(pages.at(appHost));
+    const refresh = { method: 'POST', json: { refreshToken }, credentials: 'omit' } as const;
+    const answers = await Promise.all(
+      [page, other, page, other].map((tab) => fetchFrom(tab, url('/auth/refresh'), refresh)),
+    );
+    const [first] = answers.map(jsonOf);
+    for (const answer of answers) assert.deepEqual(jsonOf(answer), first);
+    const headers = { Authorization: `Bearer ${first?.token}` };
+    assert.equal(statusOf(await fetchFrom(other, url('/auth/me'), { headers, credentials: 'omit' })), 200);
+  });
+
   it('reads the refusal when it forgot to include credentials', async () => {
     await post('/auth/login', { json: { email, password, cookie: true } });
     const answer = await fetchFrom(page, url('/auth/me'), { credentials: 'omit' });

@@ -25,6 +25,7 @@ const mails = await startMailServer({ after });
 const op = await openProviderServer('company');
 const { client, program } = await serveAccounts({
   env: {
+    COMITY_REFRESH_REUSE_SECONDS: '0',
     COMITY_SMTP_URL: mails.url,
     COMITY_MAIL_FROM: 'Shop <no-reply@shop.example>',
     COMITY_MAIL_RESET_URL: 'https://shop.example/reset#{code}',

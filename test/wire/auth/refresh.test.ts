@@ -11,22 +11,24 @@ import {
   tokensOf,
 } from '../../harness/account-client.ts';
 
-const { client } = await serveAccounts({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
+const env = { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' };
+const { client } = await serveAccounts({ env });
+const strict = await serveAccounts({ env: { ...env, COMITY_REFRESH_REUSE_SECONDS: '0' } });
 
 const path = `${base}/auth/refresh`;
 let accounts = 0;
 
-function newAccount() {
+function newAccount(at = client) {
   accounts += 1;
-  return register(client, `refresh-${accounts}@shop.example`, 'correct horse');
+  return register(at, `refresh-${accounts}@shop.example`, 'correct horse');
 }
 
-function refresh(refreshToken: unknown): Promise<Answer> {
-  return client.ask('POST', path, { json: { refreshToken } });
+function refresh(refreshToken: unknown, at = client, headers = {}): Promise<Answer> {
+  return at.ask('POST', path, { json: { refreshToken }, headers });
 }
 
-async function me(token: string): Promise<number> {
-  return (await client.ask('GET', `${base}/auth/me`, { headers: bearer(token) })).status;
+async function me(token: string, at = client): Promise<number> {
+  return (await at.ask('GET', `${base}/auth/me`, { headers: bearer(token) })).status;
 }
 
 function assertInvalid(answer: Answer): void {
@@ -52,21 +54,45 @@ test('gives the next refresh token and a new access token, and nobody may keep t
 });
 
 test('a refresh token that is used again ends its session, and the other sessions of the account go on', async () => {
-  const first = await newAccount();
-  const other = await login(client, `refresh-${accounts}@shop.example`, 'correct horse');
-  const second = tokensOf(await refresh(first.refreshToken));
-  assertInvalid(await refresh(first.refreshToken));
-  assertInvalid(await refresh(second.refreshToken));
-  for (const { token } of [first, second]) assert.equal(await me(token), 401);
-  assert.equal(await me(other.token), 200);
-  assert.equal((await refresh(other.refreshToken)).status, 200);
+  const at = strict.client;
+  const first = await newAccount(at);
+  const other = await login(at, `refresh-${accounts}@shop.example`, 'correct horse');
+  const second = tokensOf(await refresh(first.refreshToken, at));
+  assertInvalid(await refresh(first.refreshToken, at));
+  assertInvalid(await refresh(second.refreshToken, at));
+  for (const { token } of [first, second]) assert.equal(await me(token, at), 401);
+  assert.equal(await me(other.token, at), 200);
+  assert.equal((await refresh(other.refreshToken, at)).status, 200);
 });
 
-test('of two refreshes at once one is answered and the session ends', async () => {
-  const { refreshToken, token } = await newAccount();
-  const answers = await Promise.all([refresh(refreshToken), refresh(refreshToken)]);
+test('of two refreshes at once one is answered and the session ends, where no reuse is allowed', async () => {
+  const { refreshToken, token } = await newAccount(strict.client);
+  const answers = await Promise.all([
+    refresh(refreshToken, strict.client),
+    refresh(refreshToken, strict.client),
+  ]);
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401]);
-  assert.equal(await me(token), 401);
+  assert.equal(await me(token, strict.client), 401);
+});
+
+test('answers a refresh token that was just exchanged with the same pair, which logout ends', async () => {
+  const { refreshToken } = await newAccount();
+  const answers = await Promise.all(Array.from({ length: 5 }, () => refresh(refreshToken)));
+  const [first] = answers.map(tokensOf);
+  for (const answer of answers) assert.deepEqual(tokensOf(answer), first);
+  const headers = bearer(String(first?.token));
+  assert.equal((await client.ask('POST', `${base}/auth/logout`, { headers })).status, 204);
+  assertInvalid(await refresh(refreshToken));
+});
+
+test('answers a repeated Idempotency-Key with the same pair, also where no reuse is allowed', async () => {
+  const { refreshToken } = await newAccount(strict.client);
+  const headers = { 'Idempotency-Key': '"again"' };
+  assert.equal((await refresh(refreshToken, strict.client, { 'Idempotency-Key': '"' })).status, 400);
+  const first = tokensOf(await refresh(refreshToken, strict.client, headers));
+  assert.deepEqual(tokensOf(await refresh(refreshToken, strict.client, headers)), first);
+  assertInvalid(await refresh(refreshToken, strict.client, { 'Idempotency-Key': '"other"' }));
+  assert.equal(await me(first.token, strict.client), 401);
 });
 
 test('refuses what is no refresh token with the same 401, and an access token among it', async () => {
@@ -87,11 +113,4 @@ test('tells a body that is missing, malformed or of the wrong type by its own st
   const headers = { 'Content-Type': 'text/plain' };
   assert.equal((await client.ask('POST', path, { body: 'x', headers })).status, 415);
   assert.equal((await client.ask('GET', path)).status, 405);
-});
-
-test('keeps no answer for repetition: an Idempotency-Key is no way around single use', async () => {
-  const { refreshToken } = await newAccount();
-  const asked = { json: { refreshToken }, headers: { 'Idempotency-Key': '"again"' } };
-  assert.equal((await client.ask('POST', path, asked)).status, 200);
-  assertInvalid(await client.ask('POST', path, asked));
 });

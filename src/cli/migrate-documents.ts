@@ -78,7 +78,7 @@ export async function lookAtStore(reading: Reading): Promise<LookedStore> {
     const duplicates = await lookForDuplicates(reading.configuration, reading.settings, except);
     const strays = (await findStrays(options)).map(
       ({ collection, migrations, report }) =>
-        `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ')}`,
+        `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ') || 'defaults were filled in'}`,
     );
     return { lines: [...sentencesOf(findings), ...strays], duplicates, isKnown: changes.length === 0 };
   } finally {
@@ -230,6 +230,8 @@ function runSentence({ collection, migrations, documents, changed, durationMs, i
   const rate =
     durationMs === 0 ? '' : `, ${Math.round((1000 * documents) / durationMs).toLocaleString('en')} a second`;
   const of = documents.toLocaleString('en');
+  if (migrations.length === 0)
+    return `${collection}: defaults filled in ${countOf(changed, true)}  (${durationMs} ms)`;
   if (isAgain)
     return `${collection}: ${migrations.join(', ')} changed ${countOf(changed, true)} written after it  (${durationMs} ms)`;
   return `${collection}: ${migrations.join(', ')} changed ${changed.toLocaleString('en')} of ${of} documents  (${durationMs} ms${rate})`;
@@ -241,12 +243,13 @@ export function tellPreview(
 ): void {
   for (const line of [...contradictions, ...duplicates]) terminal.out(line);
   for (const report of reports) {
-    const { collection, documents, unfit, migrations, changedBy, faults, failing, failures } = report;
+    const { collection, documents, unfit, filled, migrations, changedBy, faults, failing, failures } = report;
     if (unfit === 0 && migrations.length === 0) continue;
     terminal.out(
       `${collection}: ${unfit.toLocaleString('en')} of ${documents.toLocaleString('en')} documents do not fit`,
     );
     tellKinds(terminal, faults);
+    if (filled > 0) terminal.out(`  defaults would fill in ${countOf(filled, true)}`);
     for (const id of migrations)
       terminal.out(`  migration ${id} would change ${(changedBy.get(id) ?? 0).toLocaleString('en')}`);
     if (failing > 0) {

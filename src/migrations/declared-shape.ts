@@ -133,14 +133,19 @@ function compare(earlier: Keywords, later: Keywords, at: string, tell: Tell): vo
   }
 }
 
+/** Two lists of more alternatives are not compared one by one. */
+const comparisonsMax = 1_000_000;
+
 /** Each earlier alternative must fit into one of the later ones. */
 function compareAlternatives(earlier: Keywords, later: Keywords, at: string, tell: Tell): void {
   const [before, now] = [alternativesOf(earlier), alternativesOf(later)];
-  if (before === undefined || now === undefined) {
+  if (before === undefined || now === undefined || before.length * now.length > comparisonsMax) {
     tell(at, 'is declared differently (anyOf)');
     return;
   }
+  const present = new Set(now.map((other) => JSON.stringify(other)));
   for (const one of before) {
+    if (present.has(JSON.stringify(one))) continue;
     const fits = now.some((other) => {
       let isFit = true;
       compare(one, other, at, () => {
@@ -166,10 +171,17 @@ function describe(schema: Keywords): string {
 function compareValues(earlier: Keywords, later: Keywords, at: string, tell: Tell): void {
   const [before, now] = [valuesOf(earlier), valuesOf(later)];
   if (now !== undefined) {
-    const gone = before?.filter((value) => !now.some((other) => equal(value, other)));
+    const present = new Set(now.map((value) => JSON.stringify(value)));
+    const gone = before?.filter((value) => !present.has(JSON.stringify(value)));
     if (gone === undefined) tell(at, 'must be one of given values now');
     else if (gone.length > 0)
-      tell(at, `may no longer be ${gone.map((each) => JSON.stringify(each)).join(', ')}`);
+      tell(
+        at,
+        `may no longer be ${gone
+          .slice(0, reasonsMax)
+          .map((each) => JSON.stringify(each))
+          .join(', ')}`,
+      );
     return;
   }
   const types = typesOf(later);

@@ -195,12 +195,16 @@ export function shapeChange(
   { clock, program }: Pick<JudgeOptions, 'clock' | 'program'>,
   collection: Collection,
   known: Known<ShapeRow> | undefined,
-  { earlier = [], migrations = [] }: Partial<Pick<ShapeRow, 'earlier' | 'migrations'>> = {},
+  {
+    earlier = [],
+    migrations = [],
+    filled,
+  }: Partial<Pick<ShapeRow, 'earlier' | 'migrations' | 'filled'>> = {},
 ): Change {
   const shape = shapeOf(collection);
   const row: ShapeRow = {
     ...{ kind: 'shape', collection: collection.name, fingerprint: fingerprintOfShape(shape), shape },
-    ...{ earlier: earlier.slice(-earlierMax), migrations },
+    ...{ earlier: earlier.slice(-earlierMax), migrations, ...(filled === true ? { filled } : {}) },
     ...{ since: new Date(clock()).toISOString(), program },
   };
   return rowChange(row, known, clock());
@@ -223,7 +227,7 @@ function pendingSentence({ collection, migrations, hasBegun, documents, isAll }:
 }
 
 function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
-  const { documents, isAll, unfit, faults } = report;
+  const { documents, isAll, unfit, filled, faults } = report;
   const why = reasons.length === 0 ? '' : ` (${reasons.join('; ')})`;
   const looked = isAll ? `of ${countOf(documents, true)}` : `of the first ${countOf(documents, true)}`;
   const [fault] = faults;
@@ -234,7 +238,9 @@ function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
   const remedy =
     unfit === 0
       ? 'run "comity migrate", which looks at all of them'
-      : 'run "comity migrate --dry-run" to see them, and declare a migration';
+      : filled === unfit
+        ? 'run "comity migrate", which fills in their defaults, or start with --migrate'
+        : 'run "comity migrate --dry-run" to see them, and declare a migration';
   return `${collection}: documents may not fit its declaration, which has changed${why}; ${looked}, ${unfit} do not fit${example}; ${remedy}`;
 }
 

@@ -29,6 +29,8 @@ export type LookReport = {
   /** Documents that do not fit, by their first fault. */
   readonly unfit: number;
   readonly faults: readonly FaultKind[];
+  /** Those of them that fit once their defaults are filled in. */
+  readonly filled: number;
   /** Documents that each pending migration would change. */
   readonly changedBy: ReadonlyMap<string, number>;
   /** Documents at which the migrations would stop. */
@@ -136,6 +138,7 @@ class Report {
   readonly #faults = new Map<string, Kind>();
   readonly #failures = new Map<string, Kind>();
   #unfit = 0;
+  #filled = 0;
   #failing = 0;
 
   constructor(name: string, migrations: readonly string[]) {
@@ -152,6 +155,7 @@ class Report {
     const fault = looked.fault ?? (isMigrated ? undefined : dangling);
     if (fault !== undefined) {
       this.#unfit += 1;
+      if (looked.isFilled && dangling === undefined) this.#filled += 1;
       count(this.#faults, id, fault);
     }
     const failure = looked.failure ?? (isMigrated ? dangling : undefined);
@@ -164,7 +168,12 @@ class Report {
   finish(isAll: boolean): LookReport {
     return {
       ...{ collection: this.#name, documents: this.documents, isAll },
-      ...{ unfit: this.#unfit, faults: kindsOf(this.#faults), changedBy: this.#changedBy },
+      ...{
+        unfit: this.#unfit,
+        faults: kindsOf(this.#faults),
+        filled: this.#filled,
+        changedBy: this.#changedBy,
+      },
       ...{ failing: this.#failing, failures: kindsOf(this.#failures) },
     };
   }

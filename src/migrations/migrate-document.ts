@@ -59,15 +59,18 @@ export function migrateDocument(passage: Passage, candidate: Candidate, now: num
   const passed = passThrough(passage, doc, before);
   if ('failure' in passed) return { kind: 'failed', failure: passed.failure };
   const fields = storedFields(collection, validator, passed.document);
-  const isTouched = passage.migrations.some(({ id, touch }) => touch && passed.changedBy.has(id));
-  const updatedAt = isTouched ? Math.max(now, candidate.updatedAt) : candidate.updatedAt;
-  const parts = { id: candidate.id, fields, owner, createdAt, updatedAt, deletedAt: null };
+  const parts = { id: candidate.id, fields, owner, createdAt, deletedAt: null };
   const [fault] = isLast ? faultsOf(passage, withoutMembers(fields, collection.computed)) : [];
   if (fault !== undefined) return failed(undefined, fault.pointer, fault.message);
+  // Computed fields are those of the declaration, which only the last migration must satisfy.
+  const made = { collection: isLast ? collection : withoutComputed(collection), validator };
+  const changedBy = passed.changedBy.size > 0 ? passed.changedBy : idsOfLast(passage);
+  const isTouching = passage.migrations.some(({ id, touch }) => touch && changedBy.has(id));
   let next: NextRow;
   try {
-    // Computed fields are those of the declaration, which only the last migration must satisfy.
-    next = nextRow({ collection: isLast ? collection : withoutComputed(collection), validator }, parts);
+    next = nextRow(made, { ...parts, updatedAt: candidate.updatedAt });
+    if (isTouching && next.doc !== doc)
+      next = nextRow(made, { ...parts, updatedAt: Math.max(now, candidate.updatedAt) });
   } catch (error) {
     return failed(undefined, '', passage.describe(error));
   }
@@ -77,12 +80,19 @@ export function migrateDocument(passage: Passage, candidate: Candidate, now: num
   return next.doc === doc ? stays : { kind: 'changed', next, before: doc };
 }
 
+/** Defaults and computed fields, which are filled in at the end, count as a change by the last migration. */
+function idsOfLast({ migrations }: Passage): ReadonlySet<string> {
+  return new Set(migrations.slice(-1).map(({ id }) => id));
+}
+
 /** What a document is now, and what the migrations would make of it, for `comity migrate --dry-run`. */
 export type Looked = {
   /** The first fault by the present schema; undefined: it fits. */
   readonly fault: FieldError | undefined;
   /** Ids of the migrations that would change it. */
   readonly changedBy: readonly string[];
+  /** It fits once its defaults are filled in, which needs no migration. */
+  readonly isFilled: boolean;
   /** Why the migrations would stop at it. */
   readonly failure: DocumentFailure | undefined;
   /** What it refers to, if it fits or would fit. */
@@ -93,16 +103,20 @@ export function lookAtDocument(passage: Passage, candidate: Candidate, now: numb
   const { collection, migrations } = passage;
   const document = JSON.parse(candidate.doc) as Members;
   const [fault] = faultsOf(passage, document);
-  if (migrations.length === 0 || (!candidate.isOlder && fault === undefined)) {
-    return { fault, changedBy: [], failure: undefined, references: referencesOf(collection, document) };
-  }
-  const passed = passThrough(passage, candidate.doc, document);
+  const looked = { fault, changedBy: [], isFilled: false, failure: undefined };
+  if (fault === undefined && (migrations.length === 0 || !candidate.isOlder))
+    return { ...looked, references: referencesOf(collection, document) };
   const migrated = migrateDocument(passage, { ...candidate, isOlder: true }, now);
+  const isChanged = migrated.kind === 'changed';
+  const references = isChanged ? migrated.next.references : referencesOf(collection, document);
+  if (migrations.length === 0) return { ...looked, isFilled: isChanged, references };
+  const passed = passThrough(passage, candidate.doc, document);
+  const own = 'failure' in passed ? [] : [...passed.changedBy];
   return {
-    fault,
-    changedBy: 'failure' in passed ? [] : [...passed.changedBy],
+    ...looked,
+    changedBy: own.length === 0 && isChanged ? [...idsOfLast(passage)] : own,
     failure: migrated.kind === 'failed' ? migrated.failure : undefined,
-    references: migrated.kind === 'changed' ? migrated.next.references : referencesOf(collection, document),
+    references,
   };
 }
 

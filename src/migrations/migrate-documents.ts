@@ -98,9 +98,12 @@ export async function migrateDocuments(options: MigrateDocumentsOptions): Promis
   const work = createDocumentWork(options);
   try {
     const done = await makePending(options, work);
-    for (const stray of await findStrays(options, work)) await beginAgain(options, stray);
+    for (const stray of await findStrays(options, work)) {
+      if (stray.migrations.length > 0) await beginAgain(options, stray);
+      else done.push(...(await fillDefaults(options, stray.collection, work)));
+    }
     done.push(...(await makePending(options, work)));
-    await lookAtChanged(options, work);
+    done.push(...(await lookAtChanged(options, work)));
     return done;
   } finally {
     await work.close();
@@ -118,6 +121,9 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     if (next === undefined) return done;
     const collection = migratedCollection(configuration, next.collection);
     if (collection === undefined) throw new Error(`no collection is named ${next.collection}`);
+    const begun = rows.runs.get(next.collection);
+    // Defaults are filled in at the end of these migrations as well.
+    if (begun?.row.migrations.length === 0) await store.commit({ changes: [rowRemoval(begun)], events: [] });
     const startedAt = performance.now();
     const { onProgress = ignore, onWaiting = ignore } = options;
     const ended = await runCollection(
@@ -141,6 +147,37 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     observe({ kind: 'documents-migrated', ...run });
     options.onRun?.(run);
   }
+}
+
+/**
+ * Fills in the defaults of documents that do not fit without them, in a run without migrations.
+ * @returns the run, unless another process ended it
+ */
+async function fillDefaults(
+  options: MigrateDocumentsOptions,
+  name: string,
+  work: DocumentWork,
+): Promise<readonly MadeRun[]> {
+  const { store, configuration, observe, signal = new AbortController().signal } = options;
+  const collection = migratedCollection(configuration, name);
+  if (collection === undefined) return [];
+  const startedAt = performance.now();
+  await beginAgain(options, { collection: name, migrations: [] });
+  const { onProgress = ignore, onWaiting = ignore } = options;
+  const ended = await runCollection(
+    { ...options, work, onProgress, onWaiting, signal },
+    { collection, migrations: [], isLast: true },
+  );
+  if (ended === undefined) return [];
+  const { shapes } = await readMigrationRows(store);
+  const shape = shapeChange(options, collection, shapes.get(name), { filled: true });
+  await store.commit({ changes: [shape, rowRemoval(ended)], events: [] });
+  const { documents, changed } = ended.row;
+  const durationMs = Math.round(performance.now() - startedAt);
+  const run: MadeRun = { collection: name, migrations: [], documents, changed, durationMs, isAgain: false };
+  observe({ kind: 'documents-migrated', ...run });
+  options.onRun?.(run);
+  return [run];
 }
 
 function ignore(): void {
@@ -189,9 +226,9 @@ export async function findStrays(
   const strays: Stray[] = [];
   for (const [name, { row }] of shapes) {
     const collection = migratedCollection(configuration, name);
-    const { migrations = [] } = row;
+    const { migrations = [], filled = false } = row;
     const isPresent = collection !== undefined && row.fingerprint === fingerprintOfShape(shapeOf(collection));
-    if (!isPresent || migrations.length === 0 || runs.has(name)) continue;
+    if (!isPresent || (migrations.length === 0 && !filled) || runs.has(name)) continue;
     const inline = work ?? new InlineWork(options, undefined);
     const look = { ...options, work: inline, onProgress: undefined };
     const report = await lookAtDocuments(look, collection, []);
@@ -202,7 +239,7 @@ export async function findStrays(
 
 async function beginAgain(
   { store, clock }: MigrateDocumentsOptions,
-  { collection, migrations }: Stray,
+  { collection, migrations }: Pick<Stray, 'collection' | 'migrations'>,
 ): Promise<void> {
   const row: RunRow = {
     ...{ kind: 'run', collection, migrations, phase: 'final', began: null, after: null },
@@ -211,9 +248,13 @@ async function beginAgain(
   await store.commit({ changes: [rowChange(row, undefined, clock())], events: [] });
 }
 
-/** @throws DocumentsUnfit */
-async function lookAtChanged(options: MigrateDocumentsOptions, work: DocumentWork): Promise<void> {
+/** @returns the runs that filled in defaults @throws DocumentsUnfit */
+async function lookAtChanged(
+  options: MigrateDocumentsOptions,
+  work: DocumentWork,
+): Promise<readonly MadeRun[]> {
   const { store, configuration } = options;
+  const filled: MadeRun[] = [];
   // The bounded look of a start would be repeated here in full.
   const judgement = await judgeDocuments({ ...options, migrationLookDocumentsMax: 1 });
   const lines: string[] = [];
@@ -226,13 +267,16 @@ async function lookAtChanged(options: MigrateDocumentsOptions, work: DocumentWor
     }
     const report = await lookAtDocuments({ ...options, work, onProgress: undefined }, collection, []);
     options.onLook?.(report);
-    if (report.unfit === 0) {
+    if (report.unfit > 0 && report.filled === report.unfit)
+      filled.push(...(await fillDefaults(options, collection.name, work)));
+    else if (report.unfit === 0) {
       const known = judgement.rows.shapes.get(collection.name);
       await store.commit({ changes: [shapeChange(options, collection, known)], events: [] });
     } else lines.push(...sentencesOf([{ ...finding, report }]));
   }
   await remember(store, judgement);
   if (lines.length > 0) throw new DocumentsUnfit(lines);
+  return filled;
 }
 
 export type MigrationPreview = {

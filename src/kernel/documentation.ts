@@ -126,6 +126,7 @@ export type MemberAccess = {
 /** Header fields that an operation adds to those of the kernel. */
 export type OwnField =
   | 'Comity-Plan'
+  | 'Comity-Position'
   | 'Content-Disposition'
   | 'Content-Location'
   | 'Content-Security-Policy'

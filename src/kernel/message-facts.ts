@@ -279,7 +279,8 @@ function isAcceptable(
   return preferredMediaType(accept, [...offers, 'application/problem+json']) !== undefined;
 }
 
-function asksForStream(accept: string | undefined): boolean {
+/** True if the request asks for the event stream of a resource that has one. */
+export function asksForStream(accept: string | undefined): boolean {
   return preferredMediaType(accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 

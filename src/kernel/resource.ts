@@ -262,6 +262,8 @@ export type Preferences = {
   readonly countExact: boolean;
   /** How a list is read shall be told. */
   readonly plan: boolean;
+  /** Seconds for which an empty page of the feed may be held; 0: none. */
+  readonly waitSeconds: number;
 };
 
 /** The default of the known preferences of RFC 7240; unknown preferences are ignored (§2). */
@@ -270,6 +272,7 @@ export const noPreferences: Preferences = {
   respondAsync: false,
   countExact: false,
   plan: false,
+  waitSeconds: 0,
 };
 
 export function readPreferences(field: string | undefined): Preferences {
@@ -281,5 +284,13 @@ export function readPreferences(field: string | undefined): Preferences {
     respondAsync: preferences.has('respond-async'),
     countExact: preferences.get('count')?.value === 'exact',
     plan: preferences.has('plan'),
+    waitSeconds: secondsOf(preferences.get('wait')?.value),
   };
 }
+
+/** `delta-seconds` of RFC 7240 §4.3; a wish that is none has no effect. */
+function secondsOf(text = ''): number {
+  return deltaSeconds.test(text) ? Number(text) : 0;
+}
+
+const deltaSeconds = /^\d{1,9}$/;

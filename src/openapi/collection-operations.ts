@@ -62,7 +62,7 @@ function listDescription({
     codes: ['query_parameter_invalid'],
     parameters: [...listParameters(listed, limits, components), ...relatedParameters(relating, limits)],
     gives: { representation: listContent(names, examples) },
-    representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'],
+    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
   };
 }
 
@@ -97,7 +97,14 @@ function queryDescription({
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
     takes: queryContent({ ...relating, collection: named }, names, limits, components),
     gives: { representation: queryResultContent(names, examples, components) },
-    representationFields: ['Comity-Plan', 'Content-Location', 'Link', 'Location', 'X-Total-Count'],
+    representationFields: [
+      'Comity-Plan',
+      'Comity-Position',
+      'Content-Location',
+      'Link',
+      'Location',
+      'X-Total-Count',
+    ],
   };
 }
 
@@ -200,7 +207,7 @@ function exportDescription({ named, names, limits, components }: Described): Ope
     codes: ['query_parameter_invalid', 'forbidden'],
     parameters: listParameters(listed, limits, components),
     gives: { representation: { 'application/json': { schema: page } } },
-    representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'],
+    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
   };
 }
 

@@ -100,6 +100,7 @@ const preferenceMeanings: Readonly<Record<string, string>> = {
   'respond-async': '202 immediately, the change later',
   'count=exact': 'the length of the whole list in X-Total-Count',
   plan: 'how the list was read in Comity-Plan, for administrators',
+  'wait=SECONDS': 'holds an empty page of the feed until something follows',
 };
 
 function prefer(preferences: readonly string[], components: Components): Item {

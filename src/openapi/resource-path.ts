@@ -193,13 +193,14 @@ function traitsOf(
 /** `count=exact` and `plan` apply if the response may carry a count, or a plan. */
 function preferencesOf(
   method: string,
-  { reports = false, asynchronous = false }: Operation,
+  { reports = false, asynchronous = false, stream }: Operation,
   { representationFields = [] }: OperationDocumentation,
 ): readonly string[] {
   if (method === 'GET' || method === 'QUERY') {
     return [
       ...(representationFields.includes('X-Total-Count') ? ['count=exact'] : []),
       ...(representationFields.includes('Comity-Plan') ? ['plan'] : []),
+      ...(stream === undefined ? [] : ['wait=SECONDS']),
     ];
   }
   return [

@@ -46,6 +46,11 @@ const fields = {
     example: 'GET, HEAD, OPTIONS',
   },
   'Cache-Control': { description: 'How caches may store the response (RFC 9111).', example: 'no-cache' },
+  'Comity-Position': {
+    description:
+      'A place in the event log that the list is not behind: `after` of the events reads or streams what happened since, without a gap.',
+    example: 'rQkXo0c1i2v3b4n5m6k7j8h9g0f1d2s3a4WzEsMCw0MiwiXQ',
+  },
   'Content-Disposition': {
     description: 'Tells a browser to save the content, and under which file name.',
     example: 'attachment; filename="rec_01k1jx7v2mh5s8b4c9d0e6f3ga"',

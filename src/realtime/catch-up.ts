@@ -10,14 +10,15 @@
  * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
+import { type LogPlaces, resetText } from '../resources/events/log-places.ts';
 import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
 import type { Told } from '../resources/events/telling.ts';
-import { isTailFull } from '../store/page-of-rows.ts';
-import { eventsTable, type LogPosition, type MaybePromise, type TailEntry } from '../store/store.ts';
+import { type FollowedLog, isAfter, type LogRead, laterOf, readLog } from '../store/follow-log.ts';
+import type { LogPosition, MaybePromise } from '../store/store.ts';
 
 import { whenKnown } from '../store/when-known.ts';
 import type { Hub } from './hub.ts';
-import { beginning, isAfter, type LoggedEvent, laterOf } from './logged-event.ts';
+import { beginning, type LoggedEvent } from './logged-event.ts';
 import type { Readers } from './readers.ts';
 import { covers, matchesAny, ofTypes, type Subscription } from './subscriptions.ts';
 
@@ -25,8 +26,9 @@ import { covers, matchesAny, ofTypes, type Subscription } from './subscriptions.
 const batchesReserved = 4;
 
 export type CatchUpOptions = {
-  readonly store: LooksStore;
+  readonly store: LooksStore & FollowedLog;
   readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
+  readonly places: LogPlaces;
   readonly readers: Readers;
   /** Events read from the store at once; those that the client does not take are read again. */
   readonly batchEventsMax: number;
@@ -37,6 +39,7 @@ export type CatchUpOptions = {
   readonly all: () => Iterable<Subscription>;
   /** Those of `all` that catch up. */
   readonly fresh: ReadonlySet<Subscription>;
+  /** A place in the log. */
   readonly after: string;
   /** Returns false if the client is too slow; `goOn` continues. Without an id for a frame that the client cannot resume after. */
   readonly send: (id: string | undefined, frame: string | Buffer) => boolean;
@@ -62,16 +65,13 @@ export class CatchUp {
   }
 
   start(): void {
-    const { store, hub, after } = this.#options;
+    const { hub, places, after } = this.#options;
     this.#whenRead(
-      () => {
-        const known = hub.find(after);
-        if (known !== undefined) return known;
-        const row = store.read(eventsTable, after);
-        return row instanceof Promise ? row.then(placeOf) : placeOf(row);
-      },
-      (position) => {
+      () => hub.find(after) ?? places.find(after),
+      (found) => {
+        const position = found ?? hub.position;
         this.#cursor = position;
+        if (found === undefined) this.#sendOne(undefined, resetText(places.textOf(position)));
         for (const subscription of this.#options.fresh) subscription.since = position;
         this.#read();
       },
@@ -123,11 +123,12 @@ export class CatchUp {
       if (this.#mode !== 'reading') return;
       this.#whenRead(
         () =>
-          whenKnown(store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }), (batch) =>
-            whenKnown(readers.told(store, batch), (tellings) => ({ batch, tellings })),
+          whenKnown(
+            readLog(store, this.#cursor, { filter, limit: batchEventsMax, bytesMax: batchBytesMax }),
+            (read) => whenKnown(readers.told(store, read.entries), (tellings) => ({ read, tellings })),
           ),
-        ({ batch, tellings }) => {
-          this.#take(batch, tellings, { announced, isFirstStretch });
+        ({ read, tellings }) => {
+          this.#take(read, tellings, { announced, isFirstStretch });
           // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
@@ -155,13 +156,13 @@ export class CatchUp {
   }
 
   #take(
-    batch: readonly TailEntry[],
+    { entries, to, isFull }: LogRead,
     tellings: readonly Told[],
     { announced, isFirstStretch }: { readonly announced: LogPosition; readonly isFirstStretch: boolean },
   ): void {
-    const { readers, batchEventsMax, batchBytesMax } = this.#options;
-    let isWhole = !isTailFull(batch, batchEventsMax, batchBytesMax);
-    for (const [at, entry] of batch.entries()) {
+    const { readers } = this.#options;
+    let isWhole = !isFull;
+    for (const [at, entry] of entries.entries()) {
       const position = { rev: entry.rev, id: entry.id };
       if (isFirstStretch && isAfter(position, this.#until)) {
         isWhole = true;
@@ -174,7 +175,8 @@ export class CatchUp {
       const own = isWanted ? readers.textOf(entry, telling) : undefined;
       if (!this.#send(entry.id, frames, own)) return;
     }
-    if (isWhole) this.#cursor = laterOf(this.#cursor, announced);
+    const end = isWhole ? announced : isFirstStretch && isAfter(to, this.#until) ? this.#until : to;
+    this.#cursor = laterOf(this.#cursor, end);
     // Lets other work run between two batches.
     setImmediate(() => {
       if (this.#mode === 'reading') this.#read();
@@ -239,8 +241,3 @@ function documentOf({ entry: { collection, document, id } }: LoggedEvent): strin
 }
 
 const unknown: Told = { telling: 'withheld', children: [] };
-
-/** A missing event may have been purged: the catch-up then begins at the oldest kept one, and may send events again. */
-function placeOf(row: { readonly rev: number; readonly id: string } | undefined): LogPosition {
-  return row === undefined ? beginning : { rev: row.rev, id: row.id };
-}

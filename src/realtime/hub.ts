@@ -12,9 +12,10 @@
 import { patternsOfType } from '../model/event-pattern.ts';
 import { always } from '../model/filter.ts';
 import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
+import { isAfter } from '../store/follow-log.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../store/store.ts';
-import { beginning, isAfter, LoggedEvent } from './logged-event.ts';
+import { beginning, LoggedEvent } from './logged-event.ts';
 import type { ChildFrame, Readers } from './readers.ts';
 
 /**
@@ -69,7 +70,7 @@ export type Listener = {
 };
 
 export type HubOptions = {
-  readonly store: LooksStore & Pick<Store, 'onAppend'>;
+  readonly store: LooksStore & Pick<Store, 'onAppend' | 'onLost'>;
   /** For each collection, the types by which readers ask for messages about documents that refer to its documents. */
   readonly typesByParent: ReadonlyMap<string, readonly string[]>;
   /** Events read from the log at once. */
@@ -171,10 +172,16 @@ export class Hub {
     this.#run += 1;
     this.#position = head;
     this.#recentFrom = head;
-    this.#stopListening = this.#store.onAppend(() => {
+    const stopListening = this.#store.onAppend(() => {
       this.#grown = true;
       if (this.#mode === 'waiting') this.#pumpSoon();
     });
+    // Who heard of units that were lost finds out when it resumes after them.
+    const stopDoubting = this.#store.onLost(() => this.#fail());
+    this.#stopListening = () => {
+      stopListening();
+      stopDoubting();
+    };
     this.#pump();
   }
 

@@ -5,7 +5,7 @@
  */
 import { type Cause, type CauseShown, causeOf, withCauseShown } from '../model/actor.ts';
 import type { Field } from '../model/field.ts';
-import { compareText, type Matchable } from '../model/matches.ts';
+import type { Matchable } from '../model/matches.ts';
 import { leftText, valueOfEvent } from '../resources/events/leaving.ts';
 import type { LogPosition, TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
@@ -67,16 +67,3 @@ type Shown = {
 
 /** Before every event. */
 export const beginning: LogPosition = { rev: 0, id: '' };
-
-/** Negative, 0 or positive. */
-function comparePositions(one: LogPosition, other: LogPosition): number {
-  return one.rev === other.rev ? compareText(one.id, other.id) : one.rev - other.rev;
-}
-
-export function isAfter(one: LogPosition, other: LogPosition): boolean {
-  return comparePositions(one, other) > 0;
-}
-
-export function laterOf(one: LogPosition, other: LogPosition): LogPosition {
-  return isAfter(one, other) ? one : other;
-}

@@ -14,8 +14,11 @@ import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Operation, Proposal, Resource, Standing } from '../kernel/resource.ts';
 import { callerOf, operatorId, principalIdOf } from '../model/principal.ts';
 import type { OpenConnections } from '../observe/open-connections.ts';
+import { createLogPlaces } from '../resources/events/log-places.ts';
+import type { LooksStore } from '../resources/events/parent-looks.ts';
 import { typesByParent } from '../resources/events/parent-rules.ts';
 import type { Services } from '../store/capabilities.ts';
+import type { FollowedLog } from '../store/follow-log.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Store } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
@@ -29,7 +32,11 @@ import { createTickets, realtimeTicketsTable, type Tickets } from './tickets.ts'
 export type RealtimeOptions = ReadersOptions &
   SocketLimits &
   Pick<Services, 'clock' | 'random'> & {
-    readonly store: Pick<Store, 'read' | 'commit' | 'tail' | 'head' | 'onAppend' | 'plan'>;
+    readonly store: LooksStore &
+      FollowedLog &
+      Pick<Store, 'commit' | 'isLost' | 'onAppend' | 'onLost' | 'purgedTo'>;
+    /** Seals places in the log. */
+    readonly mac: (text: string) => string;
     /** `/api/v1` */
     readonly base: string;
     readonly cors: CorsPolicy;
@@ -85,7 +92,7 @@ const converseDocumentation: OperationDocumentation = {
   id: 'openRealtime',
   summary: 'Follow events over a WebSocket',
   description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are JSON texts. \
-\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received, or without \`after\` from now on. \
+\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received or a \`Comity-Position\`, or without \`after\` from now on; if that is unknown or no longer kept, \`{"reset": {...}}\` is sent first and the events follow from now on. \
 \`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
 a resource that the caller may read is sent as \`{"event": {...}}\`; \`{"left": {...}}\` names a resource, or the resources that refer to another, that the caller may no longer read, and \
 \`{"entered": {...}}\` those that it may read from now on. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
@@ -109,6 +116,7 @@ function converseOperation(options: RealtimeOptions): Operation {
     ...{ store, batchBytesMax, typesByParent: typesByParent(options.collections) },
     batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault,
   });
+  const places = createLogPlaces(store, options.mac);
   const readersByAudience = createReaders(options);
   const batchEventsMax = options.catchUpBatchEventsMax ?? catchUpBatchEventsMaxDefault;
   return {
@@ -135,6 +143,7 @@ function converseOperation(options: RealtimeOptions): Operation {
           const socketOptions = {
             store,
             hub,
+            places,
             readers,
             peer,
             clock,

@@ -10,12 +10,14 @@
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
 import { stillCounted, windowMs } from '../kernel/rate-limit/meter.ts';
 import type { Known } from '../model/principal.ts';
+import type { LogPlaces } from '../resources/events/log-places.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';
+import { type FollowedLog, isAfter } from '../store/follow-log.ts';
 import type { LogPosition } from '../store/store.ts';
 import { CatchUp } from './catch-up.ts';
 import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
 import type { Hub, Listener } from './hub.ts';
-import { beginning, isAfter, type LoggedEvent } from './logged-event.ts';
+import { beginning, type LoggedEvent } from './logged-event.ts';
 
 import type { Readers } from './readers.ts';
 import { type Subscription, unplaced } from './subscriptions.ts';
@@ -28,8 +30,9 @@ export type SocketLimits = {
 };
 
 export type SocketOptions = {
-  readonly store: LooksStore;
+  readonly store: LooksStore & FollowedLog;
   readonly hub: Hub;
+  readonly places: LogPlaces;
   readonly readers: Readers;
   readonly peer: ConversationPeer;
   /** Milliseconds since the epoch. */
@@ -159,13 +162,13 @@ export class RealtimeSocket implements Listener, ConversationListener {
   }
 
   #catchUpNext(): void {
-    const { store, hub, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
+    const { store, hub, places, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#withdraw();
     this.#mode = 'behind';
     this.#catchUp = new CatchUp({
-      ...{ store, hub, readers, batchEventsMax, batchBytesMax, memory: peer.memory, ...next },
+      ...{ store, hub, places, readers, batchEventsMax, batchBytesMax, memory: peer.memory, ...next },
       all: () => this.#subscriptions.values(),
       send: (id, frame) => this.#send(id, frame),
       done: (cursor) => this.#catchUpDone(cursor),

@@ -6,8 +6,8 @@ import { matchesEventPattern } from '../model/event-pattern.ts';
 import type { Field } from '../model/field.ts';
 import { always, anyOf, type Filter } from '../model/filter.ts';
 import { eventFields } from '../resources/events/visibility.ts';
+import { isAfter } from '../store/follow-log.ts';
 import type { LogPosition } from '../store/store.ts';
-import { isAfter } from './logged-event.ts';
 
 export type Subscription = { readonly pattern: string; since: LogPosition };
 

@@ -21,6 +21,7 @@ import {
 } from './collection/serving.ts';
 import { eventResources } from './events/event-log-routes.ts';
 import { historyResource } from './events/history.ts';
+import { createLogPlaces } from './events/log-places.ts';
 import { createLogViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
@@ -32,6 +33,7 @@ export type RoutesOptions = ServingOptions & {
   /** Receives failures of hooks that no response can tell. */
   readonly observe?: Observe;
   readonly streamLimits: StreamLimits;
+  readonly eventsWaitSecondsMax: number;
   readonly connections: Pick<OpenConnections, 'enter'>;
   /** The built-in collections, which emit no events, and further resources. */
   readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
@@ -91,6 +93,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },
       streamLimits: options.streamLimits,
+      eventsWaitSecondsMax: options.eventsWaitSecondsMax,
+      places: createLogPlaces(store, options.mac),
       connections: options.connections,
       post: posted?.post,
     }),

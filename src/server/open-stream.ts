@@ -106,8 +106,10 @@ class OpenStream implements ContentSink, HeldStream {
 
   close(): void {
     if (this.#mode !== 'open') return;
-    this.#enter('drained');
+    // It may write its last words.
     this.#tellProducer();
+    if (this.#mode !== 'open') return;
+    this.#enter('drained');
     this.#exchange.endForGood();
   }
 

@@ -6,10 +6,39 @@
  * The statement reads the groups only if neither their number nor the octets of their texts pass a bound; otherwise it says which does.
  */
 import type { Field, Scalar } from '../model/field.ts';
+import type { Filter } from '../model/filter.ts';
 import { instantOfKey } from '../model/timestamp.ts';
 import { meanOf, nearestDouble } from './decimal-sum.ts';
 import { kindOf } from './field-value.ts';
-import type { Aggregate, AggregateQuery, Measure } from './store.ts';
+
+/** One value of each group. `rows` counts rows, `count` values that are not null; the others are null without a value. */
+export type Measure =
+  | { readonly of: 'rows' }
+  | { readonly of: 'count' | 'sum' | 'avg' | 'min' | 'max'; readonly field: Field };
+
+export type AggregateQuery = {
+  readonly table: string;
+  readonly filter: Filter;
+  /** Scalar fields whose values make a group, null among them. None: one group of all rows, even of none. */
+  readonly groupBy: readonly Field[];
+  readonly measures: readonly Measure[];
+  readonly groupsMax: number;
+  /** Octets of the texts in all groups together. */
+  readonly bytesMax: number;
+};
+
+export type Group = {
+  /** One value for each field of `groupBy`, as documents show it. */
+  readonly key: readonly Scalar[];
+  /** One value for each measure. */
+  readonly values: readonly Scalar[];
+};
+
+export type Aggregate =
+  /** In no particular order; `version` is the table's in their snapshot. */
+  | { readonly outcome: 'groups'; readonly groups: readonly Group[]; readonly version: string }
+  /** The groups pass `groupsMax` or `bytesMax`, and were not read. */
+  | { readonly outcome: 'exceeded'; readonly by: 'groups' | 'octets' };
 
 /** The SQL of an engine. */
 export type AggregateSql = {

@@ -12,6 +12,7 @@
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
 import type { SearchIndex } from '../model/search/search-index.ts';
+import type { Aggregate, AggregateQuery } from './aggregate.ts';
 import type { StoreReport, Way } from './store-report.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -162,35 +163,6 @@ export type Page = {
   readonly version: string;
 };
 
-/** One value of each group. `rows` counts rows, `count` values that are not null; the others are null without a value. */
-export type Measure =
-  | { readonly of: 'rows' }
-  | { readonly of: 'count' | 'sum' | 'avg' | 'min' | 'max'; readonly field: Field };
-
-export type AggregateQuery = {
-  readonly table: string;
-  readonly filter: Filter;
-  /** Scalar fields whose values make a group, null among them. None: one group of all rows, even of none. */
-  readonly groupBy: readonly Field[];
-  readonly measures: readonly Measure[];
-  readonly groupsMax: number;
-  /** Octets of the texts in all groups together. */
-  readonly bytesMax: number;
-};
-
-export type Group = {
-  /** One value for each field of `groupBy`, as documents show it. */
-  readonly key: readonly Scalar[];
-  /** One value for each measure. */
-  readonly values: readonly Scalar[];
-};
-
-export type Aggregate =
-  /** In no particular order; `version` is the table's in their snapshot. */
-  | { readonly outcome: 'groups'; readonly groups: readonly Group[]; readonly version: string }
-  /** The groups pass `groupsMax` or `bytesMax`, and were not read. */
-  | { readonly outcome: 'exceeded'; readonly by: 'groups' | 'octets' };
-
 /** A compiled list query; callers keep it and run it any number of times until `close`. */
 export type Plan = {
   /** True if the cost of a page from `start` or a key does not grow with the table. */
@@ -224,6 +196,11 @@ export type TailEntry = {
 
 /** A position in the event log; entries after it have a greater (rev, id). */
 export type LogPosition = { readonly rev: number; readonly id: string };
+
+/** The position after every event of the revision: no id is greater than this one. */
+export function endOfRevision(rev: number): LogPosition {
+  return { rev, id: '\u{10ffff}' };
+}
 
 export type Tally = {
   readonly key: string;
@@ -345,14 +322,27 @@ export type Store = {
   /**
    * Reads events after the position in (rev, id) order that pass the filter; never skips one that commits late.
    * @param options `bytesMax`: octets of documents after which the read ends (`isTailFull` tells whether more may remain); `party`: for
-   *   whom a long read is
+   *   whom a long read is; `until`: the last position that is read
    */
   tail(
     after: LogPosition,
     filter: Filter,
     limit: number,
-    options?: { readonly bytesMax?: number | undefined; readonly party?: string | undefined },
+    options?: {
+      readonly bytesMax?: number | undefined;
+      readonly party?: string | undefined;
+      readonly until?: LogPosition | undefined;
+    },
   ): MaybePromise<readonly TailEntry[]>;
+  /** The position of the last of the next `eventsMax` events; `after` itself if none follows. Bounds a tail whose filter passes few events. */
+  stretch(after: LogPosition, eventsMax: number): MaybePromise<LogPosition>;
+  /**
+   * A position, known without waiting, that no read from now on is behind: what is read contains every event up to it. Its revision is 0 or
+   * that of a unit.
+   */
+  logPosition(): LogPosition;
+  /** The greatest revision of the events that `purge` has removed; 0: none. A tail from an earlier position misses events. */
+  purgedTo(): MaybePromise<number>;
   /** The representation before an update that the event is about; null for every other event, and for one that is gone. */
   former(eventId: string): MaybePromise<string | null>;
   /** The position of the newest event, for a tail that starts now. */

@@ -11,3 +11,10 @@ export function laterVersion(one: string, other: string): string {
   if (one.length !== other.length) return one.length > other.length ? one : other;
   return one > other ? one : other;
 }
+
+/**
+ * The row of `comity_counters` with the greatest revision of the events that were purged, and its name, which no table has. It exists from
+ * the first purge on.
+ */
+export const purgedCounter = -2;
+export const purgedCounterName = ' purged';

@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import type { Field, Scalar } from '../../src/model/field.ts';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { compareText, memberAt } from '../../src/model/matches.ts';
-import type { AggregateQuery, Group, Measure, Store } from '../../src/store/store.ts';
+import type { AggregateQuery, Group, Measure } from '../../src/store/aggregate.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { type Body, fields, put, remove, things, unit } from './fixture.ts';
 

@@ -1,8 +1,9 @@
 /** The event log: order, completeness under concurrent writers, filters, and the calls on change; shared counters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Field, idField } from '../../src/model/field.ts';
+import { type Field, idField, ownerField } from '../../src/model/field.ts';
 import { always, type Filter } from '../../src/model/filter.ts';
+import { readLog } from '../../src/store/follow-log.ts';
 import type { LogPosition, Store, TailEntry } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { commitAll, event, fields, put, remove, rowAt, things, unit } from './fixture.ts';
@@ -11,6 +12,7 @@ const origin: LogPosition = { rev: 0, id: '' };
 
 export function eventTests(bench: Bench): void {
   readingTests(bench);
+  stretchTests(bench);
   resourceTests(bench);
   deliveryTests(bench);
   changeTests(bench);
@@ -84,6 +86,36 @@ function resourceTests({ store, fresh }: Bench): void {
       other.map(({ id }) => id),
       ['evt_0', 'evt_6', 'evt_9'],
     );
+  });
+}
+
+function stretchTests({ fresh }: Bench): void {
+  test('reads a log of mostly other events in bounded stretches, each going on where the last one ended', async () => {
+    const { store: log } = await fresh();
+    const wanted = ['evt_0007', 'evt_0555', 'evt_1400'];
+    for (let index = 0; index < 1500; index += 1) {
+      const id = `evt_${String(index).padStart(4, '0')}`;
+      void log.commit(unit(event(id, 'things', wanted.includes(id) ? 'usr_7' : null)));
+    }
+    await commitAll(log, event('evt_last'));
+    const filter: Filter = { op: 'eq', field: ownerField, value: 'usr_7' };
+    const [, second] = await log.tail(origin, always, 2);
+    assert.deepEqual(await log.stretch(origin, 2), { rev: second?.rev, id: second?.id });
+    const head = await log.head();
+    assert.deepEqual(await log.stretch(head, 10), head);
+    assert.equal((await log.tail(origin, always, 10, { until: await log.stretch(origin, 2) })).length, 2);
+    const reads: (readonly string[])[] = [];
+    for (let at = origin, isFull = true; isFull; ) {
+      const read = await readLog(log, at, { filter, limit: 10, bytesMax: 1_000_000 });
+      reads.push(read.entries.map(({ id }) => id));
+      [at, isFull] = [read.to, read.isFull];
+    }
+    assert.deepEqual(reads, [['evt_0007'], ['evt_0555'], ['evt_1400'], []].slice(0, reads.length));
+    assert.ok(reads.length >= 3);
+    // The revision of the log rises with a purge too, after which no event may follow.
+    await log.purge('events', 9_000_000_000_000, 10_000);
+    const empty = await readLog(log, origin, { filter, limit: 10, bytesMax: 1_000_000 });
+    assert.deepEqual([empty.entries, empty.to, empty.isFull], [[], log.logPosition(), false]);
   });
 }
 

@@ -41,7 +41,11 @@ function purgeTests({ fresh }: Bench): void {
     const { store } = await fresh();
     for (let index = 0; index < 1200; index += 1) void store.commit(unit(event(`evt_${index}`)));
     const rev = await commitAll(store, { ...event('evt_new'), createdAt: 1_800_000_000_000 });
+    const known = (await store.head()).rev;
+    assert.equal(await store.purgedTo(), 0);
+    assert.equal(await store.purge('things', 1_750_000_000_000, 10_000), 0);
     assert.equal(await store.purge('events', 1_750_000_000_000, 10_000), 1200);
+    assert.equal(await store.purgedTo(), known - 1, 'the greatest revision of a purged event');
     assert.deepEqual(await store.head(), { rev, id: 'evt_new' });
     assert.ok((await commitAll(store, event('evt_0'))) > rev);
   });

@@ -31,7 +31,7 @@ const shopTable: Statuses = [
   ['get', 'queries/{token}', '200 304 401 403 404 406 412 429'],
   ['get', 'queries/{token}/results/{version}', '200 401 403 404 406 410 412 429'],
   ['get', 'operations/{id}', '200 303 401 403 404 406 412 429'],
-  ['get', 'events', '200 304 401 406 412 429'],
+  ['get', 'events', '200 304 401 406 410 412 429'],
   ['get', 'events/{id}', '200 304 401 404 406 412 429'],
 ];
 

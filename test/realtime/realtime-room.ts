@@ -1,6 +1,6 @@
 /** The resource `realtime` on a store of its own, with clients in memory: everything but the sockets. */
 
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from '../../src/http/message.ts';
@@ -29,6 +29,7 @@ export type WalkContext = {
 export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}): RealtimeOptions {
   return {
     store,
+    mac: (text) => createHash('sha256').update(text).digest('base64url'),
     base: '/api/v1',
     collections,
     views: createLogViews(collections),

@@ -80,13 +80,21 @@ for (const [engine, open] of engines) {
     }
   });
 
-  test(`${engine}: starts at the oldest event kept when it does not know the one that was named`, async (context) => {
+  test(`${engine}: sends a reset when it does not know the event that was named, and goes on from now; its position resumes`, async (context) => {
     const [store] = await open(context);
-    const ids = [...(await emit(store)), ...(await emit(store))];
+    await emit(store);
     const peer = await connected(context, store);
     peer.say({ subscribe: ['*'], after: 'evt_purged' });
+    await peer.when(() => peer.frames.some((frame) => 'reset' in frame));
+    const ids = [...(await emit(store)), ...(await emit(store))];
     await saw(peer, ids[1]);
     assert.deepEqual(peer.events, ids);
+    const { reset } = peer.frames.find((frame) => 'reset' in frame) as { reset: Record<string, string> };
+    assert.equal(reset.code, 'position_expired');
+    const later = await connected(context, store);
+    later.say({ subscribe: ['*'], after: reset.position });
+    await saw(later, ids[1]);
+    assert.deepEqual(later.events, ids);
   });
 }
 

@@ -31,12 +31,12 @@ export async function* followEvents(
 ): AsyncGenerator<StreamEvent> {
   const { signal, pauseMsMin = pauseMsDefault } = options;
   let lastId = options.since;
-  // If the stream breaks before its first event, it resumes after this one.
-  const newestId = lastId ?? (await newestOf(server));
+  // If the stream breaks before its first event, it resumes from here.
+  const begunAt = lastId ?? (await placeNow(server));
   let failures = 0;
   for (let opened = 0; !signal.aborted; ) {
     try {
-      const content = await openStream(server, opened === 0 ? lastId : (lastId ?? newestId), signal);
+      const content = await openStream(server, opened === 0 ? lastId : (lastId ?? begunAt), signal);
       opened += 1;
       options.onOpen();
       for await (const event of readEventStream(content)) {
@@ -89,13 +89,12 @@ async function openStream(
   throw lasts ? new Refused(message) : new CommandFailure(message);
 }
 
-/**
- * Returns the newest id that a server generated: those are ordered by time, and the index finds the last one in a log
- * of any length. Ids that clients chose are not, and are left out: at worst an event is forwarded twice.
- */
-async function newestOf(server: ServerClient): Promise<string | undefined> {
-  const query = new URLSearchParams({ 'id[gte]': 'evt_', 'id[lt]': 'evt`', sort: '-id', fields: 'id' });
-  return (await server.list<{ readonly id: string }>(`/events?${query}`, 1)).items[0]?.id;
+/** Returns the place in the log from which the next event follows. */
+async function placeNow(server: ServerClient): Promise<string> {
+  const { nextCursor } = (await server.ask('GET', '/events?after=now&limit=1')) as {
+    readonly nextCursor: string;
+  };
+  return nextCursor;
 }
 
 export type StreamEvent = { readonly id: string; readonly type: string; readonly data: string };

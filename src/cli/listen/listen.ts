@@ -83,8 +83,8 @@ function secretOf(given: string | undefined, scheme: Scheme): string {
   }
 }
 
-/** Messages of a stream about what its reader may read, which no endpoint gets. */
-const isAboutReading: ReadonlySet<string> = new Set(['left', 'entered']);
+/** Messages of a stream about what its reader may read or missed, which no endpoint gets. */
+const isAboutReading: ReadonlySet<string> = new Set(['left', 'entered', 'reset']);
 
 function matcherOf(patterns: readonly string[]): (type: string) => boolean {
   const fault = patterns.map(eventPatternFault).find((text) => text !== undefined);

@@ -95,6 +95,10 @@ export const listeningSettings = section('Listening', {
     { unit: 'bytes', default: 256 * KiB, least: KiB, most: 64 * MiB },
     'Length of a batch of events that Comity reads from the log for event streams and WebSockets. A batch ends with the event that reaches it; a slow client holds one batch in memory.',
   ),
+  eventsWaitSecondsMax: integer(
+    { unit: 's', default: 30, least: 0, most: 3600 },
+    'Time for which an empty page of the feed of events is held at most (`Prefer: wait`). A page that is held counts as an open event stream. 0 holds none.',
+  ),
   streamHeartbeatMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },
     'Time between two comments on an idle event stream.',

@@ -134,6 +134,14 @@ export const refusedRequestProblems = {
     meaning:
       'A request with this Idempotency-Key created a resource whose secret is shown once. Only the key, token or session that sent that request can read its answer again; Location names the resource. If the secret is lost, delete the resource and send the request with another Idempotency-Key.',
   },
+  position_expired: {
+    status: 410,
+    message:
+      'the events after this position are no longer kept, or it is unknown; read the lists again, and go on from their Comity-Position',
+    retry: 'after-reading',
+    meaning:
+      'The position in the event log is older than `COMITY_EVENT_RETENTION_SECONDS`, was lost with a restore or a failover, or is none that the program gave. Read the lists again, and follow the log from their `Comity-Position`.',
+  },
   result_gone: {
     status: 410,
     message: 'this result is no longer kept',

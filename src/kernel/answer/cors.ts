@@ -20,7 +20,7 @@ export const allowedRequestFields =
 
 const exposedFields =
   'ETag, Location, Link, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Remaining, Content-Location, ' +
-  'Accept-Patch, Accept-Post, Accept-Query, Allow, API-Version, Deprecation, Sunset, Preference-Applied, X-Total-Count';
+  'Accept-Patch, Accept-Post, Accept-Query, Allow, API-Version, Deprecation, Sunset, Preference-Applied, X-Total-Count, Comity-Position';
 
 /**
  * @param list `*`, comma-separated origins, or empty for none

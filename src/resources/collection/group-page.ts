@@ -7,7 +7,8 @@ import type { Field, Scalar } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import { compareText, matches } from '../../model/matches.ts';
 import { instantKey } from '../../model/timestamp.ts';
-import type { Group, Page, Position, Store } from '../../store/store.ts';
+import type { Group } from '../../store/aggregate.ts';
+import type { Page, Position, Store } from '../../store/store.ts';
 import type { Aggregation, Asked } from '../query/list-query.ts';
 
 /** The groups of a query pass a bound; the response is 422. */

@@ -29,8 +29,9 @@ export type ListAnswer = {
   readonly listing: Listing;
   readonly prepared: Prepared;
   readonly position: Position;
-  /** The page, if it was read already. */
+  /** The page, if it was read already, and the place in the event log from before. */
   readonly page?: ListPage | undefined;
+  readonly place?: string | undefined;
   /** Undefined if no GET repeats the list; then there are no links. */
   readonly target: ListTarget | undefined;
   readonly cacheControl: string;
@@ -44,10 +45,13 @@ export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
   const { keepsFirst = false } = answer;
+  // Before the page is read: what changes meanwhile then comes after the place.
+  const place = answer.page === undefined ? listing.place() : answer.place;
   const page =
     answer.page ?? listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
-  if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
-  return representation(ask, answer, page, undefined);
+  const placed = { ...answer, place };
+  if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, placed, page);
+  return representation(ask, placed, page, undefined);
 }
 
 async function representLater(
@@ -77,6 +81,7 @@ function representation(
   if (plan !== undefined) applied.push(['plan', '']);
   const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference];
   if (answer.target !== undefined) fields.push('Link', listLinks(answer.target, prepared.asked, page, total));
+  if (answer.place !== undefined) fields.push('Comity-Position', answer.place);
   if (total !== undefined) fields.push('X-Total-Count', String(total));
   if (plan !== undefined) fields.push('Comity-Plan', plan);
   return {
@@ -126,6 +131,7 @@ export type ListProposal = Proposal & {
         readonly position: Position;
         readonly target: ListTarget;
         readonly page?: ListPage;
+        readonly place?: string;
       }
     | undefined;
 };
@@ -150,10 +156,11 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       const { list } = proposal;
       if (list?.prepared.asked.expansion === undefined) return proposal;
       // Only the read can tell that the page includes more than a response may.
+      const place = listing.place();
       const read = listing.page(list.prepared, ask.principal, list.position, { party: ask.party });
       return whenKnown(read, (page) =>
         page.fault === undefined
-          ? { ...proposal, list: { ...list, page } }
+          ? { ...proposal, list: { ...list, page, place } }
           : { problem: parameterProblem([page.fault]), list: undefined },
       );
     },

@@ -1,5 +1,7 @@
 /** A finished page of a list: its body with its validator and cursors, as it is cached and sent. */
+import { hash } from 'node:crypto';
 import type { Field } from '../../model/field.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { Page, Position } from '../../store/store.ts';
 import { sealCursor } from '../query/cursor.ts';
 import type { Asked, Fault } from '../query/list-query.ts';
@@ -80,4 +82,11 @@ export function inOctets(page: ListPage): ListPage {
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(page.body));
   body.write(page.body);
   return { ...page, body };
+}
+
+/** Version of the table plus a mark of the audience: two audiences must not share a tag. */
+export function tagOf(version: string, principal: Principal): string {
+  if (principal.kind === 'anonymous') return `${version}.p`;
+  if (isAdministrator(principal)) return `${version}.a`;
+  return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
 }

@@ -5,7 +5,6 @@
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
-import { hash } from 'node:crypto';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
@@ -14,13 +13,14 @@ import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filt
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import { createLogPlaces } from '../events/log-places.ts';
 import { openCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
 import { shapeOf } from '../query/shape.ts';
 import type { ReadRelated } from '../relations/related.ts';
 import { readRelatedPage, versionOfList } from '../relations/related-page.ts';
 import { readGroups } from './group-page.ts';
-import { finish, inOctets, inText, type ListPage, textBytesMax } from './list-page.ts';
+import { finish, inOctets, inText, type ListPage, tagOf, textBytesMax } from './list-page.ts';
 import { planWords } from './plan-words.ts';
 import type { ShowDocs } from './show-docs.ts';
 import type { SlowLists } from './slow-lists.ts';
@@ -80,6 +80,8 @@ export type Listing = {
     principal: Principal,
     compile: (target: Target) => Compiled,
   ): Prepared | { readonly faults: readonly Fault[] };
+  /** The place in the event log that no page is behind which is read from now on (`Comity-Position`). */
+  place(): string;
   /** Returns the requested position; undefined if the cursor was altered or belongs to another query. */
   position(prepared: Prepared): Position | undefined;
   /**
@@ -213,7 +215,7 @@ export function createListing(options: ListingOptions): Listing {
       return entry;
     },
     position: (entry) => positionOf(mac, entry),
-    page,
+    ...{ page, place: createLogPlaces(store, mac).now },
     pageFrom: (from, ...asked) => pageFrom(options, from, ...asked),
     tag: (principal, entry) =>
       whenKnown(versionFor(principal, entry), ({ version }) => tagOf(version, principal)),
@@ -390,11 +392,4 @@ function filterOf(listable: Listable, entry: Prepared | undefined, principal: Pr
 function pageKey(entry: Prepared, position: Position, tag: string): string {
   const at = position.from === 'start' ? '' : JSON.stringify(position);
   return `${tag} ${entry.asked.limit} ${entry.shape} ${at}`;
-}
-
-/** Version of the table plus a mark of the audience: two audiences must not share a tag. */
-function tagOf(version: string, principal: Principal): string {
-  if (principal.kind === 'anonymous') return `${version}.p`;
-  if (isAdministrator(principal)) return `${version}.a`;
-  return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
 }

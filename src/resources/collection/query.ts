@@ -43,6 +43,7 @@ export type QueryProposal = Proposal & {
         readonly location?: string;
         /** A page that is read early, because it may be refused: groups, and documents with what they include. */
         readonly page?: ListPage;
+        readonly place?: string;
       }
     | undefined;
 };
@@ -102,12 +103,13 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
     },
     represent: (ask, _standing, proposal) => {
       if (proposal?.query === undefined) throw new Error('a query result requires its query');
-      const { prepared, position, stored, location, page } = proposal.query;
+      const { prepared, position, stored, location, page, place } = proposal.query;
       const answer = representList(ask, {
         listing,
         prepared,
         position,
         page,
+        place,
         target: location === undefined ? undefined : { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
         keepsFirst: location !== undefined,
@@ -134,9 +136,10 @@ export function readEarly<P extends QueryProposal>(
   const read = async (): Promise<P | QueryProposal> => {
     try {
       const how = { party, keepsFirst: true };
+      const place = listing.place();
       const page = await listing.page(query.prepared, principal, query.position, how);
       if (page.fault !== undefined) return { problem: problemOf([page.fault]), query: undefined };
-      return { ...proposal, query: { ...query, page } };
+      return { ...proposal, query: { ...query, page, place } };
     } catch (error) {
       if (!(error instanceof GroupsExceeded)) throw error;
       return { problem: { code: 'query_unprocessable', message: error.message }, query: undefined };

@@ -4,12 +4,21 @@
  */
 import { hash } from 'node:crypto';
 import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
-import type { Operation, Resource, Standing } from '../../kernel/resource.ts';
+import { asksForStream } from '../../kernel/message-facts.ts';
+import type {
+  Ask,
+  Operation,
+  Representation,
+  Resource,
+  Standing,
+  Validators,
+} from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
-import { allOf, anyOf, type Filter } from '../../model/filter.ts';
+import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, type Principal, principalIdOf } from '../../model/principal.ts';
 import type { OpenConnections } from '../../observe/open-connections.ts';
-import { eventsTable, type Store } from '../../store/store.ts';
+import { eventsTable, type LogPosition, type MaybePromise, type Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import {
   type ListOptions,
   type ListProposal,
@@ -17,11 +26,14 @@ import {
   proposeList,
 } from '../collection/list-answer.ts';
 
+import { projection } from '../query/project.ts';
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
+import { readFeed, readFeedQuery } from './feed.ts';
 import { reachOf } from './leaving.ts';
+import { expired, type LogPlaces } from './log-places.ts';
 import { type LogView, seenEvent, typeOf } from './seen-event.ts';
-import { createSharedBatches, streamFilter } from './shared-batches.ts';
-import { openEventStream, type StreamLimits, WriteTurns } from './stream.ts';
+import { type BatchReader, createSharedBatches, streamFilter } from './shared-batches.ts';
+import { openEventStream, positionAfter, type StreamLimits, WriteTurns } from './stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './visibility.ts';
 import { type WithholdsFrom, withoutText } from './withheld-text.ts';
 
@@ -43,6 +55,9 @@ export type EventsOptions = {
   /** The same for streams, which go on where a hook fails. */
   readonly streamViews: (principal: Principal) => LogView;
   readonly withholds: WithholdsFrom;
+  readonly places: LogPlaces;
+  /** Seconds for which an empty page of the feed is held at most. */
+  readonly eventsWaitSecondsMax: number;
   readonly connections: Pick<OpenConnections, 'enter'>;
   /** The POST of an event; absent: 405. */
   readonly post?: Operation | undefined;
@@ -76,7 +91,7 @@ export function eventResources(options: EventsOptions): readonly Resource[] {
   ];
 }
 
-function logDocumentation(limits: ListOptions['limits']): OperationDocumentation {
+function logDocumentation(limits: ListOptions['limits'], waitSecondsMax: number): OperationDocumentation {
   const page = pageSchema('EventLog', 'A page of the event log.', eventSchema);
   // OpenAPI 3.2 describes each item of a stream; the 3.1 view describes text.
   const itemSchema = {
@@ -98,49 +113,123 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
       representation: json(page, { items: [eventExample], nextCursor: null }),
       stream: { 'text/event-stream': { itemSchema } },
     },
-    representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'],
-    codes: ['query_parameter_invalid'],
+    parameters: [
+      {
+        name: 'after',
+        in: 'query',
+        description: `Reads the log in the order of commits, after this place: a \`nextCursor\` of such a page, a \`Comity-Position\` of a list, or the id of an event; empty: from the oldest event; \`now\`: the next ones. \`nextCursor\` is then always a string, from which the log goes on. A page may be short or empty while more follow. With \`Prefer: wait=SECONDS\` an empty page is held until something follows, at most ${waitSecondsMax} seconds. A place that is unknown or no longer kept is answered 410. Without \`sort\`, \`order\`, \`page\` and \`cursor\`.`,
+        schema: { type: 'string' },
+      },
+    ],
+    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
+    codes: ['query_parameter_invalid', 'position_expired'],
   };
 }
 
+type LogProposal = ListProposal & { readonly feed?: { readonly from: LogPosition; readonly rest: string } };
+
 /** Open to every caller: visibility is decided for each event. */
-function logOperation(options: EventsOptions): Operation<Standing, never, ListProposal> {
-  const { store, path, collections, streamLimits } = options;
+function logOperation(options: EventsOptions): Operation<Standing, never, LogProposal> {
+  const { store, path, places, streamLimits } = options;
   const list: ListOptions = { ...options.list, path, cacheControl, permission: () => 'granted' };
   const { batchBytesMax } = streamLimits;
   const batches = createSharedBatches({ store, batchEventsMax, batchBytesMax });
   const turns = new WriteTurns();
+  const whole = listOperation(list);
+
+  const following = (ask: Ask, query: string) => follow(options, list, ask, query);
+
   return {
-    ...listOperation(list),
-    documentation: logDocumentation(options.list.limits),
-    stream: (ask) => {
-      const { known } = ask;
-      const proposal = proposeList(list, ask.query ?? '', ask.principal);
-      const reach = reachOf(collections, ask.principal);
-      const requested = proposal.list?.prepared.asked.filter ?? { op: 'always' };
-      return openEventStream(store, {
-        reader: {
-          key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
-          filter: streamFilter(reach, requested),
-          ...{ reach, requested },
-          view: options.streamViews(ask.principal),
-          withholds: options.withholds(ask.principal),
-          party: ask.party,
+    ...whole,
+    documentation: logDocumentation(options.list.limits, options.eventsWaitSecondsMax),
+    propose: (ask) => {
+      const feed = readFeedQuery(ask.query ?? '');
+      if (feed === undefined) return whole.propose?.(ask, open, undefined) ?? unread;
+      if ('problem' in feed) return { ...unread, ...feed };
+      const { problem } = proposeList(list, feed.rest, ask.principal);
+      if (problem !== null || asksForStream(ask.request.fields.accept)) return { ...unread, problem };
+      return whenKnown(
+        positionAfter(places, feed.after, () => store.head()),
+        (from) =>
+          from === undefined
+            ? { ...unread, problem: { code: expired } }
+            : { ...unread, feed: { from, rest: feed.rest } },
+      );
+    },
+    validators: (ask, standing, proposal) =>
+      proposal?.feed === undefined
+        ? (whole.validators?.(ask, standing, proposal) ?? noValidators)
+        : noValidators,
+    represent: (ask, standing, proposal) => {
+      if (proposal?.feed === undefined) return representWhole(whole, ask, standing, proposal);
+      const { from, rest } = proposal.feed;
+      const { asked, reader, onEnd, enter } = following(ask, rest);
+      const shown = asked?.select === undefined ? (doc: string) => doc : projection(asked.select);
+      const page = { limit: asked?.limit ?? options.list.limits.listLimitDefault, shown };
+      const isHead = ask.request.method === 'HEAD';
+      const waitSeconds = isHead ? 0 : Math.min(ask.preferences.waitSeconds, options.eventsWaitSecondsMax);
+      return readFeed(
+        { store, places, batches, turns, path, limits: streamLimits },
+        {
+          ...{ from, rest, waitSeconds, onEnd, enter },
+          reader: { ...reader, key: `page ${reader.key}`, page },
+          memory: ask.request.memory,
         },
-        ...{ batches, turns },
-        lastEventId: ask.request.fields.lastEventId,
-        onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
-        limits: streamLimits,
-        enter: (octets) =>
-          options.connections.enter({
-            ...{ kind: 'stream', principal: principalIdOf(ask.principal), peer: ask.request.peer },
-            about: () => ask.query ?? '',
-            octets,
-          }),
+      );
+    },
+    stream: (ask) => {
+      const feed = readFeedQuery(ask.query ?? '');
+      const { after, rest } =
+        feed === undefined || 'problem' in feed ? { after: 'now', rest: ask.query ?? '' } : feed;
+      return openEventStream(store, {
+        ...following(ask, rest),
+        ...{ batches, turns, places, limits: streamLimits },
+        // A browser that reconnects repeats the first request with the field.
+        after: ask.request.fields.lastEventId ?? after,
       });
     },
   };
 }
+
+/** What a stream and the feed have in common: the view that the caller has of the log. */
+function follow(options: EventsOptions, list: ListOptions, ask: Ask, query: string) {
+  const { known } = ask;
+  const asked = proposeList(list, query, ask.principal).list?.prepared.asked;
+  const reach = reachOf(options.collections, ask.principal);
+  const requested = asked?.filter ?? always;
+  const reader: BatchReader = {
+    key: `${audienceOf(ask.principal)} ${query}`,
+    filter: streamFilter(reach, requested),
+    ...{ reach, requested },
+    view: options.streamViews(ask.principal),
+    withholds: options.withholds(ask.principal),
+    party: ask.party,
+  };
+  return {
+    asked,
+    reader,
+    onEnd: known === undefined ? undefined : (listener: () => void) => known.onEnd(listener),
+    enter: (octets: () => number) =>
+      options.connections.enter({
+        ...{ kind: 'stream', principal: principalIdOf(ask.principal), peer: ask.request.peer },
+        about: () => ask.query ?? '',
+        octets,
+      }),
+  };
+}
+
+function representWhole(
+  { represent }: ReturnType<typeof listOperation>,
+  ...stage: readonly [Ask, Standing, ListProposal | undefined]
+): MaybePromise<Representation> {
+  if (represent === undefined) throw new Error('a list has a representation');
+  return represent(...stage);
+}
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+const unread: LogProposal = { problem: null, list: undefined };
+/** A page of the feed is read once. */
+const noValidators: Validators = { tag: null, modifiedAt: null, cacheControl: 'no-store' };
 
 function eventOperation(options: EventsOptions): Operation<EventStanding> {
   const { store, collections } = options;

@@ -328,7 +328,7 @@ function documentationOf(collection: Collection, limits: Serving['queryLimits'])
     mayBeMissing: true,
     mayBeHidden: true,
     gives: { representation: json(page, { items: [versionExample], nextCursor: null }) },
-    representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'],
+    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
     codes: ['query_parameter_invalid' as const],
   } as const;
 }

@@ -1,15 +1,15 @@
 /**
- * Batches of the event log, read and encoded once for all streams of one audience with the same query and position
- * (§6). A thousand readers of one event then cost one read and hold one buffer (decision 0055).
+ * Batches of the event log, read and encoded once for all streams, and all readers of the feed, of one audience with the same query and
+ * position (§6). A thousand readers of one event then cost one read and hold one buffer (decision 0055).
  *
  * A batch is cached until the log changes, by an append or a removal, within the bound of `eventBatches` in
- * src/memory/bounds.ts; a stream that still writes it keeps it longer. Empty batches are not cached.
+ * src/memory/bounds.ts; a stream that still writes it keeps it longer.
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
 import { allOf, always, anyOf, type Filter, isRelated } from '../../model/filter.ts';
 import { matches } from '../../model/matches.ts';
-import { isTailFull } from '../../store/page-of-rows.ts';
+import { type FollowedLog, readLog } from '../../store/follow-log.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { wantedChildren } from './child-messages.ts';
@@ -21,18 +21,20 @@ import { type Judge, type Told, told } from './telling.ts';
 import { type Withholds, withoutText } from './withheld-text.ts';
 
 export type Batch = {
-  /** As sent in the stream; empty if there are no events. */
+  /** As sent in the stream, or the items of a page of the feed; empty if the reader gets nothing. */
   readonly octets: Uint8Array;
-  /** The position of the last event; undefined for an empty batch. */
-  readonly last: LogPosition | undefined;
+  /** The position up to which the log was read. */
+  readonly to: LogPosition;
   /** More events may follow. */
   readonly isFull: boolean;
 };
 
-/** A stream's view of the log. */
+/** A view of the log, of a stream or of the feed. */
 export type BatchReader = {
-  /** Equal for streams with the same filter and view: the audience and the text of the query. */
+  /** Equal for readers with the same filter and view: the audience and the text of the query. */
   readonly key: string;
+  /** Of the feed: how many events a page has at most, and what it shows of each. Absent: the batch is a piece of a stream. */
+  readonly page?: { readonly limit: number; readonly shown: (doc: string) => string } | undefined;
   readonly filter: Filter;
   readonly view: LogView;
   /** Which events of the filter its principal may read: of others the stream says that their document left. */
@@ -53,7 +55,7 @@ export type SharedBatches = {
 };
 
 export type SharedBatchesOptions = {
-  readonly store: LooksStore & Pick<Store, 'onAppend'>;
+  readonly store: LooksStore & FollowedLog & Pick<Store, 'onAppend'>;
   /** Events of one batch. */
   readonly batchEventsMax: number;
   /** A batch ends with the event that reaches this many octets. */
@@ -90,18 +92,16 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
       if (found !== undefined) return found;
       const key = keyOf(reader, after);
       const changesBefore = changes;
-      const tail = store.tail(after, reader.filter, batchEventsMax, {
-        bytesMax: batchBytesMax,
-        party: reader.party,
-      });
-      const batch = whenKnown(tail, (entries) =>
+      const { filter, party, page } = reader;
+      const limit = page?.limit ?? batchEventsMax;
+      const log = readLog(store, after, { filter, limit, bytesMax: batchBytesMax, party });
+      const batch = whenKnown(log, ({ entries, to, isFull }) =>
         whenKnown(told(store, judgeOf(reader), entries), (tellings): Batch => {
-          const isFull = isTailFull(entries, batchEventsMax, batchBytesMax);
-          const octets = encode(entries, reader, tellings);
-          const made = { octets, last: positionOf(entries.at(-1)), isFull };
+          const encode = page === undefined ? encodeStream : encodePage;
+          const made = { octets: encode(entries, reader, tellings), to, isFull };
           // Rows of other tables change without an event too.
           const isLasting = changesBefore === changes && !isRelated(reader.filter);
-          if (isLasting && entries.length > 0) kept.set(key, made);
+          if (isLasting) kept.set(key, made);
           return made;
         }),
       );
@@ -144,42 +144,83 @@ function keyOf({ key, withholds }: BatchReader, { rev, id }: LogPosition): strin
   return `${rev} ${id} ${withholds === undefined ? '' : 'withheld '}${key}`;
 }
 
-function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
-  return entry === undefined ? undefined : { rev: entry.rev, id: entry.id };
+/** What the reader gets of one event, in this order. */
+type Message = {
+  /** The type of the event, `left` or `entered`. */
+  readonly name: string;
+  readonly text: string;
+  readonly isEvent: boolean;
+};
+
+function messagesOf(
+  entry: TailEntry,
+  { view }: BatchReader,
+  { telling, children }: Told,
+): readonly Message[] {
+  const messages: Message[] = children.map(({ kind, text }) => ({ name: kind, text, isEvent: false }));
+  if (telling === 'nothing') return messages;
+  if (telling === 'left') return [...messages, { name: 'left', text: leftText(entry), isEvent: false }];
+  const { type, owner } = entry;
+  const whole = telling === 'withheld' ? withoutText(entry.doc) : entry.doc;
+  messages.push({ name: type, text: seenEvent(view, type, whole, owner), isEvent: true });
+  return messages;
 }
+
+type Encode = (entries: readonly TailEntry[], reader: BatchReader, tellings: readonly Told[]) => Uint8Array;
 
 /**
  * Writes `id`, `event` and `data` of each event (HTML, "Server-sent events"). Documents are JSON without line breaks.
  */
-function encode(entries: readonly TailEntry[], { view }: BatchReader, tellings: readonly Told[]): Uint8Array {
-  if (entries.length === 0) return nothing;
-  const parts: Buffer[] = [];
-  let text = '';
+const encodeStream: Encode = (entries, reader, tellings) => {
+  const octets = new Octets();
   for (const [at, entry] of entries.entries()) {
-    const { id, type, owner } = entry;
-    const { telling, children } = tellings[at] ?? unknown;
-    // A client resumes after an id, so only the last message about an event has it.
-    for (const [index, message] of children.entries()) {
-      const isLast = telling === 'nothing' && index === children.length - 1;
-      text += `${isLast ? `id: ${id}\n` : ''}event: ${message.kind}\ndata: ${message.text}\n\n`;
+    const messages = messagesOf(entry, reader, tellings[at] ?? unknown);
+    for (const [index, { name, text }] of messages.entries()) {
+      // A client resumes after an id, so only the last message about an event has it.
+      if (index === messages.length - 1) octets.add(`id: ${entry.id}\n`);
+      octets.add(`event: ${name}\ndata: `);
+      octets.add(text);
+      octets.add('\n\n');
     }
-    if (telling === 'nothing') continue;
-    if (telling === 'left') {
-      text += `id: ${id}\nevent: left\ndata: ${leftText(entry)}\n\n`;
-      continue;
-    }
-    const whole = telling === 'withheld' ? withoutText(entry.doc) : entry.doc;
-    const doc = seenEvent(view, type, whole, owner);
-    text += `id: ${id}\nevent: ${type}\ndata: `;
-    if (doc.length > joinedCharactersMax) {
-      // Joining it would copy it once more.
-      parts.push(Buffer.from(text), Buffer.from(doc));
-      text = '\n\n';
-    } else text += `${doc}\n\n`;
   }
-  if (text !== '') parts.push(Buffer.from(text));
-  const [only] = parts;
-  return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
+  return octets.joined();
+};
+
+/** Writes the items of a page of the feed: the data of the same messages, separated by commas. */
+const encodePage: Encode = (entries, reader, tellings) => {
+  const octets = new Octets();
+  let separator = '';
+  for (const [at, entry] of entries.entries()) {
+    for (const { text, isEvent } of messagesOf(entry, reader, tellings[at] ?? unknown)) {
+      octets.add(separator);
+      octets.add(isEvent ? (reader.page?.shown(text) ?? text) : text);
+      separator = ',';
+    }
+  }
+  return octets.joined();
+};
+
+/** Joins texts as UTF-8. */
+class Octets {
+  readonly #parts: Buffer[] = [];
+  #text = '';
+
+  add(text: string): void {
+    if (text.length <= joinedCharactersMax) {
+      this.#text += text;
+      return;
+    }
+    // Joining it to the others would copy it once more.
+    this.#parts.push(Buffer.from(this.#text), Buffer.from(text));
+    this.#text = '';
+  }
+
+  joined(): Uint8Array {
+    if (this.#text !== '') this.#parts.push(Buffer.from(this.#text));
+    const [only] = this.#parts;
+    if (only === undefined) return nothing;
+    return this.#parts.length === 1 ? only : Buffer.concat(this.#parts);
+  }
 }
 
 const unknown: Told = { telling: 'nothing', children: [] };

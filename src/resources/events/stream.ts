@@ -4,14 +4,15 @@
  *
  * A stream is in one of three modes: `reading` a batch of the log, as soon as there is memory for it; `writing` it to
  * the client, at the client's pace; or `waiting` for the log to grow. It holds at most one batch, which is bounded in
- * octets and in number and shared with similar streams (shared-batches.ts). An unknown Last-Event-ID, which may have
- * been purged, starts at the oldest event in the log: the client may then receive events twice but misses none.
+ * octets and in number and shared with similar streams (shared-batches.ts). A place in the log that is unknown or expired
+ * is answered with a reset, and the stream goes on with the next event.
  */
 
 import type { ContentSink } from '../../http/message.ts';
 import type { EventStream } from '../../kernel/resource.ts';
 import type { Known } from '../../model/principal.ts';
-import { eventsTable, type LogPosition, type MaybePromise, type Store } from '../../store/store.ts';
+import type { LogPosition, MaybePromise, Store } from '../../store/store.ts';
+import { type LogPlaces, resetText } from './log-places.ts';
 import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
@@ -23,16 +24,18 @@ export type StreamLimits = {
   readonly heartbeatMs: number;
 };
 
-const beginning: LogPosition = { rev: 0, id: '' };
+/** Before every event. */
+export const beginning: LogPosition = { rev: 0, id: '' };
 /** Bounds of memory reserved before a read: a batch may exceed its bound by its last event, and events may be long. */
-const batchesReserved = 4;
+export const batchesReserved = 4;
 
 export type StreamOptions = {
   readonly reader: BatchReader;
   readonly batches: SharedBatches;
   readonly turns: WriteTurns;
-  /** The last event that the client received; undefined: only later events are sent. */
-  readonly lastEventId: string | undefined;
+  readonly places: LogPlaces;
+  /** The last event that the client received, or another place in the log; `now`: only later events are sent; empty: all events. */
+  readonly after: string;
   /** Calls back when the credential of the stream ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   readonly limits: StreamLimits;
@@ -41,14 +44,27 @@ export type StreamOptions = {
 };
 
 export async function openEventStream(store: Store, options: StreamOptions): Promise<EventStream> {
-  const { lastEventId } = options;
   const head = await store.head();
-  const from = lastEventId === undefined ? head : await positionOf(store, lastEventId);
+  const from = await positionAfter(options.places, options.after, () => head);
   return { open: (sink) => run(store, options, { from, head }, sink) };
 }
 
+/** @returns undefined for a place that is unknown or expired */
+export function positionAfter(
+  places: LogPlaces,
+  after: string,
+  head: () => MaybePromise<LogPosition>,
+): MaybePromise<LogPosition | undefined> {
+  if (after === '') return beginning;
+  return after === 'now' ? head() : places.find(after);
+}
+
 /** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
-function whenRead(read: () => MaybePromise<Batch>, deliver: (batch: Batch) => void, fail: () => void): void {
+export function whenRead(
+  read: () => MaybePromise<Batch>,
+  deliver: (batch: Batch) => void,
+  fail: () => void,
+): void {
   try {
     const batch = read();
     if (batch instanceof Promise) batch.then(deliver, fail);
@@ -59,13 +75,9 @@ function whenRead(read: () => MaybePromise<Batch>, deliver: (batch: Batch) => vo
   }
 }
 
-async function positionOf(store: Store, id: string): Promise<LogPosition> {
-  const row = await store.read(eventsTable, id);
-  return row === undefined ? beginning : { rev: row.rev, id: row.id };
-}
-
 type Places = {
-  readonly from: LogPosition;
+  /** Undefined: unknown. The stream begins at the head, and says so. */
+  readonly from: LogPosition | undefined;
   /** The head when the stream was opened: what came before it may have become unreadable since. */
   readonly head: LogPosition;
 };
@@ -73,18 +85,18 @@ type Places = {
 function run(store: Store, options: StreamOptions, { from, head }: Places, sink: Sink): () => void {
   const { batches, limits } = options;
   const live = { ...options.reader, withholds: undefined };
-  let position = from;
-  let reader = from.rev < head.rev ? options.reader : live;
+  let position = from ?? head;
+  let reader = position.rev < head.rev ? options.reader : live;
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
   let open = true;
   let stopWatching: (() => void) | undefined;
   const writer = createPieceWriter(sink, options.turns);
-  const leave = options.enter(writer.octets);
-  const stopListening = store.onAppend(() => {
+  const grow = (): void => {
     grown = true;
     if (mode === 'waiting') pump();
-  });
+  };
+  const stops = [writer.close, options.enter(writer.octets), store.onAppend(grow), store.onLost(fail)];
   const heartbeat = setInterval(() => {
     if (mode !== 'writing') sink.write(':\n\n');
   }, limits.heartbeatMs);
@@ -102,12 +114,12 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
     whenRead(() => batches.read(reader, position), deliver, fail);
   }
 
-  function deliver({ octets, last, isFull }: Batch): void {
+  function deliver({ octets, to, isFull }: Batch): void {
     if (!open) return;
     mode = 'writing';
     sink.memory.share(octets.length === 0 ? undefined : octets);
-    if (last !== undefined) position = last;
-    if (last === undefined || last.rev >= head.rev) reader = live;
+    position = to;
+    if (!isFull || to.rev >= head.rev) reader = live;
     writer.write(octets, () => {
       sink.memory.share(undefined);
       mode = 'waiting';
@@ -117,10 +129,8 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
 
   function close(): void {
     open = false;
-    leave();
     stopWatching?.();
-    writer.close();
-    stopListening();
+    for (const stop of stops) stop();
     clearInterval(heartbeat);
   }
 
@@ -133,11 +143,17 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
 
   // The comment sends the header section immediately, before the first event.
   sink.write(': comity events\n\n');
+  if (from === undefined) sink.write(resetMessage(options.places.textOf(head)));
   // If the credential ended while the stream was being opened, this calls back immediately.
   stopWatching = options.onEnd?.(fail);
   if (open) pump();
 
   return close;
+}
+
+/** With the id, a client that reconnects does not ask for what is unknown again. */
+function resetMessage(place: string): string {
+  return `id: ${place}\nevent: reset\ndata: ${resetText(place)}\n\n`;
 }
 
 /** Octets of one write, which a client must take within the timeout for stalled responses. */
@@ -157,7 +173,7 @@ type PieceWriter = {
  * the buffer of one client; in pieces it passes any link, and a slow client can be told from a stalled one. Pieces are
  * views of the octets, not copies.
  */
-function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
+export function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
   let open = true;
   let written = 0;
   /** Cleared before each call: the socket may also drain after a comment of the heartbeat. */

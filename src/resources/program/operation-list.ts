@@ -42,7 +42,7 @@ export function operationListResource(serving: Serving): Resource {
       description: 'Administrators only. `sort=-id` returns the newest first.',
       listed: { fields, limits },
       gives: { representation: json(page, { items: [example], nextCursor: null }) },
-      representationFields: ['Comity-Plan', 'Link', 'X-Total-Count'] as const,
+      representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'] as const,
       codes: ['query_parameter_invalid'] as const,
     },
   };

@@ -82,7 +82,7 @@ const repeatDocumentation: OperationDocumentation = {
   paged: 'as-stored',
   mayBeMissing: true,
   gives: { representation: page },
-  representationFields: ['Link', 'X-Total-Count'],
+  representationFields: ['Comity-Position', 'Link', 'X-Total-Count'],
   codes: ['query_parameter_invalid'],
 };
 
@@ -93,7 +93,7 @@ const resultDocumentation: OperationDocumentation = {
     'The Content-Location of a QUERY response: returns that result while it is current or Comity keeps it.',
   mayBeMissing: true,
   gives: { representation: page },
-  representationFields: ['ETag', 'Link'],
+  representationFields: ['Comity-Position', 'ETag', 'Link'],
   codes: ['result_gone'],
 };
 
@@ -197,12 +197,13 @@ function proposeRepeat(
 
 function represent(path: string, ask: Ask, { options }: Found, proposal: QueryProposal | undefined) {
   if (proposal?.query === undefined) throw new Error('a stored query requires its query');
-  const { prepared, position, page } = proposal.query;
+  const { prepared, position, page, place } = proposal.query;
   return representList(ask, {
     listing: options.listing,
     prepared,
     position,
     page,
+    place,
     target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
     cacheControl: options.collection.cacheControl,
   }) satisfies Representation | Promise<Representation>;

@@ -7,7 +7,7 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import { always, type Filter, type Sort } from '../../model/filter.ts';
-import type { Measure } from '../../store/store.ts';
+import type { Measure } from '../../store/aggregate.ts';
 import type { Aggregation, QueryLimits, Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
 import { addKey, addSortKey } from './sort-keys.ts';

@@ -9,7 +9,7 @@ import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import type { Reach } from '../../model/reference-path.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
-import type { Measure } from '../../store/store.ts';
+import type { Measure } from '../../store/aggregate.ts';
 import type { Expansion, Relations } from '../relations/relations.ts';
 
 /** `table` is also the name that SQL uses in FROM. */

@@ -7,6 +7,7 @@ import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { quoteName } from '../quote-name.ts';
 import type { Raise } from '../raised-revision.ts';
+import { purgedCounter } from '../version-text.ts';
 import { differenceOf, RowDigest, readDigests } from './digests.ts';
 import { columnNamesOf, type FileTable } from './layout.ts';
 import { identify, raisesVersion, UnknownDatabase } from './migrate.ts';
@@ -23,6 +24,8 @@ export type StoredRow = readonly SQLOutputValue[];
 export type StoreFile = {
   readonly rev: number;
   readonly raises: readonly Raise[];
+  /** The greatest revision of the events that were purged. */
+  readonly purged: number;
   readonly tables: readonly StoredTable[];
   /** As in origin.ts; undefined for a file of an earlier version. */
   readonly origin: string | undefined;
@@ -45,9 +48,10 @@ export function readFile(path: string): StoreFile {
     return convertErrors(path, () => {
       const version = identify(database, path);
       if (version === 0) throw new UnfitBackup(`${path} holds no store`);
-      const { rev, tables } = countsOf(database, path);
+      const { rev, purged, tables } = countsOf(database, path);
       return {
         rev,
+        purged,
         raises: version < raisesVersion ? [] : raisesOf(database),
         tables,
         origin: readOrigin(database),
@@ -96,9 +100,10 @@ function refuseOthers(path: string): void {
   }
 }
 
-function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' | 'tables'> {
+function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' | 'purged' | 'tables'> {
   const counters = database.prepare('SELECT n, name, rev FROM comity_counters ORDER BY n').all();
   let rev: number | undefined;
+  let purged = 0;
   const tables: StoredTable[] = [];
   const columns = database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
   for (const counter of counters) {
@@ -107,13 +112,17 @@ function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' |
       rev = Number(counter.rev);
       continue;
     }
+    if (counter.n === purgedCounter) {
+      purged = Number(counter.rev);
+      continue;
+    }
     const rows = Number(database.prepare(`SELECT count(*) AS rows FROM ${quoteName(name)}`).get()?.rows);
     const has = (column: string): boolean => columns.get(name, column) !== undefined;
     const held = { name, searched: has('search'), traced: has('former') };
     tables.push({ ...held, rev: Number(counter.rev), rows });
   }
   if (rev === undefined) throw new UnfitBackup(`${path} is damaged: it has no revision counter`);
-  return { rev, tables };
+  return { rev, purged, tables };
 }
 
 function raisesOf(database: DatabaseSync): readonly Raise[] {

@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { quoteName } from '../quote-name.ts';
 import type { Raise } from '../raised-revision.ts';
+import { purgedCounter, purgedCounterName } from '../version-text.ts';
 import { writeDigests } from './digests.ts';
 import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
 import { migrate } from './migrate.ts';
@@ -29,6 +30,8 @@ export type FileWriter = {
 export type FileHead = {
   /** The store-wide revision. */
   readonly rev: number;
+  /** The greatest revision of the events that were purged. */
+  readonly purged: number;
   /** As in origin.ts. */
   readonly origin: string;
   readonly raises: readonly Raise[];
@@ -37,7 +40,7 @@ export type FileHead = {
 /** @param path an empty file */
 export function writeFile(
   path: string,
-  { rev, origin, raises }: FileHead,
+  { rev, purged, origin, raises }: FileHead,
   tables: readonly CountedTable[],
 ): FileWriter {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
@@ -50,6 +53,7 @@ export function writeFile(
   const raise = database.prepare('INSERT INTO comity_raises (before, after, made_at) VALUES (?, ?, ?)');
   for (const { before, after, madeAt } of raises) raise.run(before, after, madeAt);
   const count = database.prepare('INSERT INTO comity_counters (n, name, rev) VALUES (?, ?, ?)');
+  if (purged > 0) count.run(purgedCounter, purgedCounterName, purged);
   for (const table of tables) {
     database.exec(createTableSql(table));
     count.run(table.number, table.name, table.rev);

@@ -26,9 +26,9 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
   const watch = watchdog();
   let total = 0;
   await inLongTransaction(session, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async () => {
-    const { rev, raises, tables } = await readSchemaTables(session, schema);
+    const { rev, purged, raises, tables } = await readSchemaTables(session, schema);
     for (const table of tables) total += await countOf(session, schema, table);
-    const file = writeFile(partial, { rev, raises, origin: originOf({ url, schema }) }, tables);
+    const file = writeFile(partial, { rev, purged, raises, origin: originOf({ url, schema }) }, tables);
     let done = 0;
     for (const table of tables) {
       for await (const rows of batches(session, schema, table)) {

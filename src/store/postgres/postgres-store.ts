@@ -9,7 +9,7 @@ import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
-import { eventsTable, type Store, type Table } from '../store.ts';
+import { endOfRevision, eventsTable, type Store, type Table } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
 import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
 import { type Committer, createCommitter } from './commit/committer.ts';
@@ -24,7 +24,7 @@ import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions } from './read/point-reads.ts';
 import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
 import { reportStore } from './read/postgres-report.ts';
-import { readFormer, readHead, readTail } from './read/tail.ts';
+import { readFormer, readHead, readStretch, readTail, type TailSources } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { channelOf } from './schema/physical-name.ts';
 import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
@@ -257,12 +257,12 @@ function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
 }
 
 function storeOver(running: Running): PostgresStore {
-  const { schema, layouts, ordered, numbers, read, scan, committer, listeners, lines, backups } = running;
+  const { schema, layouts, ordered, numbers, read, scan, committer, changes, listeners, lines, backups } =
+    running;
   const rows = createPointReads(read, { layouts: ordered, numbers, schema });
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
   const shapes = createCompiledShapes();
-  const log = { read, scan, layout: layoutOf(layouts, eventsTable), schema };
   let closing: Promise<void> | undefined;
   return {
     shared: true,
@@ -300,9 +300,8 @@ function storeOver(running: Running): PostgresStore {
     },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
-    tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
-    former: (id) => readFormer(log, id),
-    head: () => readHead(log),
+    ...logReads({ read, scan, layout: layoutOf(layouts, eventsTable), schema }, changes),
+    purgedTo: versions.purgedTo,
     isLost: async (rev) => {
       const [row] = await read.send({ sql: `SELECT ${isLostSql(schema)}`, values: [rev] });
       return row?.[0] === true;
@@ -324,6 +323,19 @@ function storeOver(running: Running): PostgresStore {
       return closing;
     },
     unitsWaiting: () => committer.unitsWaiting,
+  };
+}
+
+function logReads(
+  log: TailSources,
+  changes: Changes,
+): Pick<Store, 'tail' | 'stretch' | 'logPosition' | 'former' | 'head'> {
+  return {
+    tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
+    stretch: (after, eventsMax) => readStretch(log, after, eventsMax),
+    logPosition: () => endOfRevision(changes.known(eventsTable)),
+    former: (id) => readFormer(log, id),
+    head: () => readHead(log),
   };
 }
 

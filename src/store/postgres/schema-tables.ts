@@ -2,6 +2,7 @@
 import type { FileTable } from '../backup-file/layout.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Raise } from '../raised-revision.ts';
+import { purgedCounter } from '../version-text.ts';
 import type { Session } from './schema/session.ts';
 
 export type SchemaTable = FileTable & {
@@ -14,6 +15,8 @@ export type SchemaTables = {
   /** The store-wide revision. */
   readonly rev: number;
   readonly raises: readonly Raise[];
+  /** The greatest revision of the events that were purged. */
+  readonly purged: number;
   readonly tables: readonly SchemaTable[];
 };
 
@@ -45,6 +48,7 @@ export async function readSchemaTables(session: Session, schema: string): Promis
       madeAt: Number(madeAt),
     })),
     rev: counted.find(({ number }) => number === 0)?.rev ?? 0,
+    purged: counted.find(({ number }) => number === purgedCounter)?.rev ?? 0,
     tables: counted.filter(({ number }) => number > 0),
   };
 }

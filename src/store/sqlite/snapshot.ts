@@ -74,10 +74,14 @@ export class Snapshot {
   version(tableNumber: number): string {
     const kept = this.#versions[tableNumber];
     if (kept !== undefined) return kept;
-    const found = this.#version.get(tableNumber) as unknown as readonly number[] | undefined;
-    const version = versionText(found?.[0] ?? 0);
+    const version = versionText(this.revisionOf(tableNumber));
     this.#versions[tableNumber] = version;
     return version;
+  }
+
+  /** The revision of a counter; only within `run`. */
+  revisionOf(counter: number): number {
+    return (this.#version.get(counter) as unknown as readonly number[] | undefined)?.[0] ?? 0;
   }
 
   /** The latest of the versions of the tables; only within `run`. */
@@ -90,7 +94,7 @@ export class Snapshot {
 
   /** The number of the last unit that the snapshot contains; only within `run`. */
   revision(): number {
-    this.#revision ??= (this.#version.get(0) as unknown as readonly number[] | undefined)?.[0] ?? 0;
+    this.#revision ??= this.revisionOf(0);
     return this.#revision;
   }
 

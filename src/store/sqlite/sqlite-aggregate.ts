@@ -1,10 +1,15 @@
 /** Counts and aggregates: on reader threads, because each is a walk of all rows that match. */
 import type { Filter } from '../../model/filter.ts';
-import { type AggregateSql, aggregateOf, aggregateStatement } from '../aggregate.ts';
+import {
+  type Aggregate,
+  type AggregateQuery,
+  type AggregateSql,
+  aggregateOf,
+  aggregateStatement,
+} from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
 import { conjuncts, type Shape, type ShapedFilter, shapeFilter, type ValueSlot } from '../filter-shape.ts';
 import { driveOf } from '../related-drive.ts';
-import type { Aggregate, AggregateQuery } from '../store.ts';
 import { versionText } from '../version-text.ts';
 import { compileFilter, encoding, tickSql } from './compile/filter.ts';
 import { namedSql, referringSql } from './compile/named-rows.ts';

@@ -14,7 +14,8 @@ import { rowOf } from '../kept-row.ts';
 import { Lines } from '../lines.ts';
 import type { ProvisionalRevisions } from '../provisional-revisions.ts';
 import { quoteName } from '../quote-name.ts';
-import { eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
+import { endOfRevision, eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
+import { purgedCounter } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { tickSql } from './compile/filter.ts';
 import { createCompiledShapes } from './compiled-shape.ts';
@@ -33,7 +34,7 @@ import { messageOf, unavailable } from './sqlite-failure.ts';
 import { makePlan } from './sqlite-query.ts';
 import { reportStore } from './sqlite-report.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
-import { readFormer, readHead, readTail } from './tail.ts';
+import { readFormer, readHead, readStretch, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
 import { WriterQueue } from './writer/queue.ts';
 
@@ -234,12 +235,7 @@ function storeOver(running: Running): SqliteStore {
       return snapshot.run(() => snapshot.version(tableNumber));
     },
     commit: (unit) => lines.commit(unit, (handed) => writer.commit(handed)),
-    tail(after, filter, limit, { bytesMax = Number.POSITIVE_INFINITY, party } = {}) {
-      const query = { after, filter, limit, bytesMax, party };
-      return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, query);
-    },
-    former: (id) => readFormer(snapshot, id),
-    head: () => readHead(snapshot),
+    ...logReads(running),
     isLost: (rev) =>
       snapshot.run(
         () =>
@@ -263,6 +259,25 @@ function storeOver(running: Running): SqliteStore {
       return closing;
     },
     unitsWaiting: () => writer.unitsWaiting,
+  };
+}
+
+function logReads({
+  snapshot,
+  readers,
+  tableOf,
+}: Running): Pick<Store, 'tail' | 'stretch' | 'logPosition' | 'purgedTo' | 'former' | 'head'> {
+  const { tableNumber } = tableOf(eventsTable);
+  return {
+    tail(after, filter, limit, { bytesMax = Number.POSITIVE_INFINITY, party, until } = {}) {
+      const query = { after, filter, limit, bytesMax, party, until };
+      return readTail(snapshot, readers, tableNumber, query);
+    },
+    stretch: (after, eventsMax) => readStretch(snapshot, after, eventsMax),
+    logPosition: () => endOfRevision(snapshot.run(() => snapshot.revisionOf(tableNumber))),
+    purgedTo: () => snapshot.run(() => snapshot.revisionOf(purgedCounter)),
+    former: (id) => readFormer(snapshot, id),
+    head: () => readHead(snapshot),
   };
 }
 

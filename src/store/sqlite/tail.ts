@@ -21,8 +21,22 @@ const headSql = `SELECT rev, id FROM ${log} WHERE deleted_at IS NULL ORDER BY re
 export function readHead(snapshot: Snapshot): LogPosition {
   return snapshot.run(() => {
     const row = snapshot.prepare(headSql).get() as unknown as readonly [number, string] | undefined;
-    return row === undefined ? { rev: 0, id: '' } : { rev: row[0], id: row[1] };
+    return row === undefined ? { rev: 0, id: '' } : positionOf(row);
   });
+}
+
+const stretchSql = `SELECT rev, id FROM (SELECT rev, id FROM ${log} WHERE deleted_at IS NULL AND (rev, id) > (?, ?) ORDER BY rev, id LIMIT ?)
+  ORDER BY rev DESC, id DESC LIMIT 1`;
+
+export function readStretch(snapshot: Snapshot, after: LogPosition, eventsMax: number): LogPosition {
+  return snapshot.run(() => {
+    const row = snapshot.prepare(stretchSql).get(after.rev, after.id, eventsMax);
+    return row === undefined ? after : positionOf(row as unknown as readonly [number, string]);
+  });
+}
+
+function positionOf([rev, id]: readonly [number, string]): LogPosition {
+  return { rev, id };
 }
 
 export function readFormer(snapshot: Snapshot, id: string): string | null {
@@ -42,9 +56,10 @@ export function readTail(
     readonly limit: number;
     readonly bytesMax: number;
     readonly party: string | undefined;
+    readonly until: LogPosition | undefined;
   },
 ): MaybePromise<readonly TailEntry[]> {
-  const { after, filter, limit, bytesMax } = query;
+  const { after, filter, limit, bytesMax, until } = query;
   if (filter.op === 'never') return [];
   const near =
     filter.op === 'always' ||
@@ -55,9 +70,11 @@ export function readTail(
       ? ''
       : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters, `"${eventsTable}"`)}`;
   const timed = near ? '' : `${tickSql} AND `;
+  const upTo = until === undefined ? '' : ' AND (rev, id) <= (?, ?)';
+  if (until !== undefined) parameters.push(until.rev, until.id);
   parameters.push(limit);
   const sql = `SELECT id, rev, type, collection, owner, doc, document, former FROM ${log}
-    WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id ${plannedLimit}`;
+    WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition}${upTo} ORDER BY rev, id ${plannedLimit}`;
   const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
     return snapshot.run(() => {

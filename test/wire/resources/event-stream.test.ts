@@ -9,6 +9,7 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { always, never } from '../../../src/model/filter.ts';
 import { anonymous, type Known } from '../../../src/model/principal.ts';
 import { createOpenConnections } from '../../../src/observe/open-connections.ts';
+import { createLogPlaces } from '../../../src/resources/events/log-places.ts';
 import { createLogViews } from '../../../src/resources/events/seen-event.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
 import { openEventStream, type StreamOptions, WriteTurns } from '../../../src/resources/events/stream.ts';
@@ -71,7 +72,9 @@ class SlowSink {
   }
 }
 
-function batchesOf(of: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan' | 'head'>): SharedBatches {
+type Followed = Parameters<typeof createSharedBatches>[0]['store'];
+
+function batchesOf(of: Followed): SharedBatches {
   return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
 }
 
@@ -83,7 +86,8 @@ function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): St
   const { enter } = createOpenConnections(Date.now);
   const stream = { kind: 'stream', principal: null, peer: '', about: () => '' } as const;
   return {
-    ...{ reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits },
+    ...{ reader, batches: batchesOf(store), turns: new WriteTurns(), onEnd, limits },
+    ...{ places: createLogPlaces(store, (text) => text.length.toString(36)), after: lastEventId ?? 'now' },
     enter: (octets: () => number) => enter({ ...stream, octets }),
   };
 }
@@ -230,8 +234,8 @@ test('a closed stream stays silent', async () => {
 
 test('streams that stand at one place read it once, and what changed since is read anew', async () => {
   let reads = 0;
-  const counting: Pick<Store, 'tail' | 'onAppend' | 'read' | 'plan' | 'head'> = {
-    ...{ read: store.read, plan: store.plan, head: store.head },
+  const counting: Followed = {
+    ...store,
     onAppend: (listener) => store.onAppend(listener),
     tail: (...args) => {
       reads += 1;
@@ -264,7 +268,8 @@ test('streams that wait for one answer of the store share it, and none shares on
   const answers: PromiseWithResolvers<readonly TailEntry[]>[] = [];
   let append: () => void = () => undefined;
   const batches = batchesOf({
-    ...{ read: store.read, plan: store.plan, head: store.head },
+    ...store,
+    logPosition: () => ({ rev: 0, id: '' }),
     onAppend: (listener) => {
       append = listener;
       return () => undefined;
@@ -294,10 +299,10 @@ test('streams that wait for one answer of the store share it, and none shares on
   answers[0]?.resolve([]);
   answers[1]?.resolve([entry]);
   assert.deepEqual(
-    (await Promise.all(before)).map(({ last }) => last),
-    [undefined, undefined],
+    (await Promise.all(before)).map(({ to }) => to),
+    [after, after],
   );
-  assert.deepEqual((await later).last, { rev: 2, id: 'evt_2' });
+  assert.deepEqual((await later).to, { rev: 2, id: 'evt_2' });
   assert.equal(await batches.known(reader, after), await later, 'it is kept');
   append();
   assert.equal(batches.known(reader, after), undefined);

@@ -150,12 +150,23 @@ test('a filter of the list is a filter of the stream, and a bad one is refused b
   refused.close();
 });
 
-test('an unknown Last-Event-ID starts at the oldest event', async () => {
-  const oldest = listed(await program.send('GET', `${events}?limit=1`))[0];
+test('an unknown Last-Event-ID is answered with a reset, whose id resumes the stream', async () => {
   const reader = await readEvents(program.port, { lastEventId: 'evt_purged' });
   await reader.until((at) => at.events.length > 0);
-  assert.equal(reader.events[0]?.id, oldest?.id);
-  reader.close();
+  const [reset] = reader.events;
+  assert.equal(reset?.event, 'reset');
+  const told = JSON.parse(reset?.data ?? '').reset;
+  assert.deepEqual([told.code, told.position], ['position_expired', reset?.id]);
+  const { id } = await make('after the reset');
+  const resumed = await readEvents(program.port, { lastEventId: reset?.id ?? '' });
+  for (const each of [reader, resumed]) {
+    await each.until((at) => at.events.some(({ data }) => data.includes(id)));
+    each.close();
+  }
+  assert.deepEqual(
+    resumed.events.map((event) => event.id),
+    [reader.events[1]?.id],
+  );
 });
 
 test('a silent stream has a comment every heartbeat', async () => {

@@ -30,6 +30,8 @@ export type Following = Extract<Observation, { readonly kind: 'store-following' 
 export type Changes = {
   /** Records that a commit of this process touched the table up to this revision. */
   note(tableNumber: number, rev: number): void;
+  /** The greatest revision of the table that this process is certain of: every later read sees its unit. */
+  known(table: string): number;
   /** Reads the counters; resolves when a read that began after the call has ended, successful or not. */
   poll(): Promise<void>;
   readonly ready: Promise<void>;
@@ -90,6 +92,10 @@ class FollowedChanges implements Changes {
   note(tableNumber: number, rev: number): void {
     const name = this.#known.confirm(tableNumber, rev);
     if (name !== undefined) this.#changed(new Set([name]));
+  }
+
+  known(table: string): number {
+    return this.#known.confirmedOf(table);
   }
 
   poll(): Promise<void> {
@@ -171,13 +177,17 @@ export const lostNumber = -1;
  * that lagged and took over); then everything derived from newer revisions must go.
  */
 class KnownRevisions {
+  readonly #numbers: ReadonlyMap<string, number>;
   readonly #names = new Map<number, string>();
   readonly #revs = new Map<number, number>();
+  /** Those that are certain. */
+  readonly #confirmedRevs = new Map<number, number>();
   #newest = 0;
   #confirmed = 0;
 
   /** @param numbers of the tables in comity_counters, by name */
   constructor(numbers: ReadonlyMap<string, number>) {
+    this.#numbers = numbers;
     for (const [name, number] of numbers) this.#names.set(number, name);
   }
 
@@ -187,6 +197,10 @@ class KnownRevisions {
 
   get confirmed(): number {
     return this.#confirmed;
+  }
+
+  confirmedOf(table: string): number {
+    return this.#confirmedRevs.get(this.#numbers.get(table) ?? storeNumber) ?? 0;
   }
 
   get tables(): ReadonlySet<string> {
@@ -206,6 +220,7 @@ class KnownRevisions {
   /** As `raise`, for a revision that is certain. */
   confirm(number: number, rev: number): string | undefined {
     if (rev > this.#confirmed && number !== storeNumber) this.#confirmed = rev;
+    if (rev > (this.#confirmedRevs.get(number) ?? 0)) this.#confirmedRevs.set(number, rev);
     return this.raise(number, rev);
   }
 
@@ -222,6 +237,7 @@ class KnownRevisions {
   /** Replaces the known revisions. @returns all tables */
   replace(counters: Rows): ReadonlySet<string> {
     this.#revs.clear();
+    this.#confirmedRevs.clear();
     this.#newest = 0;
     this.#confirmed = 0;
     for (const [number, rev] of counters) this.confirm(Number(number), Number(rev));

@@ -8,13 +8,14 @@
 
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { quoteName } from '../../quote-name.ts';
-import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
+import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import {
   demandUnitFits,
   octetsPerCharacter,
   unitCharactersMaxOf,
   unitCharactersMost,
 } from '../../unit-size.ts';
+import { purgedCounter, purgedCounterName } from '../../version-text.ts';
 import type { Call, Connection } from '../connection/connection.ts';
 import { asUnavailable, unavailable } from '../connection/connection-failure.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
@@ -321,7 +322,14 @@ async function purgeStep(context: PurgeContext, step: PurgeStep, endsAt: number)
 
 function purgeCall({ schema, channel }: PurgeContext, { table, updatedBefore, ids }: PurgeStep): Call {
   const counters = `${quoteName(schema)}.comity_counters`;
-  const sql = `WITH gone AS (DELETE FROM ${table.layout.name} WHERE id = ANY($1::text[]) AND updated_at < $2::bigint AND rev <= ${drawnRev} RETURNING 1),
+  const isLog = table.layout.table.name === eventsTable;
+  const sql = `WITH gone AS (DELETE FROM ${table.layout.name} WHERE id = ANY($1::text[]) AND updated_at < $2::bigint AND rev <= ${drawnRev} RETURNING rev),
+ ${
+   isLog
+     ? `kept AS (INSERT INTO ${counters} AS counter (n, name, rev) SELECT ${purgedCounter}, '${purgedCounterName}', max(rev) FROM gone HAVING count(*) > 0
+   ON CONFLICT (n) DO UPDATE SET rev = greatest(counter.rev, excluded.rev)),`
+     : ''
+ }
  purged AS MATERIALIZED (SELECT count(*) AS rows, ${drawnRev} + 1 AS rev FROM gone),
  raised AS (UPDATE ${counters} AS counter SET rev = purged.rev FROM purged WHERE n IN (0, $3::int) AND purged.rows > 0)
 SELECT rows, rev, CASE WHEN rows > 0 THEN pg_notify($4, rev || ':' || $3::int)::text END FROM purged`;

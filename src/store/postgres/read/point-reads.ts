@@ -5,7 +5,7 @@
 import { rowColumns, rowOf } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { ManyRows, Row } from '../../store.ts';
-import { laterVersion, versionText } from '../../version-text.ts';
+import { laterVersion, purgedCounter, versionText } from '../../version-text.ts';
 import { countersSql } from '../compile/page-statement.ts';
 import { anyInTable } from '../compile/steering.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
@@ -215,6 +215,8 @@ export type Versions = {
   version(table: string): Promise<string>;
   /** The latest of the versions of the tables. */
   latest(tables: readonly string[]): Promise<string>;
+  /** The greatest revision of the events that were purged; 0: none. */
+  purgedTo(): Promise<number>;
 };
 
 /** Reads versions of tables, all of one turn of the event loop in one statement. @param schema not quoted */
@@ -237,5 +239,6 @@ export function createVersions(
   return {
     version,
     latest: async (tables) => (await Promise.all(tables.map(version))).reduce(laterVersion),
+    purgedTo: async () => (await revOf(purgedCounter)) ?? 0,
   };
 }

@@ -6,7 +6,13 @@
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
-import { type AggregateSql, aggregateOf, aggregateStatement } from '../../aggregate.ts';
+import {
+  type Aggregate,
+  type AggregateQuery,
+  type AggregateSql,
+  aggregateOf,
+  aggregateStatement,
+} from '../../aggregate.ts';
 import { isRanked, keyOfSort, type Shape } from '../../filter-shape.ts';
 import {
   docBytesMax,
@@ -19,7 +25,7 @@ import {
 } from '../../page-of-rows.ts';
 import { settle } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
-import type { Aggregate, AggregateQuery, ListQuery, Page, Plan, Position } from '../../store.ts';
+import type { ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
 import { wayOf } from '../../way.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';

@@ -34,6 +34,20 @@ export async function readHead({ read, layout, schema }: TailSources): Promise<L
 }
 
 /** @throws StoreUnavailable */
+export async function readStretch(
+  { read, layout, schema }: TailSources,
+  after: LogPosition,
+  eventsMax: number,
+): Promise<LogPosition> {
+  const parameters = new Parameters(true);
+  const from = `(${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`;
+  const events = `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} AND (rev, id) > ${from} ORDER BY rev, id LIMIT ${eventsMax}`;
+  const sql = `SELECT rev, id FROM (${events}) s ORDER BY rev DESC, id DESC LIMIT 1`;
+  const [row] = await read.send({ sql, values: bindValues(parameters.list, []) });
+  return row === undefined ? after : { rev: Number(row[0]), id: String(row[1]) };
+}
+
+/** @throws StoreUnavailable */
 export async function readFormer({ read, layout }: TailSources, id: string): Promise<string | null> {
   const [row] = await read.send({ sql: `SELECT former FROM ${layout.name} WHERE id = $1`, values: [id] });
   return (row?.[0] ?? null) as string | null;
@@ -69,6 +83,7 @@ type TailQuery = {
   readonly limit: number;
   /** Octets of documents after which the read ends; undefined: only `limit` ends it. */
   readonly bytesMax?: number | undefined;
+  readonly until?: LogPosition | undefined;
 };
 
 const entryColumns = 'id, rev, type, collection, owner, doc, document, former';
@@ -98,7 +113,7 @@ function nearCall({ layout, schema }: TailSources, query: TailQuery): Call {
 function entriesSql(
   layout: Layout,
   schema: string,
-  { after, filter, limit, bytesMax }: TailQuery,
+  { after, until, filter, limit, bytesMax }: TailQuery,
   parameters: Parameters,
   bounded: boolean,
   besides?: string,
@@ -107,6 +122,11 @@ function entriesSql(
   conditions.push(
     `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
   );
+  if (until !== undefined) {
+    conditions.push(
+      `(rev, id) <= (${parameters.add(until.rev, 'bigint')}, ${parameters.add(until.id, 'text')})`,
+    );
+  }
   const level = { name: layout.name, schema, steered: bounded };
   if (filter.shape.op !== 'always') {
     const matching = compileFilter(filter.shape, parameters, level);

@@ -20,6 +20,7 @@ import {
 import { quoteName } from '../../quote-name.ts';
 import { eventsTable, type Table } from '../../store.ts';
 
+import { purgedCounter, purgedCounterName } from '../../version-text.ts';
 import { type Address, addressOf, describe } from '../connection/address.ts';
 import { sqlState } from '../connection/connection-failure.ts';
 import { inLongTransaction, originOf, type StorePlace } from '../find-store.ts';
@@ -157,6 +158,12 @@ async function count({ session, source, schema }: Run): Promise<void> {
       raises.map(({ after }) => after),
       raises.map(({ madeAt }) => madeAt),
     ].map(arrayLiteral),
+  );
+  if (source.purged === 0) return;
+  await session.rows(
+    `INSERT INTO ${quoteName(schema)}.comity_counters AS counter (n, name, rev) VALUES (${purgedCounter}, '${purgedCounterName}', $1::bigint)
+     ON CONFLICT (n) DO UPDATE SET rev = greatest(counter.rev, excluded.rev)`,
+    [String(source.purged)],
   );
 }
 

@@ -6,6 +6,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { rowColumns } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
 import { eventsTable } from '../../store.ts';
+import { purgedCounter, purgedCounterName } from '../../version-text.ts';
 import { valueSql } from '../compile/value.ts';
 import type { Layout } from '../table-layout.ts';
 
@@ -23,6 +24,7 @@ export type TableStatements = {
   readonly current: StatementSync;
   /** Finds an undeleted row. */
   readonly live: StatementSync;
+  /** Returns the revision of the row if it was removed. */
   readonly removeOld: StatementSync;
   readonly dependants: readonly Dependant[];
   /** Index of the target table by reference field. */
@@ -37,6 +39,8 @@ export type Statements = {
   readonly insertEvent: StatementSync;
   readonly events: TableStatements;
   readonly setCounter: StatementSync;
+  /** Raises the revision of the purged events. */
+  readonly raisePurged: StatementSync;
 };
 
 export function prepareStatements(
@@ -72,6 +76,10 @@ export function prepareStatements(
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9) ON CONFLICT (id) DO NOTHING`,
     ),
     setCounter: prepare('UPDATE comity_counters SET rev = ? WHERE n = ?'),
+    raisePurged: prepare(
+      `INSERT INTO comity_counters (n, name, rev) VALUES (${purgedCounter}, '${purgedCounterName}', ?)
+       ON CONFLICT (n) DO UPDATE SET rev = max(rev, excluded.rev)`,
+    ),
   };
 }
 
@@ -106,7 +114,7 @@ function prepareTable(
     remove: prepare(`DELETE FROM ${name} WHERE id = ? AND rev = ?`),
     current: prepare(`SELECT ${rowColumns} FROM ${name} WHERE id = ?`),
     live: prepare(`SELECT 1 FROM ${name} WHERE id = ? AND deleted_at IS NULL`),
-    removeOld: prepare(`DELETE FROM ${name} WHERE id = ? AND updated_at < ?`),
+    removeOld: prepare(`DELETE FROM ${name} WHERE id = ? AND updated_at < ? RETURNING rev`),
     dependants: dependantsOf(prepare, layout, layouts),
     references: new Map(
       table.references.map((reference) => [reference.field.name, positionOf(layouts, reference.table)]),

@@ -160,8 +160,15 @@ class Writer {
     if (table === undefined) throw new TypeError(`no table is named ${request.table}`);
     let rows = 0;
     inTransaction(this.#database, () => {
-      for (const id of request.ids) rows += Number(table.removeOld.run(id, request.updatedBefore).changes);
+      let newest = 0;
+      for (const id of request.ids) {
+        const removed = table.removeOld.get(id, request.updatedBefore) as unknown as [number] | undefined;
+        if (removed === undefined) continue;
+        rows += 1;
+        newest = Math.max(newest, removed[0]);
+      }
       if (rows === 0) return;
+      if (table === this.#statements.events) this.#statements.raisePurged.run(newest);
       this.#rev += 1;
       this.#statements.setCounter.run(this.#rev, 0);
       this.#statements.setCounter.run(this.#rev, table.number);

@@ -1,0 +1,198 @@
+/**
+ * The feed (§6.15): `GET /events?after=CURSOR` reads the log page by page in the order of commits, with the messages of the stream as items.
+ * `nextCursor` is the position up to which the log was read: it passes over events that the caller may not see, so a page may be short or
+ * empty while more follow, and a client that goes on from it misses nothing.
+ *
+ * With `Prefer: wait` an empty page is held, as content that is produced later. What holds it is `reading` the log, `waiting` for it to
+ * grow, or `over`: the page was written, at the latest when the time is up, the credential ends or the server drains.
+ */
+import type { ContentSink, ContentStream, RequestMemory } from '../../http/message.ts';
+import type { Problem } from '../../http/problem.ts';
+import { formatLink } from '../../http/syntax/link.ts';
+import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
+import type { Representation } from '../../kernel/resource.ts';
+import type { Known } from '../../model/principal.ts';
+import { type LogPosition, type Store, StoreUnavailable } from '../../store/store.ts';
+import type { LogPlaces } from './log-places.ts';
+import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
+import {
+  batchesReserved,
+  createPieceWriter,
+  type StreamLimits,
+  type WriteTurns,
+  whenRead,
+} from './stream.ts';
+
+export type FeedQuery = {
+  /** A place in the log; `now`; or empty for the oldest event. */
+  readonly after: string;
+  /** The query string without it. */
+  readonly rest: string;
+};
+
+/** Parameters of lists that the feed cannot have: its order and its position are given. */
+const refused: ReadonlySet<string> = new Set(['cursor', 'order', 'page', 'sort']);
+
+/** @returns undefined if the query is none of the feed */
+export function readFeedQuery(query: string): FeedQuery | { readonly problem: Problem } | undefined {
+  if (!query.includes('after')) return undefined;
+  const pairs = parseQueryString(query) ?? [];
+  const [found, ...others] = pairs.filter(([name]) => name === 'after');
+  if (found === undefined) return undefined;
+  if (others.length > 0) return malformed('after is given more than once');
+  const [other] = pairs.find(([name]) => refused.has(name)) ?? [];
+  if (other !== undefined)
+    return malformed(`after reads the log in the order of commits; leave out ${other}`);
+  return { after: found[1], rest: formatQueryString(pairs.filter(([name]) => name !== 'after')) };
+}
+
+function malformed(message: string): { readonly problem: Problem } {
+  return { problem: { code: 'query_parameter_invalid', message } };
+}
+
+export type FeedOptions = {
+  readonly store: Pick<Store, 'onAppend' | 'onLost'>;
+  readonly places: LogPlaces;
+  readonly batches: SharedBatches;
+  readonly turns: WriteTurns;
+  readonly limits: StreamLimits;
+  readonly path: string;
+};
+
+export type FeedReading = {
+  readonly reader: BatchReader;
+  readonly from: LogPosition;
+  readonly rest: string;
+  /** Seconds for which an empty page may be held; 0: it is answered at once. */
+  readonly waitSeconds: number;
+  readonly memory: RequestMemory | undefined;
+  readonly onEnd: Known['onEnd'] | undefined;
+  /** As for a stream. */
+  readonly enter: (octets: () => number) => () => void;
+};
+
+/** Stretches of the log that one request looks at, and the time after which it looks at no further one. */
+const stretchesMax = 8;
+const lookingMs = 500;
+/** A longer link would not fit the fields that proxies take. */
+const linkCharactersMax = 2048;
+
+/** @throws StoreUnavailable */
+export async function readFeed(options: FeedOptions, reading: FeedReading): Promise<Representation> {
+  const { limits, places, path } = options;
+  const { memory, rest, waitSeconds } = reading;
+  const reserved = batchesReserved * limits.batchBytesMax;
+  if (memory?.hold(reserved) === false) {
+    throw new StoreUnavailable('the memory budget for reading events is used up', { retryAfterSeconds: 1 });
+  }
+  let batch: Batch;
+  try {
+    batch = await readOn(options, reading);
+  } finally {
+    memory?.giveBack(reserved);
+  }
+  const { octets, to, isFull } = batch;
+  const isHeld = octets.length === 0 && !isFull && waitSeconds > 0;
+  const target = `${path}?${rest === '' ? '' : `${rest}&`}after=${places.textOf(to)}`;
+  const isLinked = isFull && target.length <= linkCharactersMax;
+  return {
+    content: isHeld ? heldPage(options, { ...reading, from: to }) : pageOf(octets, places.textOf(to)),
+    mediaType: 'application/json',
+    validators: { tag: null, modifiedAt: null },
+    cacheControl: 'no-store',
+    // More is known to follow: the client need not wait before it asks again.
+    ...(isLinked ? { fields: ['Link', formatLink([{ target, rel: 'next' }])] } : {}),
+    ...(waitSeconds > 0 ? { preferencesApplied: [['wait', String(waitSeconds)]] as const } : {}),
+  };
+}
+
+/** Reads until something is found, as far as one request may look. */
+async function readOn({ batches }: FeedOptions, { reader, from }: FeedReading): Promise<Batch> {
+  const began = performance.now();
+  let batch = await batches.read(reader, from);
+  for (let read = 1; read < stretchesMax; read += 1) {
+    const isOver = batch.octets.length > 0 || !batch.isFull || performance.now() - began > lookingMs;
+    if (isOver) break;
+    batch = await batches.read(reader, batch.to);
+  }
+  return batch;
+}
+
+function pageOf(items: Uint8Array, nextCursor: string): Uint8Array {
+  return Buffer.concat([Buffer.from('{"items":['), items, Buffer.from(`],"nextCursor":"${nextCursor}"}`)]);
+}
+
+const nothing = new Uint8Array(0);
+
+function heldPage(options: FeedOptions, reading: FeedReading): ContentStream {
+  return { open: (sink) => hold(options, reading, sink) };
+}
+
+function hold(options: FeedOptions, reading: FeedReading, sink: ContentSink): () => void {
+  const { store, places, batches, limits } = options;
+  let position = reading.from;
+  let mode: 'reading' | 'waiting' | 'over' = 'waiting';
+  let grown = false;
+  let stopWatching: (() => void) | undefined;
+  const writer = createPieceWriter(sink, options.turns);
+  const leave = reading.enter(writer.octets);
+  const stopListening = store.onAppend(() => {
+    grown = true;
+    if (mode === 'waiting') pump();
+  });
+  // After a failure, the client asks again and learns of it then.
+  const giveUp = (): void => end(nothing);
+  const timer = setTimeout(giveUp, reading.waitSeconds * 1000);
+  const stopDoubting = store.onLost(giveUp);
+  timer.unref();
+
+  function pump(): void {
+    mode = 'reading';
+    grown = false;
+    const isKnown = batches.known(reading.reader, position) !== undefined;
+    sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => {
+      if (mode === 'reading') whenRead(() => batches.read(reading.reader, position), deliver, giveUp);
+    });
+  }
+
+  function deliver({ octets, to, isFull }: Batch): void {
+    if (mode === 'over') return;
+    position = to;
+    if (octets.length > 0) return void end(octets);
+    sink.memory.set(0);
+    mode = 'waiting';
+    if (isFull || grown) setImmediate(() => isWaiting() && pump());
+  }
+
+  function isWaiting(): boolean {
+    return mode === 'waiting';
+  }
+
+  function end(items: Uint8Array): void {
+    if (!stop()) return;
+    const page = pageOf(items, places.textOf(position));
+    sink.memory.share(page);
+    writer.write(page, () => sink.end());
+  }
+
+  /** False if it was over. */
+  function stop(): boolean {
+    if (mode === 'over') return false;
+    mode = 'over';
+    clearTimeout(timer);
+    stopListening();
+    stopDoubting();
+    stopWatching?.();
+    leave();
+    return true;
+  }
+
+  // If the credential ended meanwhile, this calls back immediately.
+  stopWatching = reading.onEnd?.(giveUp);
+  if (isWaiting()) pump();
+  return () => {
+    // The last words of a server that drains; a client that has left gets none.
+    if (stop()) sink.write(pageOf(nothing, places.textOf(position)));
+    writer.close();
+  };
+}

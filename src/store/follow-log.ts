@@ -1,0 +1,69 @@
+/**
+ * The log as followers read it (§6): events that pass a filter, and the position up to which all of them were read. A filter may pass few
+ * of the events, so a read looks at a bounded stretch of the log, and its reader goes on from the end of it: no read takes longer because
+ * more was written, and a reader never comes back to events that it may not see.
+ */
+
+import type { Filter } from '../model/filter.ts';
+import { compareText } from '../model/matches.ts';
+import { isTailFull } from './page-of-rows.ts';
+import type { LogPosition, MaybePromise, Store, TailEntry } from './store.ts';
+import { whenKnown } from './when-known.ts';
+
+/** The log, as followers use it. */
+export type FollowedLog = Pick<Store, 'tail' | 'stretch' | 'logPosition'>;
+
+export type LogQuery = {
+  readonly filter: Filter;
+  readonly limit: number;
+  /** Octets of documents after which the read ends. */
+  readonly bytesMax: number;
+  readonly party?: string | undefined;
+};
+
+export type LogRead = {
+  readonly entries: readonly TailEntry[];
+  /** Every event after the position, up to this one, that passes the filter is an entry. */
+  readonly to: LogPosition;
+  /** More events are known to follow, which may pass the filter. */
+  readonly isFull: boolean;
+};
+
+/** Events of the log that one read looks at, of which each may be as long as a document. */
+export const stretchEventsMax = 500;
+/** Revisions from the newest known one within which a read needs no bound. */
+const nearRevisionsMax = 256;
+
+/** @throws StoreUnavailable */
+export function readLog(store: FollowedLog, after: LogPosition, query: LogQuery): MaybePromise<LogRead> {
+  const { filter, limit, bytesMax, party } = query;
+  // Known before the read begins, so that the read sees every event up to it.
+  const known = store.logPosition();
+  const read = (until: LogPosition | undefined): MaybePromise<LogRead> =>
+    whenKnown(store.tail(after, filter, limit, { bytesMax, party, until }), (entries) => {
+      const isFull = isTailFull(entries, limit, bytesMax);
+      const last = entries.at(-1);
+      const read = last === undefined ? after : { rev: last.rev, id: last.id };
+      if (isFull) return { entries, to: read, isFull };
+      const to = laterOf(read, until ?? known);
+      return { entries, to, isFull: isAfter(known, to) };
+    });
+  if (filter.op === 'always' || known.rev - after.rev <= nearRevisionsMax) return read(undefined);
+  return whenKnown(store.stretch(after, stretchEventsMax), (end) =>
+    // The table's revision also rises without an event, as by a purge.
+    end === after ? { entries: [], to: laterOf(after, known), isFull: false } : read(end),
+  );
+}
+
+/** Negative, 0 or positive. Ids compare as in stores: by code point. */
+function comparePositions(one: LogPosition, other: LogPosition): number {
+  return one.rev === other.rev ? compareText(one.id, other.id) : one.rev - other.rev;
+}
+
+export function isAfter(one: LogPosition, other: LogPosition): boolean {
+  return comparePositions(one, other) > 0;
+}
+
+export function laterOf(one: LogPosition, other: LogPosition): LogPosition {
+  return isAfter(one, other) ? one : other;
+}

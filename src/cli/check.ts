@@ -174,13 +174,23 @@ function ruleText(rule: Rule): string {
   if (typeof rule === 'string') return rule;
   if ('role' in rule) return `role ${rule.role}`;
   if ('scope' in rule) return `scope ${rule.scope}`;
-  if ('bearing' in rule) return `${ruleText(rule.rule)} with the scope ${rule.bearing}`;
+  if ('bearing' in rule) return `${partText(rule.rule)} with the scope ${rule.bearing}`;
   if ('tenantIn' in rule) return `tenant in ${rule.tenantIn}`;
   if ('where' in rule) {
     return Object.entries(rule.where)
       .map(([name, value]) => `${name} is ${JSON.stringify(value)}`)
       .join(' and ');
   }
-  if ('anyOf' in rule) return rule.anyOf.map(ruleText).join(', or ');
-  return 'allOf' in rule ? rule.allOf.map(ruleText).join(', and ') : 'as its function says';
+  if ('anyOf' in rule) return rule.anyOf.map(partText).join(' or ');
+  return 'allOf' in rule ? rule.allOf.map(partText).join(' and ') : 'as its function says';
+}
+
+/** A rule within another, in brackets where its own words join several. */
+function partText(rule: Rule): string {
+  const isJoined =
+    typeof rule === 'object' &&
+    (('anyOf' in rule && rule.anyOf.length > 1) ||
+      ('allOf' in rule && rule.allOf.length > 1) ||
+      ('where' in rule && Object.keys(rule.where).length > 1));
+  return isJoined ? `(${ruleText(rule)})` : ruleText(rule);
 }

@@ -113,6 +113,12 @@ export function secretKeyBytes(text: string): Uint8Array | undefined {
   return bytes.length === secretKeyLength ? bytes : undefined;
 }
 
+/** The keys of a file in the form of `secret.key`, the preferred one first: one a line, beside comments. */
+export function secretKeyLines(text: string): readonly string[] {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '' && !line.startsWith('#'));
+}
+
 export function refuseSecretKey(value: string): string | undefined {
   return secretKeyBytes(value) === undefined
     ? 'must be 32 random octets in base64 or hexadecimal, such as from "openssl rand -base64 32"'

@@ -3,6 +3,7 @@
  * file.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { secretKeyLines } from './refusals.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -34,7 +35,18 @@ export function withSecretFiles(
     if ('fault' in content) mistakes.push(`${variable} names the file ${path}, which ${content.fault}`);
     else found[name] = content.text;
   }
+  takeKeyFile(found);
   return found;
+}
+
+/** The program's own `secret.key` has a comment, and after a rotation the keys that are still in use as well. */
+function takeKeyFile(found: Record<string, string | undefined>): void {
+  const { COMITY_SECRET_KEY: key = '', COMITY_SECRET_KEY_PREVIOUS: previous = '' } = found;
+  const [first, ...others] = secretKeyLines(key);
+  const older = [...others, ...secretKeyLines(previous)];
+  if (key.startsWith('#') || others.length > 0) found.COMITY_SECRET_KEY = first;
+  if (previous.startsWith('#') || older.length > 1 || others.length > 0)
+    found.COMITY_SECRET_KEY_PREVIOUS = older.join(',');
 }
 
 function contentOf(path: string): { readonly text: string } | { readonly fault: string } {

@@ -72,6 +72,21 @@ test('shows the stack of an error at log level debug', async () => {
   assert.match((await runCommand(['check'], environment)).stderr, /\n {4}at /);
 });
 
+test('writes rules within rules in brackets', async () => {
+  const config = join(folder, 'rules.config.mjs');
+  const schema = `{ type: 'object', properties: { name: { type: 'string' }, open: { type: 'boolean' } } }`;
+  const update = `{ anyOf: [{ allOf: ['owner', { role: 'writer' }] }, { where: { name: 'x', open: true } }, { where: { open: true } }] }`;
+  writeFileSync(
+    config,
+    `export default { collections: { things: { schema: ${schema}, access: { update: ${update} } } } };`,
+  );
+  const { stdout } = await runCommand(['check'], { COMITY_CONFIG: config, COMITY_DATA: folder });
+  assert.match(
+    stdout,
+    /^ {4}update {3}\(owner and role writer\) or \(name is "x" and open is true\) or open is true$/m,
+  );
+});
+
 test('says where it looked for the configuration', async () => {
   const { code, stderr } = await spawnCommand(['check'], {}, { cwd: folder }).ended;
   assert.equal(code, 2);

@@ -48,6 +48,25 @@ test('every setting that is a secret takes a file, without one line break at its
   );
 });
 
+test('the key takes the key file of the program, with the keys that a rotation has left in use', () => {
+  const keys = ['a', 'b', 'c'].map((letter) => Buffer.alloc(32, letter).toString('base64'));
+  const own = (...lines: readonly string[]) => file('secret.key', `# A comment.\n${lines.join('\n')}\n`);
+  const of = (environment: Environment) => {
+    const { secretKey, secretKeyPrevious } = loadSettings(environment).settings;
+    return [secretKey, secretKeyPrevious];
+  };
+  const [one = '', two = '', three = ''] = keys;
+  assert.deepEqual(of({ COMITY_SECRET_KEY_FILE: own(one) }), [one, undefined]);
+  assert.deepEqual(of({ COMITY_SECRET_KEY_FILE: own(one, two) }), [one, two]);
+  const both = { COMITY_SECRET_KEY_FILE: own(one, two), COMITY_SECRET_KEY_PREVIOUS: three };
+  assert.deepEqual(of(both), [one, `${two},${three}`]);
+  assert.deepEqual(of({ COMITY_SECRET_KEY: one, COMITY_SECRET_KEY_PREVIOUS_FILE: own(two, three) }), [
+    one,
+    `${two},${three}`,
+  ]);
+  assert.match(mistakesOf({ COMITY_SECRET_KEY_FILE: own('no key') }).join(), /^COMITY_SECRET_KEY must be 32/);
+});
+
 test('secrets of providers, of senders and of commands take a file too', () => {
   const path = file('client', 'the-secret\n');
   const { providers } = loadSettings({

@@ -80,7 +80,17 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       },
     }),
     ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
+    ...options.assets.filter(({ mediaType }) => mediaType.startsWith('text/html')).map(slashed),
   ];
+}
+
+/** The path of a page with a slash at its end, as people type it. The Location is relative, so that a proxy may add a prefix. */
+function slashed({ path, mediaType, cacheControl }: Asset): Resource {
+  const page = `..${path.slice(path.lastIndexOf('/'))}`;
+  return documentResource({
+    ...{ path: `${path}/`, mediaType, cacheControl },
+    read: ({ query }) => ({ elsewhere: query === undefined ? page : `${page}?${query}` }),
+  });
 }
 
 /** Assets do not change while the program runs: each is read and hashed at its first request. */

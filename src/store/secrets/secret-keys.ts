@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { secretKeyBytes } from '../../config/refusals.ts';
+import { secretKeyBytes, secretKeyLines } from '../../config/refusals.ts';
 
 export type SecretKey = {
   /** Stored with each ciphertext; derived from the key, so equal keys have equal ids. */
@@ -90,8 +90,7 @@ export function readKeyFile(path: string): readonly SecretKey[] {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
     throw new SecretKeyFailure(`the key file ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'));
-  const keys = lines.map((line) => secretKeyBytes(line.trim()));
+  const keys = secretKeyLines(text).map(secretKeyBytes);
   if (keys.length === 0 || keys.includes(undefined)) {
     throw new SecretKeyFailure(
       `the key file ${path} holds no valid key: restore your copy of it; without it the secrets of this store cannot be read`,

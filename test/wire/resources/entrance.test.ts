@@ -42,6 +42,22 @@ test('gives other clients the links, which caches keep apart by Accept', async (
   assert.equal((await enter('*/*', 'POST')).status, 405);
 });
 
+test('leads from a page with a slash at its end to the page, relative to what a proxy puts before it', async () => {
+  for (const [path, location] of [
+    ['/docs/', '../docs'],
+    ['/docs/?a=1', '../docs?a=1'],
+    ['/docs/errors/', '../errors'],
+    ['/portal/', '../portal'],
+  ] as const) {
+    const { status, headers } = await program.send('GET', path, {
+      anonymous: true,
+      headers: { Accept: browserAccept },
+    });
+    assert.deepEqual([status, headers.location], [303, location]);
+  }
+  assert.equal((await program.send('GET', '/dashboard/', { anonymous: true })).status, 404);
+});
+
 test('names only resources that are there', async () => {
   const links = JSON.parse((await enter('*/*')).body) as Record<string, string>;
   for (const [name, path] of Object.entries(links)) {

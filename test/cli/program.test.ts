@@ -110,7 +110,7 @@ test('prints what a sound configuration would serve', async () => {
   assert.deepEqual([code, stderr], [0, '']);
   for (const name of ['categories', 'products', 'articles', 'notes'])
     assert.ok(stdout.includes(`/api/v1/${name}\n`));
-  assert.match(stdout, /read {5}published is true, or owner/);
+  assert.match(stdout, /read {5}published is true or owner/);
 });
 
 test('prints the same as one JSON object', async () => {

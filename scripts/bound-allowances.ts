@@ -141,6 +141,7 @@ const groups: readonly Group[] = [
       ['src/resources/events/parent-looks.ts', '#found', '#lacking'],
       ['src/resources/events/child-messages.ts', 'byLook'],
       ['src/logic/transaction/cascade.ts', 'isNamed'],
+      ['src/logic/transaction/long-deletion.ts', 'seen'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/model/search/search-index.ts', 'seen'],
       ['src/realtime/logged-event.ts', '#values', '#shown'],

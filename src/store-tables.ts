@@ -21,6 +21,7 @@ import type { Configuration } from './config/configuration.ts';
 import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/job-state.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
+import { deletionMarksTable } from './kernel/operations/deletion-marks.ts';
 import {
   operationRequestsTable,
   operationsTable,
@@ -107,6 +108,7 @@ const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
   ownTable(realtimeTicketsTable),
   ownTable(operationRequestsTable, [[renewedAtField]]),
+  ownTable(deletionMarksTable, byOwner),
   ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),

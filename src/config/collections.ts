@@ -63,6 +63,19 @@ export function referringOf(
   );
 }
 
+/** A deletion marks documents that others refer to, of collections that follow a deletion or are followed. */
+function markedOf(name: string, referring: readonly Referring[]): Pick<Collection, 'marked'> {
+  const mayBeMarked = (of: string): boolean =>
+    referring.some(({ collection }) => collection === of) &&
+    referring.some(
+      ({ collection, from, onDelete }) =>
+        (collection === of && onDelete !== 'restrict') || (from === of && onDelete === 'cascade'),
+    );
+  const named = referring.filter(({ from }) => from === name).map(({ collection }) => collection);
+  const marked = new Set([name, ...named].filter(mayBeMarked));
+  return marked.size === 0 ? {} : { marked };
+}
+
 /**
  * Resolves a collection of the program itself, whose name is reserved.
  * @param referring references of other collections
@@ -118,6 +131,7 @@ function resolve(
     required: new Set(declaration.schema.required),
     references: referencesOf(name, declaration),
     dependants: referring.filter((reference) => reference.collection === name),
+    ...markedOf(name, referring),
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
     ...searchOf(fields, declaration),

@@ -5,7 +5,7 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
 import type { Used } from '../model/actor.ts';
-import { anonymous, type Principal } from '../model/principal.ts';
+import type { Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { MaybePromise } from '../store/store.ts';
@@ -15,7 +15,7 @@ import { createIdempotency, type Sealing } from './idempotency.ts';
 import { createRepeating, KeptAnswers } from './kept-answers.ts';
 import { patternOf } from './message-facts.ts';
 import { createOperations, type Operations } from './operations/operations.ts';
-import type { StoredRequest } from './operations/stored-request.ts';
+import { principalOf, type StoredRequest } from './operations/stored-request.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import type { Authenticate, Resource } from './resource.ts';
 import { createRouter } from './router.ts';
@@ -58,10 +58,13 @@ export function createHandler(options: HandlerOptions): {
   const { settings, store, clock, newId, random, observe, randomDigit } = options;
   const operations = createOperations(
     { ...{ store, newId, clock, observe }, path: `${options.base}/operations`, random: randomDigit },
-    async (request, { principal }, companions) => {
+    async (request, stored, companions, operation) => {
+      const { principal } = stored;
       const identify = () =>
-        principal === null ? { principal: anonymous } : options.principalNow(principal);
-      return new Walk(context, request, { identify, companions, used: usedBy(principal) }).run();
+        principal === null || operation.state === 'decided'
+          ? { principal: principalOf(stored) }
+          : options.principalNow(principal);
+      return new Walk(context, request, { identify, companions, used: usedBy(principal), operation }).run();
     },
   );
   const { authenticate, challengesFor, cors, rates, loop } = options;

@@ -16,6 +16,7 @@ import type { Anonymous, Known, Principal } from '../model/principal.ts';
 import type { Change, EventEntry, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
 import { UnitTooLarge } from '../store/unit-size.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
+import type { RunningOperation } from './operations/deletion-marks.ts';
 
 /** The request as operations see it, after authentication. */
 export type Ask = {
@@ -35,6 +36,8 @@ export type Ask = {
   readonly now: number;
   /** Changes to commit with the result: the record of an Idempotency-Key, the end of an operation. */
   readonly companions: readonly Companion[];
+  /** The asynchronous operation that carries it out; absent: the caller waits. */
+  readonly operation?: RunningOperation | undefined;
   /** True for a change that may be computed from one of its row that is not committed yet (`Store.readNewest`). */
   readonly isChained?: boolean;
   /** True for a change that was overtaken, or found its row busy, and now has its turn. */

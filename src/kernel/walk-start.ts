@@ -7,6 +7,7 @@ import { anonymous, isAdministrator, type Principal } from '../model/principal.t
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
 import type { MessageReading } from './message-facts.ts';
+import type { RunningOperation } from './operations/deletion-marks.ts';
 import type { Companion, Identified } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
 
@@ -17,6 +18,8 @@ export type Before = {
   /** The credential that a stored request was sent with. */
   readonly used?: Used | undefined;
   readonly companions?: readonly Companion[];
+  /** The operation of a stored request. */
+  readonly operation?: RunningOperation;
   /** The caller, identified before the walk. */
   readonly found?: Found;
   /** The limit that counted the request of this caller. */
@@ -24,6 +27,11 @@ export type Before = {
   /** The allowance of a walk that starts again: the request was already counted. */
   readonly allowance?: Allowance | undefined;
 };
+
+/** True for a deletion in several units, which was judged before the first of them. */
+export function isDecided({ operation }: Before): boolean {
+  return operation?.state === 'decided';
+}
 
 /** The principal of a stored request, or why its credential is no longer valid. */
 export type Carried = { readonly principal: Principal } | { readonly problem: ProblemCode };

@@ -46,7 +46,7 @@ import {
 } from './resource.ts';
 import { takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
-import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
+import { type Before, countRequest, type Found, identify, identifySurely, isDecided } from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
 
 export class Walk {
@@ -177,7 +177,7 @@ export class Walk {
     if (principal.kind !== 'anonymous') {
       this.#request.memory?.ofPrincipal(principal.id, isAdministrator(principal));
     }
-    this.#facts.permission = this.#operation().permission(principal);
+    this.#facts.permission = isDecided(this.#before) ? 'granted' : this.#operation().permission(principal);
     this.#ask = {
       request: this.#request,
       captures: this.#reading.route?.captures ?? [],
@@ -189,6 +189,7 @@ export class Walk {
       used: this.#known ?? this.#before.used,
       now,
       companions: this.#companions,
+      operation: this.#before.operation,
       isChained: this.#turn?.isChained === true,
       hasTurn: this.#turn?.isHeld === true,
     };
@@ -226,8 +227,8 @@ export class Walk {
       if (busy !== undefined) return this.#waitForTurn(busy);
     }
     return settle(standing(this.#requireAsk()), (found) => {
-      this.#standing = found;
-      writeStanding(this.#facts, found);
+      this.#standing = isDecided(this.#before) ? { ...found, visible: true, permitted: true } : found;
+      writeStanding(this.#facts, this.#standing);
     });
   }
 
@@ -276,6 +277,8 @@ export class Walk {
     if (result instanceof Overtaken) return this.#lookAgain(result);
     if ('postponed' in result) {
       this.#turn?.release();
+      await this.#claim?.release(undefined);
+      this.#claim = undefined;
       this.#facts.asyncAsked = true;
       this.#node = 'async_asked';
       return;

@@ -39,9 +39,9 @@ export type ApplicationLogic = {
 export function createLogic({ settings, emitOf, observe, ...options }: LogicOptions): ApplicationLogic {
   const runHooks = createRunHooks({ ...settings, ...options });
   let opened: OpenTransaction | undefined;
-  const open: OpenTransaction = (caller, cause) => {
+  const open: OpenTransaction = (caller, cause, isUnmarked) => {
     if (opened === undefined) throw new Error('functions require the collections to be served');
-    return opened(caller, cause);
+    return opened(caller, cause, isUnmarked);
   };
   return {
     open,

@@ -100,3 +100,17 @@ function isRegistered(code: string): code is ProblemCode {
 function shown(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
+
+/** A refusal of the store that concerns what a function wrote, which the client did not ask for. */
+export function ofAnotherWrite(
+  commit: { readonly outcome: 'taken' | 'dangling' | 'depended-on' },
+  table = 'a function',
+): Problem {
+  const code = {
+    taken: 'unique_taken',
+    dangling: 'reference_missing',
+    'depended-on': 'dependants_exist',
+  } as const;
+  const refused = code[commit.outcome];
+  return { code: refused, message: `${table}: ${problems[refused].message}` };
+}

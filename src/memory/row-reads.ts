@@ -98,6 +98,12 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 64 * KiB,
   },
   {
+    file: 'src/kernel/operations/deletion-marks.ts',
+    reads: 'marks of one deletion, to remove them',
+    rows: 1000,
+    rowOctets: 2 * KiB,
+  },
+  {
     file: 'src/resources/queries/stored-queries.ts',
     reads: 'stored queries, once, when an embedded store keeps the first new one',
     rows: 32,

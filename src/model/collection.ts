@@ -202,6 +202,8 @@ export type Collection = {
   readonly references: readonly CollectionReference[];
   /** References of other collections to this one, which can prevent a deletion. */
   readonly dependants: readonly (CollectionReference & { readonly from: string })[];
+  /** Itself and those that it refers to, as far as a deletion in several units may mark their documents. Absent: none. */
+  readonly marked?: ReadonlySet<string>;
   readonly formats: ReadonlySet<BodyFormat>;
   readonly textField: string | undefined;
   readonly searchFields: readonly string[];

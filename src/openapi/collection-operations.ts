@@ -311,7 +311,10 @@ function deleteDescription({ collection, names, examples }: Described): Operatio
 
 /** Codes that the store may refuse the change with. */
 function storeCodes(collection: Collection, change: 'create' | 'update' | 'delete'): readonly ProblemCode[] {
-  const own = collection.hooks?.beforeWrite === undefined ? [] : (['refused_by_application'] as const);
+  const own = [
+    ...(collection.marked === undefined ? [] : (['deletion_running'] as const)),
+    ...(collection.hooks?.beforeWrite === undefined ? [] : (['refused_by_application'] as const)),
+  ];
   if (change === 'delete')
     return [...(collection.dependants.length === 0 ? [] : (['dependants_exist'] as const)), ...own];
   // A unique field that is fixed at creation cannot conflict in a later change.

@@ -51,6 +51,13 @@ export const refusedRequestProblems = {
     retry: 'after-reading',
     meaning: 'Other resources refer to this one; the body counts them.',
   },
+  deletion_running: {
+    status: 409,
+    message: 'the resource is being deleted',
+    retry: 'later',
+    meaning:
+      'The resource, or one that it refers to, is being deleted by an operation with more resources than a unit takes, and takes no change meanwhile. If that operation fails, nothing is deleted, and the change can be made.',
+  },
   endpoints_exhausted: {
     status: 409,
     message: 'the limit of endpoints is reached',

@@ -78,6 +78,11 @@ export class Lease {
     return new Lease(store, begun, holder, { ...row, updatedAt: now, rev: commit.rev });
   }
 
+  /** True if another process, or an earlier start of this one, has begun the request. */
+  get isTakenOver(): boolean {
+    return this.#stored.starts !== undefined;
+  }
+
   /** True if every start that is allowed has ended its process. */
   get isUsedUp(): boolean {
     return (this.#stored.starts ?? 1) > startsMax;

@@ -15,6 +15,7 @@ import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Ask } from '../resource.ts';
+import { releaseMarks } from './deletion-marks.ts';
 import { heldRow, Lease, leaseMs } from './lease.ts';
 import { type CarryOut, type OperationDoc, perform } from './perform.ts';
 import {
@@ -231,6 +232,7 @@ async function takeUp(
   if (row === undefined || row.updatedAt > before) return undefined;
   const operation = await store.read(operationsTable, stored.id);
   if (operation === undefined) {
+    await releaseMarks(store, stored.id);
     // The operation expired before it ended, and can no longer be read.
     const forgotten = { table: operationRequestsTable, id: row.id, expect: { rev: row.rev }, next: null };
     await store.commit({ changes: [forgotten], events: [] });

@@ -10,6 +10,7 @@ import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
+import { deletionMarksTable, type RunningOperation, releaseMarks, stateOf } from './deletion-marks.ts';
 import { type Lease, startsMax } from './lease.ts';
 import { operationsTable, requestOf, type StoredRequest } from './stored-request.ts';
 
@@ -27,6 +28,7 @@ export type CarryOut = (
   request: Request,
   stored: Pick<StoredRequest, 'principal'>,
   companions: readonly Companion[],
+  operation: RunningOperation,
 ) => Promise<Response>;
 
 export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
@@ -44,8 +46,10 @@ export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
  * @throws StoreUnavailable if the operation could not be ended; this process then still holds the lease
  */
 export async function perform(performance: Performance): Promise<void> {
-  const { lease, path, stored } = performance;
+  const { lease, path, stored, store } = performance;
   if (lease.isUsedUp) return giveUp(performance);
+  const state = lease.isTakenOver ? stateOf(await store.read(deletionMarksTable, stored.id)) : undefined;
+  const operation: RunningOperation = { id: stored.id, state };
   for (;;) {
     let made = false;
     let expectedRev = lease.rev;
@@ -61,7 +65,8 @@ export async function perform(performance: Performance): Promise<void> {
         return lease.end();
       },
     ];
-    const answer = await walkOnce(performance, companions);
+    const before = operation.state;
+    const answer = await walkOnce(performance, companions, operation);
     if (answer === undefined) {
       await pause(retryMs, undefined, { ref: false });
       if (lease.lost) return;
@@ -70,10 +75,13 @@ export async function perform(performance: Performance): Promise<void> {
     if (made && answer.status < 400) return;
     await lease.settled();
     if (lease.lost) return;
+    // A step of a deletion in several units was made: the request is judged anew before the next.
+    if (operation.state !== before && operation.state !== 'marking') continue;
     // The lease was renewed while a unit with the old revision was on its way: nothing was committed, so walk again.
     if (made && expectedRev !== lease.rev) continue;
+    if (operation.state !== undefined) await releaseMarks(store, stored.id);
     const failed = ending(performance, { status: 'failed', outcome: answer.body });
-    await performance.store.commit({ changes: [failed, lease.end()], events: [] });
+    await store.commit({ changes: [failed, lease.end()], events: [] });
     return;
   }
 }
@@ -82,6 +90,7 @@ async function giveUp(performance: Performance): Promise<void> {
   const { lease, stored, store, observe } = performance;
   const message = `the program ended ${startsMax} times while it carried out the request`;
   observe({ kind: 'operation-failed', operation: stored.id, error: new Error(message) });
+  await releaseMarks(store, stored.id);
   const outcome: unknown = JSON.parse(problemBody({ code: 'operation_given_up', message }));
   await store.commit({
     changes: [ending(performance, { status: 'failed', outcome }), lease.end()],
@@ -96,9 +105,10 @@ const retryMs = 1000;
 async function walkOnce(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],
+  operation: RunningOperation,
 ): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
   try {
-    const { status, content } = await carryOut(requestOf(stored), stored, companions);
+    const { status, content } = await carryOut(requestOf(stored), stored, companions, operation);
     return { status, body: typeof content === 'string' ? JSON.parse(content) : null };
   } catch (error) {
     if (error instanceof LineUnavailable) return undefined;

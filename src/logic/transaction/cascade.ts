@@ -3,11 +3,15 @@
  * those that refer to them, and those whose reference is removed instead. Each comes after all that depend on it, so that
  * any beginning of the list can be carried out by itself.
  */
+
+import type { ResourceRefused } from '../../config/handler.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection, CollectionReference } from '../../model/collection.ts';
 import { byId } from '../../model/filter.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { fieldNamed } from '../../resources/collection/view.ts';
-import type { Position, RowName, Store } from '../../store/store.ts';
+import type { MaybePromise, Position, RowName, Store } from '../../store/store.ts';
+import { refuse } from './asking.ts';
 
 export type CascadeLimits = {
   /** Documents that one unit deletes or changes besides those that the request names. */
@@ -19,7 +23,7 @@ export type CascadeLimits = {
 /** A document to delete, or to remove the reference from, and the reference by which it was found. */
 export type CascadeStep = RowName & { readonly without?: string; readonly by: Naming };
 
-type Naming = { readonly field: string; readonly id: string };
+export type Naming = { readonly field: string; readonly id: string };
 
 /** False if the document was changed since it was found, so that it need not follow any more. */
 export function stillNames(doc: string, { field, id }: Naming): boolean {
@@ -34,6 +38,15 @@ export type Cascade =
 /** A unit takes up to the limit of them. */
 export class CascadeExceeded extends Error {
   override readonly name = 'CascadeExceeded';
+
+  constructor(cascadeMax: number) {
+    super(`more than ${cascadeMax} resources depend on it (COMITY_CASCADE_MAX, COMITY_CASCADE_BYTES_MAX)`);
+  }
+}
+
+export function cycleAt({ table, id }: RowName): ResourceRefused {
+  const message = `${table} ${JSON.stringify(id)} and others refer to each other: remove one of the references first`;
+  return refuse('dependants_exist', message);
 }
 
 /** True if a deletion in the collection may take other documents with it. */
@@ -71,24 +84,53 @@ type Frame = {
 type Child = CascadeStep & { readonly octets: number };
 
 /**
- * Walks down from each of the documents, and lists the deepest first.
+ * Walks down from each of the documents, and lists the deepest first, up to the limits of a unit.
  * @param named the documents that are deleted anyway, which are not listed
  */
 export async function collectCascade(
-  store: Pick<Store, 'plan'>,
-  collections: (name: string) => Collection | undefined,
+  walk: CascadeWalk,
   named: readonly RowName[],
   { cascadeMax, cascadeBytesMax }: CascadeLimits,
 ): Promise<Cascade> {
   const steps: CascadeStep[] = [];
+  let octets = 0;
+  for await (const found of cascadeSteps({ ...walk, depthMax: cascadeMax }, named)) {
+    if ('cycle' in found) return { outcome: 'cycle', at: found.cycle };
+    const isFull =
+      steps.length >= cascadeMax || (steps.length > 0 && octets + found.octets > cascadeBytesMax);
+    if (found.step === undefined || isFull) return { outcome: 'found', steps, isWhole: false };
+    steps.push(found.step);
+    octets += found.octets;
+  }
+  return { outcome: 'found', steps, isWhole: true };
+}
+
+/** Where documents are read, in turns of the event loop. */
+type Reading = { readonly store: Pick<Store, 'plan'>; readonly turns: LoopTurns };
+
+export type CascadeWalk = Reading & {
+  readonly collectionOf: (name: string) => Collection | undefined;
+  /**
+   * True if the document, which a reference restricts to, is deleted anyway: it is then listed before what it refers to. Absent: none is.
+   */
+  readonly isDoomed?: ((row: RowName, doc: string) => MaybePromise<boolean>) | undefined;
+  /** True for a document that is listed again if several references lead to it. Absent: none is. */
+  readonly isForgotten?: (table: string) => boolean;
+};
+
+/** A step with the octets that it takes of a unit. Without one: it is too deep. */
+type FoundStep =
+  | { readonly step: CascadeStep | undefined; readonly octets: number }
+  | { readonly cycle: RowName };
+
+export async function* cascadeSteps(
+  walk: CascadeWalk & { readonly depthMax: number },
+  named: readonly RowName[],
+): AsyncGenerator<FoundStep, undefined> {
   const isNamed = new Set(named.map(keyOf));
   const isDone = new Set<string>();
-  let octets = 0;
-  const isFull = (more: number): boolean =>
-    steps.length >= cascadeMax || (steps.length > 0 && octets + more > cascadeBytesMax);
   const frameOf = (row: RowName, size: number, by?: Naming): Frame => ({
-    ...{ row, by, octets: size, isNamed: isNamed.has(keyOf(row)) },
-    children: childrenOf(store, collections, row),
+    ...{ row, by, octets: size, isNamed: isNamed.has(keyOf(row)), children: childrenOf(walk, row) },
   });
   for (const root of named) {
     if (isDone.has(keyOf(root))) continue;
@@ -97,35 +139,27 @@ export async function collectCascade(
     for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
       const next = await frame.children.next();
       if (next.done !== true) {
-        const { without, by, octets: size, ...row } = next.value;
+        const { without, by, octets, ...row } = next.value;
         const key = keyOf(row);
-        if (without !== undefined) {
-          // Deleted itself, and only after this row: neither can be first.
-          if (isAbove.has(key) && key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
-          const changed = size * changedFactor;
-          if (isFull(changed)) return { outcome: 'found', steps, isWhole: false };
-          steps.push({ ...row, by, without });
-          octets += changed;
-        } else if (isAbove.has(key)) {
-          if (key !== keyOf(frame.row)) return { outcome: 'cycle', at: row };
-        } else if (!isDone.has(key)) {
-          if (stack.length > cascadeMax) return { outcome: 'found', steps, isWhole: false };
-          stack.push(frameOf(row, size, by));
+        // Deleted itself, and only after this row: neither can be first.
+        if (isAbove.has(key) && key !== keyOf(frame.row)) yield { cycle: row };
+        else if (without !== undefined)
+          yield { step: { ...row, by, without }, octets: octets * changedFactor };
+        else if (!isAbove.has(key) && !isDone.has(key)) {
+          if (stack.length > walk.depthMax) yield { step: undefined, octets };
+          stack.push(frameOf(row, octets, by));
           isAbove.add(key);
         }
         continue;
       }
-      if (!frame.isNamed && frame.by !== undefined) {
-        if (isFull(frame.octets)) return { outcome: 'found', steps, isWhole: false };
-        steps.push({ ...frame.row, by: frame.by });
-        octets += frame.octets;
-      }
-      isDone.add(keyOf(frame.row));
-      isAbove.delete(keyOf(frame.row));
+      const { row, by, octets } = frame;
+      if (!frame.isNamed && by !== undefined) yield { step: { ...row, by }, octets };
+      if (frame.isNamed || walk.isForgotten?.(row.table) !== true) isDone.add(keyOf(row));
+      isAbove.delete(keyOf(row));
       stack.pop();
     }
   }
-  return { outcome: 'found', steps, isWhole: true };
+  return undefined;
 }
 
 /** The steps without changes of documents that are deleted too. */
@@ -138,29 +172,41 @@ export function withoutNeedless(
 }
 
 async function* childrenOf(
-  store: Pick<Store, 'plan'>,
-  collections: (name: string) => Collection | undefined,
+  { collectionOf, isDoomed, ...reading }: CascadeWalk,
   { table, id }: RowName,
 ): AsyncGenerator<Child, undefined> {
-  for (const { from, field: name, onDelete } of collections(table)?.dependants ?? []) {
-    const collection = collections(from);
-    if (onDelete === 'restrict' || collection === undefined) continue;
-    const plan = store.plan({
-      ...{ table: from, filter: { op: 'eq', field: fieldNamed(collection, name), value: id } },
-      ...{ sort: byId, limit: rowsPerRead, bytesMax: bytesPerRead },
-    });
-    for (let position: Position = { from: 'start' }; ; ) {
-      const page = await plan.page(position);
-      for (const doc of page.docs) {
-        const row = { table: from, id: valueAt(doc, ['id']) as string };
-        const child = { ...row, by: { field: name, id }, octets: Buffer.byteLength(doc) };
-        yield onDelete === 'setNull' ? { ...child, without: name } : child;
-      }
-      if (!page.more || page.last === null) break;
-      position = { from: 'after', key: page.last };
+  for (const { from, field: name, onDelete } of collectionOf(table)?.dependants ?? []) {
+    const collection = collectionOf(from);
+    if (collection === undefined || (onDelete === 'restrict' && isDoomed === undefined)) continue;
+    for await (const doc of referring(reading, collection, { field: name, id })) {
+      const row = { table: from, id: valueAt(doc, ['id']) as string };
+      if (onDelete === 'restrict' && (await isDoomed?.(row, doc)) !== true) continue;
+      const child = { ...row, by: { field: name, id }, octets: Buffer.byteLength(doc) };
+      yield onDelete === 'setNull' ? { ...child, without: name } : child;
     }
   }
   return undefined;
+}
+
+/** The documents of a collection that refer to one, in pages of bounded length. */
+export async function* referring(
+  { store, turns }: Reading,
+  collection: Collection,
+  { field: name, id }: Naming,
+): AsyncGenerator<string, undefined> {
+  const plan = store.plan({
+    ...{ table: collection.name, filter: { op: 'eq', field: fieldNamed(collection, name), value: id } },
+    ...{ sort: byId, limit: rowsPerRead, bytesMax: bytesPerRead },
+  });
+  for (let position: Position = { from: 'start' }; ; ) {
+    const page = await plan.page(position);
+    for (const doc of page.docs) {
+      await turns.next();
+      yield doc;
+    }
+    if (!page.more || page.last === null) return undefined;
+    position = { from: 'after', key: page.last };
+  }
 }
 
 function keyOf({ table, id }: RowName): string {

@@ -1,7 +1,9 @@
 /** What a function of an application may ask while it runs, as data: threads send it as a message. */
 import type { Cause } from '../../model/actor.ts';
+import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Row, RowName, Store, Unit } from '../../store/store.ts';
+import type { CascadeStep, CascadeWalk } from './cascade.ts';
 
 export type ResourceCall =
   | { readonly do: 'get'; readonly collection: string; readonly id: string }
@@ -71,11 +73,20 @@ export type Transaction = {
   /**
    * Deletes what depends on the documents, and removes references to them, as far as declared (cascade.ts).
    * @param scope of the function whose deletion it is; undefined: a request's
-   * @param partly up to the limit of one unit, if there is more
+   * @param isDoomed of a deletion in several units, of which this is one: takes what fits if there is more
    * @returns true if nothing is left
-   * @throws CascadeExceeded without `partly`; ResourceRefused, FunctionFailed, StoreUnavailable
+   * @throws CascadeExceeded without `isDoomed`; ResourceRefused, FunctionFailed, StoreUnavailable
    */
-  cascade(named: readonly RowName[], scope: Scope | undefined, partly?: boolean): Promise<boolean>;
+  cascade(
+    named: readonly RowName[],
+    scope: Scope | undefined,
+    isDoomed?: CascadeWalk['isDoomed'],
+  ): Promise<boolean>;
+  /** Deletes some of what depends on the documents. @throws ResourceRefused, FunctionFailed, StoreUnavailable */
+  follow(steps: readonly CascadeStep[], named: readonly RowName[]): Promise<void>;
+  readonly collectionOf: (name: string) => Collection | undefined;
+  /** Documents that one unit deletes or changes besides those that the request names. */
+  readonly cascadeMax: number;
   /** True for a reference whose documents follow a deletion in the table. */
   follows(table: string, reference: { readonly table: string; readonly field: string }): boolean;
   unit(): Unit;
@@ -86,5 +97,6 @@ export type Transaction = {
 /**
  * @param caller the one of the request, who owns what functions create; absent: the program itself, and what they create has no owner
  * @param cause for the audit trail; absent: Comity itself
+ * @param isUnmarked for a deletion in several units, which has marked its documents
  */
-export type OpenTransaction = (caller?: Principal, cause?: Cause) => Transaction;
+export type OpenTransaction = (caller?: Principal, cause?: Cause, isUnmarked?: boolean) => Transaction;

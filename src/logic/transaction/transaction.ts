@@ -25,7 +25,9 @@ import { refusalOfCall, refuse } from './asking.ts';
 import {
   CascadeExceeded,
   type CascadeLimits,
+  type CascadeStep,
   collectCascade,
+  cycleAt,
   hasCascade,
   isCascaded,
   stillNames,
@@ -112,26 +114,32 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
       return served;
     },
   };
-  return (caller, cause) => new LogicTransaction(shared, caller, cause);
+  return (caller, cause, isUnmarked) => new LogicTransaction(shared, caller, cause, isUnmarked);
 }
 
 class LogicTransaction implements Transaction {
   readonly caller: Principal;
   readonly #shared: Shared;
+  readonly #isUnmarked: boolean;
   readonly #owner: string | null;
   readonly #cause: Cause;
   readonly #stampedBy: Principal | null;
   readonly #overlay: Overlay;
   readonly call: Scope['call'];
+  readonly collectionOf: Transaction['collectionOf'];
+  readonly cascadeMax: number;
   #reads = 0;
 
-  constructor(shared: Shared, caller: Principal | undefined, cause: Cause | undefined) {
+  constructor(shared: Shared, caller: Principal | undefined, cause: Cause | undefined, isUnmarked = false) {
     this.#shared = shared;
+    this.#isUnmarked = isUnmarked;
     this.#cause = cause ?? { actor: systemActor };
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : principalIdOf(caller);
     this.#stampedBy = caller ?? null;
     this.#overlay = createOverlay(shared.serving.store);
+    this.collectionOf = (name) => shared.collections.get(name) ?? shared.readable?.get(name);
+    this.cascadeMax = shared.limits.cascadeMax;
     const own = this.scope();
     this.call = (call) => own.call(call);
   }
@@ -189,28 +197,25 @@ class LogicTransaction implements Transaction {
     return this.#write(call, scope);
   }
 
-  async cascade(named: readonly RowName[], scope: Scope | undefined, partly = false): Promise<boolean> {
-    const { collections, readable, limits } = this.#shared;
-    const collectionOf = (name: string) => collections.get(name) ?? readable?.get(name);
+  async cascade(...[named, scope, isDoomed]: Parameters<Transaction['cascade']>): Promise<boolean> {
+    const { limits, serving } = this.#shared;
     const cascadeBytesMax = Math.min(limits.cascadeBytesMax, deletedCharactersMaxOf(this.store));
-    const found = await collectCascade(this.store, collectionOf, named, { ...limits, cascadeBytesMax });
-    if (found.outcome === 'cycle') {
-      const { table, id } = found.at;
-      const message = `${table} ${JSON.stringify(id)} and others refer to each other: remove one of the references first`;
-      throw refuse('dependants_exist', message);
-    }
+    const walk = { store: this.store, turns: serving.turns, collectionOf: this.collectionOf, isDoomed };
+    const found = await collectCascade(walk, named, { ...limits, cascadeBytesMax });
+    if (found.outcome === 'cycle') throw cycleAt(found.at);
     const { steps, isWhole } = found;
-    const { cascadeMax } = limits;
-    if (!isWhole && (!partly || steps.length === 0)) {
-      throw new CascadeExceeded(
-        `more than ${cascadeMax} resources depend on it (COMITY_CASCADE_MAX, COMITY_CASCADE_BYTES_MAX)`,
-      );
-    }
+    if (!isWhole && (isDoomed === undefined || steps.length === 0))
+      throw new CascadeExceeded(this.cascadeMax);
+    await this.follow(withoutNeedless(steps, named), named, scope);
+    return isWhole;
+  }
+
+  async follow(steps: readonly CascadeStep[], named: readonly RowName[], scope?: Scope): Promise<void> {
     const [writing] = named;
-    if (writing === undefined) return true;
+    if (writing === undefined) return;
     const own = this.scope({ scope, writing });
     try {
-      for (const { table, id, without, by } of withoutNeedless(steps, named)) {
+      for (const { table, id, without, by } of steps) {
         await this.#shared.serving.turns.next();
         const found = await this.store.read(table, id);
         // Another request deleted it, or changed its reference, since the walk.
@@ -225,12 +230,10 @@ class LogicTransaction implements Transaction {
     } finally {
       own.end();
     }
-    return isWhole;
   }
 
   follows(table: string, reference: { readonly table: string; readonly field: string }): boolean {
-    const { collections, readable } = this.#shared;
-    return isCascaded(collections.get(table) ?? readable?.get(table), reference.table, reference.field);
+    return isCascaded(this.collectionOf(table), reference.table, reference.field);
   }
 
   unit(): Unit {
@@ -308,7 +311,7 @@ class LogicTransaction implements Transaction {
         return this.#overlay.store.commit(unit);
       },
     };
-    const within: Served = { ...served, store, logic, caller: this.#stampedBy };
+    const within: Served = { ...served, store, logic, caller: this.#stampedBy, isUnmarked: this.#isUnmarked };
     return writeResource(within, { principal: this.#shared.principal, owner: this.#owner }, call);
   }
 

@@ -3,7 +3,7 @@
  * write of a request, which then becomes a unit of what the request and its functions write together.
  */
 import type { Problem } from '../../http/problem.ts';
-import { problems } from '../../http/problem-registry.ts';
+import { isMark, markId, readMarks, removalOf } from '../../kernel/operations/deletion-marks.ts';
 import { type Ask, caused, causeOfAsk, type Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
@@ -13,7 +13,9 @@ import { type MaybePromise, Overtaken, type RowName, StoreUnavailable } from '..
 import { whenKnown } from '../../store/when-known.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
+import { ofAnotherWrite } from '../refusal.ts';
 import { CascadeExceeded, hasCascade } from './cascade.ts';
+import { type LongDeletion, stepDeletion } from './long-deletion.ts';
 import type { OpenTransaction, Scope, Transaction } from './resource-call.ts';
 
 /** The unit that a hook runs in. */
@@ -91,26 +93,39 @@ export class RequestLogic implements WriteLogic {
 
   write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
     let opened: Transaction | undefined;
+    const isDecided = ask.operation?.state === 'decided';
     const transaction = (): Transaction => {
-      opened ??= this.#open(ask.principal, causeOfAsk(ask));
+      opened ??= this.#open(ask.principal, causeOfAsk(ask), isDecided);
       return opened;
     };
     const unit = { transaction, scope: undefined, cascades: true };
     const running = runAll(this.#runHooks, served, ask, writes, unit);
-    const named = namedBy(served, writes);
-    const finish = (outcome: HooksOutcome): MaybePromise<Result> => {
+    const [first, ...others] = namedBy(served, writes);
+    const finish = (outcome: HooksOutcome, by = ask): MaybePromise<Result> => {
       if ('refused' in outcome) return outcome;
-      if (opened === undefined) return make(served, ask, outcome.fields);
-      return makeWithin(served, ask, opened, (within, own) => make(within, own, outcome.fields));
+      if (opened === undefined) return make(served, by, outcome.fields);
+      return makeWithin(served, by, opened, (within, own) => make(within, own, outcome.fields));
     };
-    if (named.length > 0) {
+    if (first !== undefined) {
       return unlessTorn(
         () => opened,
         async () => {
           const outcome = await running;
           if ('refused' in outcome) return outcome;
-          const ended = await this.#cascade(served, ask, named, transaction);
-          return ended ?? finish(outcome);
+          const deletion: Deletion = {
+            ...{ served, ask, named: [first, ...others] },
+            open: () => this.#open(ask.principal, causeOfAsk(ask), true),
+            rehearse: (within) =>
+              makeWithin(
+                { ...served, isUnmarked: true },
+                ask,
+                within,
+                (to, own) => make(to, own, outcome.fields),
+                true,
+              ),
+          };
+          const ended = await cascade(deletion, transaction);
+          return 'principal' in ended ? finish(outcome, ended) : ended;
         },
       );
     }
@@ -120,56 +135,39 @@ export class RequestLogic implements WriteLogic {
       async () => finish(await running),
     );
   }
+}
 
-  /**
-   * Deletes what depends on the documents, within the unit of the request. If that is more than a unit takes, the request
-   * becomes an operation, which first deletes the dependants in units of their own.
-   * @returns the result of the request, if that is known now
-   */
-  async #cascade(
-    served: Served,
-    ask: Ask,
-    named: readonly RowName[],
-    transaction: () => Transaction,
-  ): Promise<Result | undefined> {
-    try {
-      await transaction().cascade(named, undefined);
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof CascadeExceeded))
-        return {
-          refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
-        };
-    }
-    return ask.companions.length === 0 ? { postponed: true } : this.#deleteDependants(served, ask, named);
-  }
+type Deletion = Omit<LongDeletion, 'operation'>;
 
-  /** Ends with `Overtaken`: the request then finds few enough of them for its own unit. */
-  async #deleteDependants(served: Served, ask: Ask, named: readonly RowName[]): Promise<Result> {
-    const [first] = named;
-    if (first === undefined) throw new Error('a cascade requires a deleted document');
-    for (let isWhole = false; !isWhole; ) {
-      const part = this.#open(ask.principal, causeOfAsk(ask));
-      try {
-        isWhole = await part.cascade(named, undefined, true);
-      } catch (error) {
-        if (error instanceof CascadeExceeded)
-          return { refused: { code: 'dependants_exist', message: error.message } };
-        // Another request deleted one of them between two reads: the next part looks again.
-        if (!(error instanceof StoreUnavailable) && part.torn() !== undefined) continue;
-        return {
-          refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
-        };
-      }
-      const { changes, events } = part.unit();
-      if (changes.length === 0) break;
-      const commit = await served.store.commit({ changes, events });
-      if (commit.outcome === 'taken' || commit.outcome === 'dangling')
-        return { refused: ofAnotherWrite(commit, changes[commit.change]?.table) };
-      // What another change came before is looked at again: by the next part, or by the request itself.
-    }
-    return new Overtaken(first);
+/**
+ * Deletes what depends on the documents, within the unit of the request. If that is more than a unit takes, the request becomes an operation,
+ * which first deletes the dependants in units of their own (long-deletion.ts).
+ * @returns the request whose unit can be made, or its result
+ */
+async function cascade(deletion: Deletion, transaction: () => Transaction): Promise<Result | Ask> {
+  const { ask, served, named } = deletion;
+  const { operation } = ask;
+  const isLong = operation?.state !== undefined;
+  if (isLong) {
+    const ended = await stepDeletion({ ...deletion, operation });
+    if (ended !== undefined) return ended;
   }
+  try {
+    await transaction().cascade(named, undefined);
+  } catch (error) {
+    if (!(error instanceof CascadeExceeded))
+      return {
+        refused: problemOrFailure(error, `the deletion of what depends on ${served.collection.name}`),
+      };
+    if (isLong) return new Overtaken(named[0]);
+    if (operation === undefined) return { postponed: true };
+    return (await stepDeletion({ ...deletion, operation })) ?? new Overtaken(named[0]);
+  }
+  if (!isLong) return ask;
+  // The last marks go with the unit of the request.
+  const marks = await readMarks(served.store, [operation.id, ...named.map(markId)]);
+  const removals = [...marks.values()].map((mark) => () => removalOf(mark));
+  return { ...ask, companions: [...ask.companions, ...removals] };
 }
 
 /** The deleted documents, if others may follow them. */
@@ -178,16 +176,20 @@ function namedBy({ collection }: Served, writes: readonly ProposedWrite[]): read
   return writes.flatMap(({ action, id }) => (action === 'delete' ? [{ table: collection.name, id }] : []));
 }
 
-/** Commits what `make` commits together with what the functions of the transaction wrote. */
+/**
+ * Commits what `make` commits together with what the functions of the transaction wrote.
+ * @param isRehearsal commits nothing
+ */
 async function makeWithin(
   served: Served,
   ask: Ask,
   transaction: Transaction,
   make: (served: Served, ask: Ask) => MaybePromise<Result>,
+  isRehearsal = false,
 ): Promise<Result> {
   const within: Served = { ...served, store: transaction.store, logic: undefined };
   const result = await make(within, { ...ask, companions: [] });
-  return 'made' in result ? commitTransaction(served, ask, transaction, result) : result;
+  return 'made' in result && !isRehearsal ? commitTransaction(served, ask, transaction, result) : result;
 }
 
 type HooksOutcome = { readonly fields: readonly FieldsOrWritten[] } | { readonly refused: Problem };
@@ -276,6 +278,8 @@ export async function commitTransaction(
   if (commit.outcome === 'committed') return { made, rev: made.rev ?? commit.rev };
   if (commit.outcome === 'superseded') {
     if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
+    const mark = changes[commit.change];
+    if (mark !== undefined && isMark(mark)) return { refused: { code: 'deletion_running' } };
     return overtaken({ changes, events }, commit);
   }
   const change = changes[commit.change];
@@ -285,18 +289,4 @@ export async function commitTransaction(
   if ('collection' in served && change?.table === served.collection.name)
     return { refused: await problemOfCommit(served, ask, { changes, events }, commit) };
   return { refused: ofAnotherWrite(commit, change?.table) };
-}
-
-/** A refusal of the store that concerns what a function wrote, which the client did not ask for. */
-function ofAnotherWrite(
-  commit: { readonly outcome: 'taken' | 'dangling' | 'depended-on' },
-  table = 'a function',
-): Problem {
-  const code = {
-    taken: 'unique_taken',
-    dangling: 'reference_missing',
-    'depended-on': 'dependants_exist',
-  } as const;
-  const refused = code[commit.outcome];
-  return { code: refused, message: `${table}: ${problems[refused].message}` };
 }

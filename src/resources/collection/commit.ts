@@ -3,7 +3,9 @@
  * which field is taken, which reference is missing, how many dependants prevent a deletion (§7).
  */
 import type { Problem } from '../../http/problem.ts';
+import { valueAt } from '../../http/syntax/json-members.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import { expectUnmarked, isMark } from '../../kernel/operations/deletion-marks.ts';
 import { type Ask, caused, type Made, type Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
@@ -12,6 +14,7 @@ import {
   type MaybePromise,
   Overtaken,
   type Row,
+  type RowName,
   type Unit,
 } from '../../store/store.ts';
 import type { Accompaniment, Served } from './served.ts';
@@ -40,8 +43,12 @@ export async function commitUnit(
     served.accompany === undefined ? unit : await accompany(served, ask, unit.changes, standing);
   if ('refused' in accompanied) return accompanied;
   const companions = ask.companions.map((companion) => companion(made));
+  const rests =
+    served.collection.marked === undefined
+      ? restsOn
+      : [...restsOn, ...unmarked(served, ask, unit.changes, standing)];
   const changes =
-    restsOn.length === 0 ? accompanied.changes : [...accompanied.changes, ...apart(restsOn, unit.changes)];
+    rests.length === 0 ? accompanied.changes : [...accompanied.changes, ...apart(rests, unit.changes)];
   const commit = await served.store.commit({
     changes: companions.length === 0 ? changes : [...changes, ...companions],
     events: served.announced ? caused(unit.events, ask) : [],
@@ -50,7 +57,33 @@ export async function commitUnit(
   if (commit.outcome !== 'superseded') return { refused: await problemOfCommit(served, ask, unit, commit) };
   // If a companion was superseded, another process took this request over and responds in its place.
   if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
+  const overtakenAt = changes[commit.change];
+  if (overtakenAt !== undefined && isMark(overtakenAt)) return { refused: { code: 'deletion_running' } };
   return overtaken({ changes, events: [] }, commit);
+}
+
+/**
+ * The expectations that no deletion in several units has marked the resources, nor what they refer to before or after the change. So what
+ * such a deletion was judged by stays as it was.
+ */
+function unmarked(
+  { collection, isUnmarked }: Served,
+  ask: Ask,
+  changes: readonly Change[],
+  standing: readonly (Row | undefined)[],
+): readonly Change[] {
+  const { marked, name, references } = collection;
+  if (marked === undefined || isUnmarked === true || ask.operation?.state === 'decided') return [];
+  const named = changes.flatMap(({ id, next }, at): RowName[] => {
+    const own = marked.has(name) ? [{ table: name, id }] : [];
+    if (next === null || next.deletedAt !== null) return own;
+    const docs = [standing[at]?.doc, next.doc].filter((doc) => doc !== undefined);
+    const referred = references.flatMap(({ field, collection: table }) =>
+      marked.has(table) ? docs.map((doc) => ({ table, id: valueAt(doc, [field]) })) : [],
+    );
+    return [...own, ...referred.filter((row): row is RowName => typeof row.id === 'string')];
+  });
+  return named.map(expectUnmarked);
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import type { Problem } from '../../http/problem.ts';
+import { markId, readMarks } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -13,7 +14,14 @@ import { commitUnit, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
-import { chains, type MemberStanding, mayDelete, memberStanding, memberValidators } from './standing.ts';
+import {
+  chains,
+  type Judgement,
+  type MemberStanding,
+  mayDelete,
+  memberStanding,
+  memberValidators,
+} from './standing.ts';
 import { madeOf } from './write-result.ts';
 
 export function removeOperation(served: Served): Operation<MemberStanding> {
@@ -126,8 +134,7 @@ async function removableRows(
     await served.turns.next();
     const row = await served.store.read(served.collection.name, id);
     if (row === undefined) continue;
-    const judgement = mayDelete(served, ask.principal, row);
-    const found = judgement instanceof Promise ? await judgement : judgement;
+    const found = await mayStillDelete(served, ask, row);
     if (!found.permitted) continue;
     characters += row.doc.length;
     if (characters > charactersMax) return { refused: tooLongTogether('to delete', charactersMax) };
@@ -135,6 +142,14 @@ async function removableRows(
     restsOn.push(...found.restsOn);
   }
   return { rows, restsOn };
+}
+
+/** A deletion in several units was judged before the first of them, and marked what it takes. */
+async function mayStillDelete(served: Served, { principal, operation }: Ask, row: Row): Promise<Judgement> {
+  if (operation?.state !== 'decided') return mayDelete(served, principal, row);
+  const id = markId({ table: served.collection.name, id: row.id });
+  const marks = await readMarks(served.store, [id]);
+  return { permitted: marks.get(id)?.owner === operation.id, restsOn: [] };
 }
 
 function removeAll(

@@ -58,6 +58,8 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly stamps: Collection['stamp'];
   /** Set within functions, whose writes it stamps in place of the principal that they act as; null: the function has no caller. */
   readonly caller?: Principal | null;
+  /** Set within a deletion in several units, which has marked what it deletes itself. */
+  readonly isUnmarked?: boolean;
   /** The functions of an application that run within its writes; absent: there are none. */
   readonly logic?: WriteLogic | undefined;
   /** The place of a changed resource in the content of the request, for its faults; absent: the content is the resource. */

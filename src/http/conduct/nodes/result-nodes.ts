@@ -69,6 +69,7 @@ export const resultNodes = {
         'unique_taken',
         'refused_by_application',
         'dependants_exist',
+        'deletion_running',
         'event_id_used',
         'idempotency_result_sealed',
         'event_unavailable',

@@ -5,10 +5,9 @@
  * 2. Requests under way, and those that still arrive on open connections, are served, the last response on each
  *   connection with `Connection: close` (serving them loses less than answering 503).
  * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, as
- *   a request may be on its way. Then every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that
- *   a busy client cannot delay the end.
- * 4. At the bound, all remaining connections are destroyed. node's own `closeIdleConnections` is not used: it
- *   takes a response that is still being flushed for an idle connection.
+ *   a request may be on its way. Then every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that a
+ *   busy client cannot delay the end.
+ * 4. At the bound, all remaining connections are destroyed.
  */
 import type { Server } from 'node:net';
 import type { Connection } from './connection.ts';
@@ -49,7 +48,10 @@ export async function drain(
       cut += context.connections.size;
       for (const socket of context.sockets) socket.terminate();
       for (const connection of context.connections) connection.socket.destroy();
-    } else closeIdle(context, nowMs - startedMs, nowMs, before);
+    } else
+      afterReading(context, (readMs) => {
+        closeIdle(context, readMs - startedMs, readMs, before);
+      });
     if (over || (context.sockets.size === 0 && inProcess.underWay === 0)) onSocketsClosed();
   };
   look();
@@ -57,6 +59,23 @@ export async function drain(
   await Promise.all([...closed, socketsClosed]);
   clearInterval(timer);
   return cut;
+}
+
+/**
+ * Calls back after a whole poll for octets, so that a request that came before the close is answered: this turn's poll may be over
+ * already, and a timer runs before it. It does not if the turn of that poll was long, because octets may have arrived in it; the load
+ * ends with the connections, and with it long turns. A request that comes at the moment of the close is lost: its client sees a
+ * connection that ended without a response, and may retry (RFC 9112 §9.3.1, §9.6). So is one on a connection that the kernel holds and
+ * the loop, which accepts one each turn, has not accepted when the port closes.
+ */
+function afterReading({ monotonic }: Context, act: (nowMs: number) => void): void {
+  setImmediate(() => {
+    const polledMs = monotonic();
+    setImmediate(() => {
+      const nowMs = monotonic();
+      if (nowMs - polledMs <= lookEveryMs) act(nowMs);
+    });
+  });
 }
 
 function closePort(port: Server): Promise<void> {
@@ -70,6 +89,7 @@ function closeIdle(
   before: Map<Connection, number>,
 ): void {
   const { drainIdleMs } = context.limits;
+  // node's own `closeIdleConnections` takes a response that is still being flushed for an idle connection.
   for (const connection of context.connections) {
     const idle = isIdle(connection, nowMs - drainIdleMs, before);
     if (connection.multiplexed === undefined) {

@@ -78,6 +78,31 @@ test('answers a request that was on its way when the drain began', async (t) => 
   assert.equal(await drained, 0);
 });
 
+for (const [when, sendsFirst] of [
+  ['before the drain', true],
+  ['while it waits', false],
+] as const) {
+  test(`answers a request that arrives ${when}, although the event loop reads it later than an idle connection is kept`, async (t) => {
+    const { open, listener } = await serve(t, echo, { drainIdleMs: 20 });
+    const clients = await Promise.all(Array.from({ length: 50 }, open));
+    for (const client of clients) await client.send(get('/1')).answer();
+    const send = () => {
+      for (const client of clients) client.send(get('/2'));
+      // The octets are in the kernel now, and the loop reads none of them before the connections look idle.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+    };
+    if (sendsFirst) send();
+    const drained = listener.drain(20_000);
+    if (!sendsFirst) send();
+    for (const client of clients) {
+      const answer = await client.answer();
+      assert.deepEqual([answer.body, answer.fields.get('connection')], ['GET /2', 'close']);
+      assert.equal(await client.closed, 'end');
+    }
+    assert.equal(await drained, 0);
+  });
+}
+
 test('waits for a further request whose beginning came while draining', async (t) => {
   const { open, listener } = await serve(t, echo, { drainIdleMs: 50 });
   const client = (await open()).send(get('/1'));
@@ -112,46 +137,55 @@ test('cuts off what is left at its bound, and says how much', async (t) => {
   assert.equal(client.received, '');
 });
 
-test('drains under load without a reset and without losing an answer', async (t) => {
-  let handled = 0;
-  const { listener, port } = await serve(t, async (request) => {
-    const content = await request.readContent(1_000);
-    await new Promise((resolve) => setImmediate(resolve));
-    handled += 1;
-    return text(content.ok ? 201 : 400, String(handled));
-  });
-  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-  t.after(() => agent.destroy());
-  let acknowledged = 0;
-  const failures: string[] = [];
-  let accepting = true;
-  const post = () =>
-    new Promise<void>((resolve) => {
-      const outgoing = httpRequest({ host: '127.0.0.1', port, agent, method: 'POST' }, (incoming) => {
-        assert.equal(incoming.statusCode, 201);
-        incoming.resume().on('end', () => {
-          acknowledged += 1;
+for (const [load, heldMs, clients, answers] of [
+  ['load', 0, 16, 500],
+  ['a load that holds the event loop longer than an idle connection is kept', 10, 40, 100],
+] as const)
+  test(`drains under ${load} without a reset and without losing an answer`, async (t) => {
+    let handled = 0;
+    let isWarm = false;
+    const { listener, port } = await serve(t, async (request) => {
+      const content = await request.readContent(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+      if (isWarm) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, heldMs);
+      handled += 1;
+      return text(content.ok ? 201 : 400, String(handled));
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: clients });
+    t.after(() => agent.destroy());
+    let acknowledged = 0;
+    const failures: string[] = [];
+    let accepting = true;
+    const post = () =>
+      new Promise<void>((resolve) => {
+        const outgoing = httpRequest({ host: '127.0.0.1', port, agent, method: 'POST' }, (incoming) => {
+          assert.equal(incoming.statusCode, 201);
+          incoming.resume().on('end', () => {
+            acknowledged += 1;
+            resolve();
+          });
+        });
+        outgoing.on('error', (error: NodeJS.ErrnoException) => {
+          // A connection that was never opened has lost nothing.
+          if (error.code === 'ECONNREFUSED') accepting = false;
+          else failures.push(String(error.code));
           resolve();
         });
+        outgoing.end('x'.repeat(300));
       });
-      outgoing.on('error', (error: NodeJS.ErrnoException) => {
-        // A connection that was never opened has lost nothing.
-        if (error.code === 'ECONNREFUSED') accepting = false;
-        else failures.push(String(error.code));
-        resolve();
-      });
-      outgoing.end('x'.repeat(300));
-    });
-  const worker = async () => {
-    while (accepting) await post();
-  };
-  const workers = Array.from({ length: 16 }, worker);
-  while (acknowledged < 500) await new Promise((resolve) => setImmediate(resolve));
-  assert.equal(await listener.drain(10_000), 0);
-  await Promise.all(workers);
-  assert.deepEqual(failures, []);
-  assert.equal(acknowledged, handled);
-});
+    const worker = async () => {
+      while (accepting) await post();
+    };
+    const workers = Array.from({ length: clients }, worker);
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    while (acknowledged < answers || listener.counts().connections < clients) await turn();
+    isWarm = true;
+    for (const enough = acknowledged + clients; acknowledged < enough; ) await turn();
+    assert.equal(await listener.drain(10_000), 0);
+    await Promise.all(workers);
+    assert.deepEqual(failures, []);
+    assert.equal(acknowledged, handled);
+  });
 
 test('keeps no connection of its own after the clients have gone', async (t) => {
   const { open, listener } = await serve(t, echo);

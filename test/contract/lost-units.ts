@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
+import { createLogPlaces } from '../../src/resources/events/log-places.ts';
 import type { LogPosition, Store } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { categories, commitAll, event, put, rowAt, things } from './fixture.ts';
@@ -12,6 +13,8 @@ type Held = {
   readonly versions: readonly string[];
   readonly positions: readonly LogPosition[];
 };
+
+const placesOf = (store: Store) => createLogPlaces(store, (text) => String(text.length));
 
 async function commitSome(store: Store, name: string, count: number): Promise<Held> {
   const held = { revs: [] as number[], versions: [] as string[], positions: [] as LogPosition[] };
@@ -31,10 +34,17 @@ export function lostUnitTests({ fresh }: Bench): void {
     const { restore } = opened;
     if (restore === undefined) return context.skip('the engine has no backups');
     const kept = await commitSome(opened.store, 'kept', 3);
+    const keptPlace = placesOf(opened.store).now();
     const path = opened.freePath();
     await opened.store.backup(path, () => undefined);
     const lost = await commitSome(opened.store, 'lost', 20);
+    const lostPlace = placesOf(opened.store).now();
     const store = await restore(path);
+    // The places that lists give, from which clients follow the log.
+    assert.equal((await placesOf(store).find(keptPlace))?.rev, kept.revs.at(-1));
+    assert.equal(await placesOf(store).find(lostPlace), undefined);
+    assert.equal(await placesOf(store).find(lost.positions[0]?.id ?? ''), undefined);
+    assert.notEqual(await placesOf(store).find(placesOf(store).now()), undefined);
     for (const { rev } of kept.positions) assert.equal(await store.isLost(rev), false);
     for (const { rev } of lost.positions) assert.equal(await store.isLost(rev), true);
     assert.equal(await store.version('things'), kept.versions.at(-1));
@@ -65,9 +75,12 @@ export function lostUnitTests({ fresh }: Bench): void {
   test('keeps what clients hold over a restart: rows their revisions, tables their versions, positions their place', async () => {
     const opened = await fresh();
     const held = await commitSome(opened.store, 'held', 3);
+    const place = placesOf(opened.store).now();
     await commitAll(opened.store, put(categories, 'c', {}));
     const head = await opened.store.head();
     const store = await opened.reopen();
+    assert.notEqual(await placesOf(store).find(place), undefined);
+    assert.notEqual(await placesOf(store).find(placesOf(store).now()), undefined);
     assert.deepEqual(await store.head(), head);
     assert.equal(await store.version('things'), held.versions.at(-1));
     assert.equal((await rowAt(store, things, 'held 0'))?.rev, held.revs[0]);

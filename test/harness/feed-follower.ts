@@ -1,5 +1,6 @@
 /** Followers of the feed of events (`GET {base}/events?after=`), which read page after page. */
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import { base } from './account-client.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -31,8 +32,9 @@ export function nameOf(message: Readonly<Record<string, unknown>>): string {
  */
 export async function followFeed(
   next: () => { readonly url: string; readonly limit: number },
-  { headers, isOver }: { readonly headers: Headers; readonly isOver: () => boolean },
+  how: { readonly headers: Headers; readonly isOver: () => boolean; readonly pauseMs?: number },
 ): Promise<readonly string[]> {
+  const { headers, isOver, pauseMs = 0 } = how;
   const names: string[] = [];
   let after = '';
   for (;;) {
@@ -43,5 +45,6 @@ export async function followFeed(
     after = page.nextCursor;
     const isAtEnd = page.items.length === 0 && !page.headers.has('Link');
     if (wasOver && isAtEnd) return names;
+    if (pauseMs > 0) await delay(pauseMs);
   }
 }

@@ -78,7 +78,7 @@ export async function lookAtStore(reading: Reading): Promise<LookedStore> {
     const duplicates = await lookForDuplicates(reading.configuration, reading.settings, except);
     const strays = (await findStrays(options)).map(
       ({ collection, migrations, report }) =>
-        `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ') || 'defaults were filled in'}`,
+        `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ') || 'documents were completed'}`,
     );
     return { lines: [...sentencesOf(findings), ...strays], duplicates, isKnown: changes.length === 0 };
   } finally {
@@ -226,10 +226,20 @@ async function migrateMounted(
   return made;
 }
 
-function runSentence({ collection, migrations, documents, changed, durationMs, isAgain }: MadeRun): string {
+function runSentence({
+  collection,
+  migrations,
+  documents,
+  changed,
+  durationMs,
+  isAgain,
+  isRespelling,
+}: MadeRun): string {
   const rate =
     durationMs === 0 ? '' : `, ${Math.round((1000 * documents) / durationMs).toLocaleString('en')} a second`;
   const of = documents.toLocaleString('en');
+  if (isRespelling)
+    return `${collection}: date-times of ${countOf(changed, true)} are kept in UTC now  (${durationMs} ms)`;
   if (migrations.length === 0)
     return `${collection}: defaults filled in ${countOf(changed, true)}  (${durationMs} ms)`;
   if (isAgain)
@@ -243,13 +253,25 @@ export function tellPreview(
 ): void {
   for (const line of [...contradictions, ...duplicates]) terminal.out(line);
   for (const report of reports) {
-    const { collection, documents, unfit, filled, migrations, changedBy, faults, failing, failures } = report;
+    const {
+      collection,
+      documents,
+      unfit,
+      filled,
+      respelt,
+      migrations,
+      changedBy,
+      faults,
+      failing,
+      failures,
+    } = report;
     if (unfit === 0 && migrations.length === 0) continue;
     terminal.out(
       `${collection}: ${unfit.toLocaleString('en')} of ${documents.toLocaleString('en')} documents do not fit`,
     );
     tellKinds(terminal, faults);
-    if (filled > 0) terminal.out(`  defaults would fill in ${countOf(filled, true)}`);
+    if (filled > respelt) terminal.out(`  defaults would fill in ${countOf(filled - respelt, true)}`);
+    if (respelt > 0) terminal.out(`  date-times would be kept in UTC in ${countOf(respelt, true)}`);
     for (const id of migrations)
       terminal.out(`  migration ${id} would change ${(changedBy.get(id) ?? 0).toLocaleString('en')}`);
     if (failing > 0) {

@@ -15,17 +15,24 @@ export type Instants = {
   readonly keep: (value: Json) => Json;
   /** Spells every instant in the shortest kept spelling, for comparisons of values. */
   readonly shorten: (value: Json) => Json;
+  /** The pointer of the first instant that is not spelled as it is kept; undefined if there is none. */
+  readonly findRespelt: (value: unknown) => string | undefined;
   /** What is no instant. At most `errorsMax`. */
   readonly findFaults: (value: unknown, errorsMax: number) => readonly FieldError[];
 };
 
+/** Whether documents of the schema may have instants. */
+export function holdsInstants(root: SchemaNode): boolean {
+  let holds = false;
+  eachNode(root, ({ format }) => {
+    holds ||= format === 'date-time';
+  });
+  return holds;
+}
+
 /** @param compiled the check of the schema, which decides between alternatives @returns undefined if it has no instants */
 export function compileInstants(root: SchemaNode, compiled: CompiledSchema): Instants | undefined {
-  let hasInstants = false;
-  eachNode(root, ({ format }) => {
-    hasInstants ||= format === 'date-time';
-  });
-  if (!hasInstants) return undefined;
+  if (!holdsInstants(root)) return undefined;
   const applying = new Applying(compiled);
   const leads = new WeakMap<SchemaNode, boolean>();
   const walk = (value: Json, onText: OnText): Json => {
@@ -42,6 +49,14 @@ export function compileInstants(root: SchemaNode, compiled: CompiledSchema): Ins
   return {
     keep: (value) => walk(value, (text) => keptInstant(text) ?? text),
     shorten: (value) => walk(value, (text) => instantOfKey(instantKey(keptInstant(text) ?? text))),
+    findRespelt: (value) => {
+      let pointer: string | undefined;
+      walk(value as Json, (text, path) => {
+        if (pointer === undefined && (keptInstant(text) ?? text) !== text) pointer = formatJsonPointer(path);
+        return text;
+      });
+      return pointer;
+    },
     findFaults: (value, errorsMax) => {
       const errors: FieldError[] = [];
       walk(value as Json, (text, path) => {

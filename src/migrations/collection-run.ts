@@ -10,9 +10,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DeclaredMigration } from '../config/migrations.ts';
 import type { Collection } from '../model/collection.ts';
-import { idField } from '../model/field.ts';
-import { byId } from '../model/filter.ts';
-import { compareText } from '../model/matches.ts';
+import { idField, type Scalar } from '../model/field.ts';
+import { byId, type Filter } from '../model/filter.ts';
+import { compareText, matches, memberAt } from '../model/matches.ts';
 import { eventOf } from '../resources/collection/row.ts';
 import { documentKey } from '../store/document-key.ts';
 import {
@@ -232,7 +232,7 @@ async function attemptBatch(
   if (commit === undefined) return 'lost';
   if (commit.outcome === 'committed') return { ...known, row: moved, rev: commit.rev };
   if (commit.outcome === 'superseded') return commit.change < changes.length ? 'overtaken' : 'lost';
-  throw refusalOf(task, changes, commit);
+  throw await refusalOf(options, task, changes, commit);
 }
 
 function candidateOf({ id, doc, owner, createdAt, updatedAt, rev }: Row, run: RunRow): Candidate {
@@ -266,18 +266,46 @@ function changesOf(
   return { changes, events };
 }
 
-function refusalOf(
+async function refusalOf(
+  { store }: RunOptions,
   { collection }: RunTask,
   changes: readonly Change[],
   commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
-): MigrationStopped {
-  const at = `${collection.name}/${changes[commit.change]?.id}`;
-  if (commit.outcome === 'taken')
-    return new MigrationStopped(`${at} /${commit.field} must be unique, and another document has its value`);
+): Promise<MigrationStopped> {
+  const change = changes[commit.change];
+  const at = `${collection.name}/${change?.id}`;
+  if (commit.outcome === 'taken') {
+    const holder = await holderOf(store, collection, changes, { change, name: commit.field });
+    return new MigrationStopped(
+      `${at} /${commit.field} must be unique, and ${holder === undefined ? 'another document' : `${collection.name}/${holder}`} has its value`,
+    );
+  }
   const reference = collection.references.find(({ field }) => field === commit.field);
   return new MigrationStopped(
     `${at} /${commit.field} names a document that does not exist in ${reference?.collection ?? 'its collection'}`,
   );
+}
+
+/** The id of the document that has the value of the unique field, in the store or by an earlier change of the unit. */
+async function holderOf(
+  store: Store,
+  { name: table, fields }: Collection,
+  changes: readonly Change[],
+  { change, name }: { readonly change: Change | undefined; readonly name: string },
+): Promise<string | undefined> {
+  const field = fields.get(name);
+  if (field === undefined || change?.next == null) return undefined;
+  const value = (memberAt(JSON.parse(change.next.doc), field.path) ?? null) as Scalar;
+  const filter: Filter = { op: 'eq', field, value };
+  const earlier = changes.find(
+    ({ id, next }) =>
+      id !== change.id &&
+      next !== null &&
+      matches(filter, { value: ({ path }) => memberAt(JSON.parse(next.doc), path), search: null }),
+  );
+  if (earlier !== undefined) return earlier.id;
+  const { docs } = await store.plan({ table, filter, sort: byId, limit: 2 }).page({ from: 'start' });
+  return docs.map((doc) => String(documentKey(byId, doc)[0])).find((id) => id !== change.id);
 }
 
 const attemptsMax = 6;

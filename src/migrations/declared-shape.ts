@@ -4,6 +4,8 @@
  * looked at.
  */
 import { hash } from 'node:crypto';
+import type { SchemaNode } from '../config/declared-schema.ts';
+import { holdsInstants } from '../config/instants.ts';
 import type { Collection } from '../model/collection.ts';
 
 /** As JSON: members are sorted, and annotations left out. */
@@ -13,6 +15,8 @@ export type DeclaredShape = {
   readonly textBounds: Readonly<Record<string, number>>;
   /** Names of collections by field. */
   readonly references: Readonly<Record<string, string>>;
+  /** Set if documents have instants, which are kept in UTC. Absent in shapes of earlier versions, which kept them as they were sent. */
+  readonly instants?: 'utc';
 };
 
 type Keywords = { readonly [keyword: string]: unknown };
@@ -28,6 +32,7 @@ export function shapeOf({ schema, textBounds, references }: Collection): Declare
     schema: withoutAnnotations(schema as object as Keywords),
     textBounds: Object.fromEntries(textBounds.map(({ path, bytesMax }) => [JSON.stringify(path), bytesMax])),
     references: Object.fromEntries(references.map(({ field, collection }) => [field, collection])),
+    ...(holdsInstants(schema as object as SchemaNode) ? { instants: 'utc' } : {}),
   }) as DeclaredShape;
 }
 
@@ -88,8 +93,12 @@ export function misfits(earlier: DeclaredShape, later: DeclaredShape): readonly 
       reasons.push(`/${field} refers to ${target} now, where its value may be missing`);
     }
   }
+  const isRespelt = later.instants !== undefined && earlier.instants === undefined;
+  if (isRespelt && holdsInstants(earlier.schema)) reasons.push(respellingReason);
   return reasons.slice(0, reasonsMax);
 }
+
+export const respellingReason = 'date-times are kept in UTC now';
 
 type Tell = (pointer: string, why: string) => void;
 

@@ -7,6 +7,7 @@ import {
   judgeAtStart,
   type MigrateDocumentsOptions,
   migrateDocuments,
+  runsAtStart,
   type StartOptions,
 } from './migrate-documents.ts';
 
@@ -21,10 +22,9 @@ export type DocumentsAtStart = {
 
 /** @throws DocumentsUnfit */
 export async function judgeDocumentsAtStart(options: StartOptions): Promise<DocumentsAtStart> {
-  const { migrateAtStart, serveUnmigrated, observe } = options;
+  const { serveUnmigrated, observe } = options;
   const findings = await judgeAtStart(options);
-  const isWanted =
-    migrateAtStart && findings.length > 0 && findings.every(({ kind }) => kind !== 'impossible');
+  const isWanted = findings.length > 0 && runsAtStart(options, findings);
   const stopping = new AbortController();
   let running: Promise<unknown> | undefined;
   const run = (store: Store, isAlone: boolean) => {

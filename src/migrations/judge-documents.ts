@@ -9,7 +9,7 @@
 import type { Collection } from '../model/collection.ts';
 import { byId } from '../model/filter.ts';
 import type { Change, Store } from '../store/store.ts';
-import { fingerprintOfShape, misfits, shapeOf } from './declared-shape.ts';
+import { fingerprintOfShape, misfits, respellingReason, shapeOf } from './declared-shape.ts';
 import { InlineWork, type WorkLimits } from './document-work.ts';
 import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
 import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';
@@ -239,9 +239,26 @@ function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
     unfit === 0
       ? 'run "comity migrate", which looks at all of them'
       : filled === unfit
-        ? 'run "comity migrate", which fills in their defaults, or start with --migrate'
+        ? `run "comity migrate", which ${wordsOfFilling(report)}, or start with --migrate`
         : 'run "comity migrate --dry-run" to see them, and declare a migration';
   return `${collection}: documents may not fit its declaration, which has changed${why}; ${looked}, ${unfit} do not fit${example}; ${remedy}`;
+}
+
+/** What a run without migrations does to the documents of the report. */
+export function wordsOfFilling({ filled, respelt }: Pick<LookReport, 'filled' | 'respelt'>): string {
+  const parts = [
+    ...(filled > respelt ? ['fills in their defaults'] : []),
+    ...(respelt > 0 ? ['keeps their date-times in UTC'] : []),
+  ];
+  return parts.join(' and ');
+}
+
+/** Whether nothing but the spelling of date-times may keep documents from fitting: an earlier version kept them as they were sent. */
+export function isOfRespelling(finding: Finding): boolean {
+  if (finding.kind !== 'unsure') return false;
+  const { reasons, report } = finding;
+  const isOnly = reasons.length > 0 && reasons.every((reason) => reason === respellingReason);
+  return isOnly && report.unfit === report.respelt;
 }
 
 export function countOf(documents: number, isAll: boolean): string {

@@ -10,7 +10,7 @@ import { compareText } from '../model/matches.ts';
 import { documentKey } from '../store/document-key.ts';
 import type { Keyset, Store } from '../store/store.ts';
 import type { DocumentWork } from './document-work.ts';
-import type { Candidate, Looked } from './migrate-document.ts';
+import { type Candidate, type Looked, respellingMessage } from './migrate-document.ts';
 
 /** A pointer and a message, with the documents that have it. */
 export type FaultKind = {
@@ -29,8 +29,10 @@ export type LookReport = {
   /** Documents that do not fit, by their first fault. */
   readonly unfit: number;
   readonly faults: readonly FaultKind[];
-  /** Those of them that fit once their defaults are filled in. */
+  /** Those of them that fit once their defaults are filled in and their date-times are kept in UTC. */
   readonly filled: number;
+  /** Those of them that lack only the latter. */
+  readonly respelt: number;
   /** Documents that each pending migration would change. */
   readonly changedBy: ReadonlyMap<string, number>;
   /** Documents at which the migrations would stop. */
@@ -139,6 +141,7 @@ class Report {
   readonly #failures = new Map<string, Kind>();
   #unfit = 0;
   #filled = 0;
+  #respelt = 0;
   #failing = 0;
 
   constructor(name: string, migrations: readonly string[]) {
@@ -155,7 +158,10 @@ class Report {
     const fault = looked.fault ?? (isMigrated ? undefined : dangling);
     if (fault !== undefined) {
       this.#unfit += 1;
-      if (looked.isFilled && dangling === undefined) this.#filled += 1;
+      if (looked.isFilled && dangling === undefined) {
+        this.#filled += 1;
+        if (fault.message === respellingMessage) this.#respelt += 1;
+      }
       count(this.#faults, id, fault);
     }
     const failure = looked.failure ?? (isMigrated ? dangling : undefined);
@@ -172,6 +178,7 @@ class Report {
         unfit: this.#unfit,
         faults: kindsOf(this.#faults),
         filled: this.#filled,
+        respelt: this.#respelt,
         changedBy: this.#changedBy,
       },
       ...{ failing: this.#failing, failures: kindsOf(this.#failures) },

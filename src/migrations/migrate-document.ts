@@ -55,10 +55,15 @@ export function migrateDocument(passage: Passage, candidate: Candidate, now: num
   const { collection, validator, isLast, documentCharactersMax } = passage;
   const { doc, owner, createdAt, isOlder } = candidate;
   const before = JSON.parse(doc) as Members;
-  if (!isOlder && faultsOf(passage, before).length === 0) return stays;
+  const isPlain = passage.migrations.length === 0;
+  const [misfit] = isPlain || !isOlder ? faultsOf(passage, before) : [];
+  if (!isOlder && misfit === undefined) return stays;
   const passed = passThrough(passage, doc, before);
   if ('failure' in passed) return { kind: 'failed', failure: passed.failure };
-  const fields = storedFields(collection, validator, passed.document);
+  // A document that fits but for its date-times gets no defaults of optional members.
+  const isRespelt = isPlain && misfit?.message === respellingMessage;
+  const filling = isRespelt ? { fillDefaults: validator.instants?.keep } : validator;
+  const fields = storedFields(collection, filling, passed.document);
   const parts = { id: candidate.id, fields, owner, createdAt, deletedAt: null };
   const [fault] = isLast ? faultsOf(passage, withoutMembers(fields, collection.computed)) : [];
   if (fault !== undefined) return failed(undefined, fault.pointer, fault.message);
@@ -91,7 +96,7 @@ export type Looked = {
   readonly fault: FieldError | undefined;
   /** Ids of the migrations that would change it. */
   readonly changedBy: readonly string[];
-  /** It fits once its defaults are filled in, which needs no migration. */
+  /** It fits once its defaults are filled in and its date-times are kept in UTC, which needs no migration. */
   readonly isFilled: boolean;
   /** Why the migrations would stop at it. */
   readonly failure: DocumentFailure | undefined;
@@ -172,8 +177,13 @@ function faultsOf({ validator }: Passage, document: Members): readonly FieldErro
   const fields: Record<string, unknown> = { ...document };
   for (const name of madeMembers) delete fields[name];
   const { missing, invalid } = validator.check(fields);
-  return [...missing, ...invalid];
+  if (missing.length + invalid.length > 0) return [...missing, ...invalid];
+  const pointer = validator.instants?.findRespelt(fields);
+  return pointer === undefined ? [] : [{ pointer, message: respellingMessage }];
 }
+
+/** Of a document that fits but for the spelling of its instants. */
+export const respellingMessage = 'is a date-time that is not kept in UTC yet';
 
 function withoutMembers(document: Members, names: ReadonlyMap<string, unknown> = new Map()): Members {
   if (names.size === 0) return document;

@@ -10,6 +10,7 @@ import { fingerprintOfShape, shapeOf } from './declared-shape.ts';
 import { createDocumentWork, type DocumentWork, InlineWork, type WorkOptions } from './document-work.ts';
 import {
   type Finding,
+  isOfRespelling,
   type Judgement,
   type JudgeOptions,
   judgeDocuments,
@@ -45,6 +46,8 @@ export type MadeRun = {
   readonly durationMs: number;
   /** They were made before, and are again for documents that an old process wrote after them. */
   readonly isAgain: boolean;
+  /** No migration ran, and nothing but date-times changed, which are kept in UTC now. */
+  readonly isRespelling?: boolean;
 };
 
 /** The documents in the store do not fit the configuration. `lines` has a sentence for each collection. */
@@ -72,16 +75,32 @@ export type StartOptions = Omit<MigrateDocumentsOptions, 'isAlone'> & {
  * @throws DocumentsUnfit
  */
 export async function judgeAtStart(options: StartOptions): Promise<readonly Finding[]> {
-  const { observe, migrateAtStart, serveUnmigrated, development } = options;
+  const { observe, serveUnmigrated, development } = options;
   const judgement = await judgeDocuments(options);
   const { findings } = judgement;
   await remember(options.store, judgement);
   for (const collection of judgement.extended) observe({ kind: 'documents-extended', collection });
   if (findings.length === 0) return findings;
-  const mayRun = migrateAtStart && findings.every(({ kind }) => kind !== 'impossible');
+  const mayRun = runsAtStart(options, findings);
   if (!mayRun && !serveUnmigrated && !development) throw new DocumentsUnfit(sentencesOf(findings));
   if (!mayRun) for (const sentence of sentencesOf(findings)) observe({ kind: 'documents-unfit', sentence });
   return findings;
+}
+
+/**
+ * Whether a start migrates: if it is told to, or if the embedded store has date-times that are not kept in UTC, which it spells anew by itself
+ * as it makes indexes.
+ */
+export function runsAtStart(
+  {
+    store,
+    migrateAtStart,
+    serveUnmigrated,
+  }: Pick<StartOptions, 'store' | 'migrateAtStart' | 'serveUnmigrated'>,
+  findings: readonly Finding[],
+): boolean {
+  if (findings.some(({ kind }) => kind === 'impossible')) return false;
+  return migrateAtStart || (!store.shared && !serveUnmigrated && findings.every(isOfRespelling));
 }
 
 /** Each by itself: what another process has remembered in the meantime is no less true. */
@@ -100,7 +119,7 @@ export async function migrateDocuments(options: MigrateDocumentsOptions): Promis
     const done = await makePending(options, work);
     for (const stray of await findStrays(options, work)) {
       if (stray.migrations.length > 0) await beginAgain(options, stray);
-      else done.push(...(await fillDefaults(options, stray.collection, work)));
+      else done.push(...(await fillIn(options, stray, work)));
     }
     done.push(...(await makePending(options, work)));
     done.push(...(await lookAtChanged(options, work)));
@@ -150,12 +169,12 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
 }
 
 /**
- * Fills in the defaults of documents that do not fit without them, in a run without migrations.
+ * Fills in the defaults of documents that do not fit without them, and keeps date-times in UTC, in a run without migrations.
  * @returns the run, unless another process ended it
  */
-async function fillDefaults(
+async function fillIn(
   options: MigrateDocumentsOptions,
-  name: string,
+  { collection: name, report }: Pick<Stray, 'collection' | 'report'>,
   work: DocumentWork,
 ): Promise<readonly MadeRun[]> {
   const { store, configuration, observe, signal = new AbortController().signal } = options;
@@ -174,7 +193,10 @@ async function fillDefaults(
   await store.commit({ changes: [shape, rowRemoval(ended)], events: [] });
   const { documents, changed } = ended.row;
   const durationMs = Math.round(performance.now() - startedAt);
-  const run: MadeRun = { collection: name, migrations: [], documents, changed, durationMs, isAgain: false };
+  const run: MadeRun = {
+    ...{ collection: name, migrations: [], documents, changed, durationMs, isAgain: false },
+    ...(report.respelt === report.unfit ? { isRespelling: true } : {}),
+  };
   observe({ kind: 'documents-migrated', ...run });
   options.onRun?.(run);
   return [run];
@@ -268,7 +290,7 @@ async function lookAtChanged(
     const report = await lookAtDocuments({ ...options, work, onProgress: undefined }, collection, []);
     options.onLook?.(report);
     if (report.unfit > 0 && report.filled === report.unfit)
-      filled.push(...(await fillDefaults(options, collection.name, work)));
+      filled.push(...(await fillIn(options, { collection: collection.name, report }, work)));
     else if (report.unfit === 0) {
       const known = judgement.rows.shapes.get(collection.name);
       await store.commit({ changes: [shapeChange(options, collection, known)], events: [] });

@@ -19,7 +19,7 @@ export type ShapeRow = {
   readonly earlier: readonly string[];
   /** Migrations that led to it, for documents that an old process wrote after them; absent: none did. */
   readonly migrations?: readonly string[];
-  /** Defaults were filled in, as they are in documents that an old process wrote after that. */
+  /** Defaults were filled in, or date-times kept in UTC, as they are in documents that an old process wrote after that. */
   readonly filled?: true;
   /** ISO 8601, as all times here. */
   readonly since: string;
@@ -44,7 +44,7 @@ export type MadeRow = {
 export type RunRow = {
   readonly kind: 'run';
   readonly collection: string;
-  /** Ids, in their order. None: defaults are filled in where a document does not fit. */
+  /** Ids, in their order. None: defaults are filled in and date-times kept in UTC where a document does not fit. */
   readonly migrations: readonly string[];
   /**
    * `pass`: every document last written before the run is migrated, in order of id. `final`: those written since that do not fit are.

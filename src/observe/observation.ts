@@ -91,6 +91,7 @@ export type Observation =
       readonly changed: number;
       readonly durationMs: number;
       readonly isAgain: boolean;
+      readonly isRespelling?: boolean;
     }
   /** Documents may not fit the configuration, and Comity serves nevertheless; the sentence names a collection and what to do. */
   | { readonly kind: 'documents-unfit'; readonly sentence: string }

@@ -219,7 +219,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const { origin, ownListeners, listensAt } = createOrigins(settings);
     const newId = createIdSource(clock, random.digit);
     const addressOf = createCallerAddress(settings.behindProxy);
-    const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
+    const cors = corsPolicy(settings);
     const timers = options.outside?.timers ?? runtimeTimers;
     const common = { ...options, store, clock, timers, random: random.bytes, newId, cors, addressOf };
     const documents = await documentsOf(options, common);

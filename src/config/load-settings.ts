@@ -218,6 +218,13 @@ function compare(loaded: Settings, mistakes: string[]): void {
       'COMITY_CORS_CREDENTIALS is on and COMITY_CORS_ORIGINS is *, a combination that browsers refuse: list the origins',
     );
   }
+  for (const name of ['corsHeaders', 'corsExpose'] as const) {
+    const mayCredentials = loaded.corsOrigins.trim() !== '*' && loaded.corsCredentials !== 'off';
+    if (!mayCredentials || !loaded[name].split(',').some((field) => field.trim() === '*')) continue;
+    mistakes.push(
+      `${name} is *, which browsers take only from pages without credentials: list the fields, or set COMITY_CORS_CREDENTIALS=off`,
+    );
+  }
   if (loaded.memoryBytesMax > 0 && loaded.memoryBytesMax < memoryBytesMin) {
     mistakes.push(
       `memoryBytesMax (${loaded.memoryBytesMax}) must be 0 or at least ${memoryBytesMin}: with less, Comity could not answer every request that its other limits allow`,

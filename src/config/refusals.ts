@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { isOrigin } from '../http/syntax/origin.ts';
+import { isToken } from '../http/syntax/token.ts';
 
 const keyStart = 'sk_';
 const keySymbols = '0123456789-._~+/=';
@@ -26,6 +27,13 @@ export function refuseOrigins(value: string): string | undefined {
   const bad = origins.find((origin) => origin === 'null' || !isOrigin(origin));
   if (bad === undefined) return undefined;
   return `must be * or a comma-separated list of origins such as https://app.example, and "${bad}" is not one`;
+}
+
+export function refuseFieldNames(value: string): string | undefined {
+  const names = value.split(',').map((name) => name.trim());
+  const bad = names.find((name) => !isToken(name));
+  if (bad === undefined) return undefined;
+  return `must be * or a comma-separated list of header fields such as X-Trace, and "${bad}" is not one`;
 }
 
 /** The URL of a PostgreSQL server. It may contain a password, so no message repeats it. */

@@ -36,41 +36,50 @@ export type RequestFields = {
 
 type Slot = Exclude<keyof RequestFields, 'hostCount' | 'repeated'>;
 
+const named = [
+  ['Host', 'host', false],
+  ['Accept', 'accept', true],
+  ['Accept-Encoding', 'acceptEncoding', true],
+  ['Access-Control-Request-Headers', 'accessControlRequestHeaders', true],
+  ['Access-Control-Request-Method', 'accessControlRequestMethod', false],
+  ['Authorization', 'authorization', false],
+  ['Content-Encoding', 'contentEncoding', true],
+  ['Content-Length', 'contentLength', false],
+  ['Content-Type', 'contentType', false],
+  ['Cookie', 'cookie', true],
+  ['Expect', 'expect', true],
+  ['Idempotency-Key', 'idempotencyKey', false],
+  ['If-Match', 'ifMatch', true],
+  ['If-Modified-Since', 'ifModifiedSince', false],
+  ['If-None-Match', 'ifNoneMatch', true],
+  ['If-Unmodified-Since', 'ifUnmodifiedSince', false],
+  ['Last-Event-ID', 'lastEventId', false],
+  ['Max-Forwards', 'maxForwards', false],
+  ['Origin', 'origin', false],
+  ['Prefer', 'prefer', true],
+  ['Proxy-Authorization', 'proxyAuthorization', false],
+  ['Sec-Fetch-Site', 'secFetchSite', false],
+  ['Transfer-Encoding', 'transferEncoding', true],
+  ['X-API-Key', 'xApiKey', false],
+  ['X-Forwarded-For', 'xForwardedFor', true],
+] as const satisfies readonly (readonly [string, Slot, boolean])[];
+
 const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }> = new Map(
-  (
-    [
-      ['Host', 'host', false],
-      ['Accept', 'accept', true],
-      ['Accept-Encoding', 'acceptEncoding', true],
-      ['Access-Control-Request-Headers', 'accessControlRequestHeaders', true],
-      ['Access-Control-Request-Method', 'accessControlRequestMethod', false],
-      ['Authorization', 'authorization', false],
-      ['Content-Encoding', 'contentEncoding', true],
-      ['Content-Length', 'contentLength', false],
-      ['Content-Type', 'contentType', false],
-      ['Cookie', 'cookie', true],
-      ['Expect', 'expect', true],
-      ['Idempotency-Key', 'idempotencyKey', false],
-      ['If-Match', 'ifMatch', true],
-      ['If-Modified-Since', 'ifModifiedSince', false],
-      ['If-None-Match', 'ifNoneMatch', true],
-      ['If-Unmodified-Since', 'ifUnmodifiedSince', false],
-      ['Last-Event-ID', 'lastEventId', false],
-      ['Max-Forwards', 'maxForwards', false],
-      ['Origin', 'origin', false],
-      ['Prefer', 'prefer', true],
-      ['Proxy-Authorization', 'proxyAuthorization', false],
-      ['Sec-Fetch-Site', 'secFetchSite', false],
-      ['Transfer-Encoding', 'transferEncoding', true],
-      ['X-API-Key', 'xApiKey', false],
-      ['X-Forwarded-For', 'xForwardedFor', true],
-    ] as const
-  ).flatMap(([name, slot, list]) => [
+  named.flatMap(([name, slot, list]) => [
     // Both common spellings are found without lower-casing.
     [name, { slot, list }] as const,
     [name.toLowerCase(), { slot, list }] as const,
   ]),
 );
+
+/** Set by browsers and proxies alone (Fetch, forbidden request-header). */
+const setByOthers =
+  /^(?:accept-encoding|access-control-.*|content-length|cookie|expect|host|origin|proxy-.*|sec-.*|transfer-encoding|x-forwarded-.*)$/i;
+
+/** Those that a page may send. */
+export const pageFields: readonly string[] = named
+  .map(([name]) => name)
+  .filter((name) => !setByOthers.test(name));
 
 export function readRequestFields(raw: readonly string[]): RequestFields {
   const fields = noFields();

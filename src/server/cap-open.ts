@@ -23,7 +23,7 @@ export function capOpen(request: RequestUnderWay, response: Response): Response 
   const isShareUsed = !isAdministrator && shareMax > 0 && answers.count(request.holder) >= shareMax;
   if (!request.context.draining && !isFull && !isShareUsed) return response;
   const code = isShareUsed && !request.context.draining ? 'streams_exhausted' : 'unavailable';
-  const refused = problemAnswer({ code }, request.fields.accept, { retryAfterSeconds: retrySeconds });
+  const refused = problemAnswer({ code }, request, { retryAfterSeconds: retrySeconds });
   return response.route === undefined ? refused : { ...refused, route: response.route };
 }
 

@@ -60,7 +60,8 @@ function refuse(context: Context, connection: Connection, error: ParserError): v
     socket.destroySoon();
     return;
   }
-  const { status, text, code } = rawAnswer(context, diagnose(error));
+  const fields = context.corsFields(originIn(error));
+  const { status, text, code } = rawAnswer(context, diagnose(error), fields);
   context.observe({ kind: 'client-error', code, status, peer: connection.peer });
   socket.write(text);
   closeInStages(context, socket);
@@ -116,6 +117,20 @@ function methodText({ rawPacket, bytesParsed = 0 }: ParserError): string | undef
   const space = text.indexOf(' ');
   const method = space < 0 ? text : text.slice(0, space);
   return isToken(method) ? method : undefined;
+}
+
+const originLine = /\r\norigin:[ \t]*([^\r\n]*?)[ \t]*\r\n/i;
+
+/** The Origin of the refused request, if it came in the same packet. */
+function originIn({ rawPacket, bytesParsed = 0 }: ParserError): string | undefined {
+  if (rawPacket === undefined) return undefined;
+  // An earlier request of the packet ended before what was parsed last.
+  const packet = Buffer.from(rawPacket);
+  const before = Math.max(Math.min(bytesParsed - 1, packet.length - 5), 0);
+  const start = Math.max(packet.lastIndexOf('\r\n\r\n', before, 'latin1'), 0);
+  const end = packet.indexOf('\r\n\r\n', start + 1, 'latin1');
+  const head = packet.toString('latin1', start, end === -1 ? undefined : end + 2);
+  return originLine.exec(head)?.[1];
 }
 
 /**

@@ -45,6 +45,8 @@ export type Context = {
   readonly requestIdPrefix: string;
   readonly apiVersion: string;
   readonly allow: string;
+  /** Fields by which a page of this origin may read a response that no resource made; empty if it may not. */
+  readonly corsFields: (origin: string | undefined) => readonly string[];
   /** The proxy (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy: HttpProxy | undefined;
   /** Connections of the listener's own port, without those of a server that the handler is mounted in. */

@@ -37,7 +37,6 @@ function unavailableProblem({ fault }: StoreUnavailable): Problem {
 /** Handles a failure of the handler, or a response that cannot be sent. */
 export function fail(request: RequestUnderWay, error: unknown): void {
   const { context, id } = request;
-  const { accept } = request.fields;
   if (!(error instanceof StoreUnavailable)) context.observe({ kind: 'failed', id, error });
   const { sentStatus } = request;
   // The walk, which knows the route, ended without a response.
@@ -49,9 +48,9 @@ export function fail(request: RequestUnderWay, error: unknown): void {
   }
   const response =
     error instanceof StoreUnavailable
-      ? problemAnswer(unavailableProblem(error), accept, {
+      ? problemAnswer(unavailableProblem(error), request, {
           retryAfterSeconds: Math.ceil(error.retryAfterSeconds),
         })
-      : problemAnswer({ code: 'internal', context: { requestId: id } }, accept);
+      : problemAnswer({ code: 'internal', context: { requestId: id } }, request);
   request.send({ ...response, route });
 }

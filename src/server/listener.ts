@@ -57,6 +57,8 @@ export type ListenerOptions = {
   readonly monotonic?: () => number;
   /** Shared with all that runs on this event loop; default: its own. */
   readonly turns?: LoopTurns;
+  /** Default: no page may read anything. */
+  readonly cors?: { readonly fieldsFor: Context['corsFields'] };
   /** The proxy (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy?: Context['proxy'];
   /** Default: a budget of its own of 256 MiB, shared by peers. */
@@ -200,6 +202,7 @@ function createContext(options: ListenerOptions): Context {
     monotonic,
     requestIdPrefix: requestIdPrefix(),
     apiVersion: options.apiVersion,
+    corsFields: options.cors?.fieldsFor ?? (() => []),
     allow: (options.methods ?? methodsOfResources).join(', '),
     proxy: options.proxy,
     connections: new ConnectionShares({

@@ -170,7 +170,7 @@ export function noRoom(request: RequestUnderWay, response: Response): Response {
   const bytes = content === null || isStream(content) ? 0 : content.length;
   request.context.memory.budget.refused('answers', bytes);
   const message = 'the memory budget for waiting responses is used up';
-  const refused = problemAnswer({ code: 'unavailable', message }, request.fields.accept, {
+  const refused = problemAnswer({ code: 'unavailable', message }, request, {
     retryAfterSeconds: retrySeconds,
   });
   return response.route === undefined ? refused : { ...refused, route: response.route };

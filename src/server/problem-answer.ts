@@ -7,14 +7,21 @@ import { STATUS_CODES } from 'node:http';
 import type { Response } from '../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { RequestFields } from '../http/request-fields.ts';
 import { preferredMediaType } from '../http/syntax/accept.ts';
 import type { Context } from './context.ts';
+
+/** The request, as far as its refusal depends on it. */
+type Asked = {
+  readonly fields: Pick<RequestFields, 'accept' | 'origin'>;
+  readonly context: Pick<Context, 'corsFields'>;
+};
 
 const forms = ['application/json', 'application/problem+json'] as const;
 
 export function problemAnswer(
   problem: Problem,
-  accept: string | undefined,
+  { fields: { accept, origin }, context }: Asked,
   options: { close?: boolean; retryAfterSeconds?: number } = {},
 ): Response {
   const details = accept !== undefined && preferredMediaType(accept, forms) === 'application/problem+json';
@@ -25,6 +32,7 @@ export function problemAnswer(
     'no-store',
     'Vary',
     'Accept',
+    ...context.corsFields(origin),
   ];
   if (options.retryAfterSeconds !== undefined) fields.push('Retry-After', String(options.retryAfterSeconds));
   return {

@@ -53,13 +53,13 @@ function judgeFraming(exchange: Exchange): Response | undefined {
   const { version, fields, connection } = exchange;
   if (version !== '1.1' && version !== '1.0') {
     connection.closing = true;
-    return problemAnswer({ code: 'version_unsupported' }, fields.accept, { close: true });
+    return problemAnswer({ code: 'version_unsupported' }, exchange, { close: true });
   }
   if (fields.transferEncoding === undefined) return undefined;
   if (version === '1.0') {
     connection.closing = true;
     const message = 'Transfer-Encoding does not exist in HTTP/1.0';
-    return problemAnswer({ code: 'message_invalid', message }, fields.accept, { close: true });
+    return problemAnswer({ code: 'message_invalid', message }, exchange, { close: true });
   }
   if (!isUnderstoodTransferCoding(fields.transferEncoding)) connection.closing = true;
   return undefined;

@@ -116,7 +116,7 @@ function discardRest({ context, connection, incoming }: Http1Request, closes: bo
 /** Refuses a conversation; a connection that can become a WebSocket never comes here. */
 function declineConversation(exchange: Http1Request, response: Response): Response {
   if (response.conversation === undefined) return response;
-  const refused = problemAnswer({ code: 'handshake_invalid', message: declined }, exchange.fields.accept);
+  const refused = problemAnswer({ code: 'handshake_invalid', message: declined }, exchange);
   return response.route === undefined ? refused : { ...refused, route: response.route };
 }
 

@@ -98,7 +98,7 @@ function takeBuffered(socket: Socket, head: Uint8Array): Uint8Array {
 
 function judgeConnect(exchange: DetachedExchange): Response | undefined {
   const { version, fields, rawFields } = exchange;
-  const refuse = (problem: Problem) => problemAnswer(problem, fields.accept, { close: true });
+  const refuse = (problem: Problem) => problemAnswer(problem, exchange, { close: true });
   if (!isVersionSupported(exchange)) return refuse({ code: 'version_unsupported' });
   if (fields.transferEncoding !== undefined || rawFields.some(isContentLength)) {
     return refuse({
@@ -120,11 +120,11 @@ function isVersionSupported({ version }: DetachedExchange): boolean {
 }
 
 function refuseMethod(exchange: DetachedExchange): Response {
-  const { context, fields } = exchange;
+  const { context } = exchange;
   if (!isVersionSupported(exchange)) {
-    return problemAnswer({ code: 'version_unsupported' }, fields.accept, { close: true });
+    return problemAnswer({ code: 'version_unsupported' }, exchange, { close: true });
   }
-  const refused = problemAnswer({ code: 'method_not_allowed' }, fields.accept, { close: true });
+  const refused = problemAnswer({ code: 'method_not_allowed' }, exchange, { close: true });
   // RFC 9110 §15.5.6 demands Allow with 405.
   return { ...refused, fields: [...refused.fields, 'Allow', context.allow] };
 }

@@ -69,7 +69,7 @@ function messageOf(incoming: IncomingMessage) {
 
 function refuseProtocol(context: Context, incoming: IncomingMessage): void {
   const exchange = new DetachedExchange(context, incoming);
-  deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange.fields.accept, { close: true }));
+  deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange, { close: true }));
 }
 
 /** Handles an ordinary request, on a connection that ends with its response. */

@@ -160,5 +160,5 @@ class WebExchange extends RequestUnderWay {
 function withoutConversation(exchange: WebExchange, response: Answer): Answer {
   if (response.conversation === undefined) return response;
   const message = 'a request of fetch cannot be upgraded: open a connection to a server';
-  return problemAnswer({ code: 'handshake_invalid', message }, exchange.fields.accept);
+  return problemAnswer({ code: 'handshake_invalid', message }, exchange);
 }

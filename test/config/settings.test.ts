@@ -233,6 +233,19 @@ test('takes origins, the star, or nothing for CORS, and refuses what no browser 
   }
 });
 
+test('takes names of fields for CORS, and * only where pages send no credentials', () => {
+  const origins = { COMITY_CORS_ORIGINS: 'https://a.example' };
+  for (const name of ['COMITY_CORS_HEADERS', 'COMITY_CORS_EXPOSE']) {
+    for (const value of ['X-Trace', 'X-Trace, x-b3'])
+      assert.deepEqual(mistakesOf({ ...origins, [name]: value }), []);
+    for (const value of ['X Trace', 'X-Trace,,X', 'X:'])
+      assert.equal(mistakesOf({ [name]: value }).length, 1, value);
+    assert.equal(mistakesOf({ ...origins, [name]: 'X-Trace, *' }).length, 1);
+    for (const further of [{ COMITY_CORS_ORIGINS: '*' }, { ...origins, COMITY_CORS_CREDENTIALS: 'off' }])
+      assert.deepEqual(mistakesOf({ ...further, [name]: '*' }), []);
+  }
+});
+
 test('listens on loopback addresses as they are', () => {
   for (const host of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', 'localhost', 'LOCALHOST']) {
     assert.deepEqual(mistakesOf({ COMITY_HOST: host }), [], host);

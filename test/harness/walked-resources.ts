@@ -126,7 +126,7 @@ export function roomOf(
     lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
     operations,
-    cors: corsPolicy('', 0),
+    cors: corsPolicy({}),
     challengesFor: () => 'Bearer realm="test"',
     development: false,
     formatDate: createHttpDateCache(64),

@@ -41,7 +41,10 @@ type Asking = {
 };
 
 async function ask(asking: Asking): Promise<{ readonly said: string; readonly used: readonly string[] }> {
-  const cors = corsPolicy(asking.corsOrigins ?? '', 0, asking.credentials);
+  const cors = corsPolicy({
+    corsOrigins: asking.corsOrigins ?? '',
+    corsCredentials: asking.credentials ?? 'auto',
+  });
   const used: string[] = [];
   const identify = createIdentify({
     tickets: {

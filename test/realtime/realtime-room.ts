@@ -36,7 +36,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     clock: Date.now,
     connections: createOpenConnections(Date.now),
     random: randomBytes,
-    cors: corsPolicy('', 0),
+    cors: corsPolicy({}),
     crossSite: () => false,
     addressOf: createCallerAddress(false),
     limits: { ...contentLimitsDefault, validationErrorsMax: 10 },

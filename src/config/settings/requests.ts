@@ -1,5 +1,5 @@
 /** Settings that bound one request and its content (§8). */
-import { refuseOrigins } from '../refusals.ts';
+import { refuseFieldNames, refuseOrigins } from '../refusals.ts';
 import { choice, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
@@ -125,6 +125,16 @@ export const requestsSettings = section('Requests', {
     '',
     { refuse: refuseOrigins },
     'Comma-separated origins whose pages may call the API from a browser, or `*` for any; empty for none.',
+  ),
+  corsHeaders: text(
+    '',
+    { refuse: refuseFieldNames },
+    'Comma-separated request header fields that these pages may send besides those that the API reads itself, or `*` for any, which browsers take only from pages without credentials.',
+  ),
+  corsExpose: text(
+    '',
+    { refuse: refuseFieldNames },
+    'Comma-separated response header fields that scripts of these pages may read besides those of the API itself, or `*` for any, under the same condition.',
   ),
   corsCredentials: choice(
     ['auto', 'on', 'off'],

@@ -6,6 +6,8 @@
  * Covers reading only: what a page may change with the user's cookie is decided earlier (auth), from the same origins.
  */
 
+import { pageFields } from '../../http/request-fields.ts';
+
 export type CorsPolicy = {
   readonly enabled: boolean;
   /** `*`, or the exact serialized origins. */
@@ -13,35 +15,65 @@ export type CorsPolicy = {
   /** Pages of these origins may send cookies; never true with `*`. */
   readonly credentials: boolean;
   readonly maxAgeSeconds: number;
+  /** Values of Access-Control-Allow-Headers and Access-Control-Expose-Headers. */
+  readonly allowedFields: string;
+  readonly exposedFields: string;
+  /** Fields of a response other than a preflight. Vary is sent unless all origins get the same fields. */
+  readonly fieldsFor: (origin: string | undefined) => readonly string[];
 };
 
-export const allowedRequestFields =
-  'Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Prefer, X-API-Key';
+/** Sent by clients and their libraries, although Comity answers the same with and without them. */
+const furtherRequestFields = ['Cache-Control', 'Range', 'traceparent', 'tracestate'];
 
-const exposedFields =
-  'ETag, Location, Link, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Remaining, Content-Location, ' +
-  'Accept-Patch, Accept-Post, Accept-Query, Allow, API-Version, Deprecation, Sunset, Preference-Applied, X-Total-Count, Comity-Position';
+/** Those of responses that a page reads only with permission (Fetch, CORS-safelisted response-header name). */
+export const exposedFields: readonly string[] = (
+  'ETag, Location, Link, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Remaining, Content-Location, Accept, ' +
+  'Accept-Encoding, Accept-Patch, Accept-Post, Accept-Query, Accept-Ranges, Allow, API-Version, Deprecation, Sunset, ' +
+  'Max-Content-Length, Preference-Applied, X-Total-Count, WWW-Authenticate, Date, Content-Disposition, Content-Encoding, ' +
+  'Vary, Comity-Plan, Comity-Position, Comity-Trace'
+).split(', ');
 
-/**
- * @param list `*`, comma-separated origins, or empty for none
- * @param credentials `auto`: allowed if the origins are named. `on` with `*` has no effect; the settings refuse it.
- */
-export function corsPolicy(
-  list: string,
-  maxAgeSeconds: number,
-  credentials: 'auto' | 'on' | 'off' = 'auto',
-): CorsPolicy {
-  const origins = list
-    .split(',')
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== '');
+type CorsSettings = {
+  /** `*`, comma-separated origins, or empty for none. */
+  readonly corsOrigins: string;
+  /** `auto`: allowed if the origins are named. `on` with `*` has no effect; the settings refuse it. */
+  readonly corsCredentials: 'auto' | 'on' | 'off';
+  readonly corsMaxAgeSeconds: number;
+  /** Further names, comma-separated, or `*`. */
+  readonly corsHeaders: string;
+  readonly corsExpose: string;
+};
+
+export function corsPolicy({
+  corsOrigins = '',
+  corsCredentials = 'auto',
+  corsMaxAgeSeconds: maxAgeSeconds = 0,
+  corsHeaders = '',
+  corsExpose = '',
+}: Partial<CorsSettings>): CorsPolicy {
+  const origins = listOf(corsOrigins);
   const isAny = origins.includes('*');
-  return {
+  const policy = {
     enabled: origins.length > 0,
     origins: isAny ? '*' : new Set(origins),
-    credentials: !isAny && credentials !== 'off',
+    credentials: !isAny && corsCredentials !== 'off',
     maxAgeSeconds,
-  };
+    allowedFields: namesOf([...pageFields, ...furtherRequestFields], corsHeaders),
+    exposedFields: namesOf(exposedFields, corsExpose),
+  } as const;
+  return { ...policy, fieldsFor: (origin) => corsFields(policy, origin) };
+}
+
+function listOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+function namesOf(own: readonly string[], further: string): string {
+  const known = new Set(own.map((name) => name.toLowerCase()));
+  return [...own, ...listOf(further).filter((name) => !known.has(name.toLowerCase()))].join(', ');
 }
 
 /** The origins whose pages may send the browser's credentials. */
@@ -50,22 +82,25 @@ export function credentialedOrigins({ origins, credentials }: CorsPolicy): Reado
 }
 
 /** Returns the value of Access-Control-Allow-Origin; undefined if the origin is not allowed. */
-export function allowedOrigin(policy: CorsPolicy, origin: string | undefined): string | undefined {
+export function allowedOrigin(
+  policy: Pick<CorsPolicy, 'enabled' | 'origins'>,
+  origin: string | undefined,
+): string | undefined {
   if (!policy.enabled || origin === undefined) return undefined;
   if (policy.origins === '*') return '*';
   return policy.origins.has(origin) ? origin : undefined;
 }
 
 /** The fields that allow an origin, in a preflight and in the response itself (§5.5). */
-export function allowingFields(policy: CorsPolicy, allowed: string): readonly string[] {
+export function allowingFields(policy: Pick<CorsPolicy, 'credentials'>, allowed: string): readonly string[] {
   const fields = ['Access-Control-Allow-Origin', allowed];
   return policy.credentials ? [...fields, 'Access-Control-Allow-Credentials', 'true'] : fields;
 }
 
-/** CORS fields of a response other than a preflight. Vary is sent unless all origins get the same fields. */
-export function corsFields(policy: CorsPolicy, origin: string | undefined): readonly string[] {
+function corsFields(policy: Omit<CorsPolicy, 'fieldsFor'>, origin: string | undefined): readonly string[] {
+  if (!policy.enabled) return [];
   const allowed = allowedOrigin(policy, origin);
   const vary = policy.origins === '*' ? [] : ['Vary', 'Origin'];
   if (allowed === undefined) return vary;
-  return [...allowingFields(policy, allowed), 'Access-Control-Expose-Headers', exposedFields, ...vary];
+  return [...allowingFields(policy, allowed), 'Access-Control-Expose-Headers', policy.exposedFields, ...vary];
 }

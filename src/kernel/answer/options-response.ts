@@ -10,7 +10,7 @@ import { isAdministrator } from '../../model/principal.ts';
 import { contentBytesMax } from '../message-facts.ts';
 import type { Operation } from '../resource.ts';
 import type { WalkContext } from '../walk-context.ts';
-import { allowedOrigin, allowedRequestFields, allowingFields } from './cors.ts';
+import { allowedOrigin, allowingFields } from './cors.ts';
 import type { Ended } from './ended.ts';
 
 /** The methods of all resources together, for `OPTIONS *`; TRACE is added if it is enabled. */
@@ -96,7 +96,7 @@ export function preflightResponse(status: number, context: WalkContext, ended: E
       'Access-Control-Allow-Methods',
       methods,
       'Access-Control-Allow-Headers',
-      allowedRequestFields,
+      context.cors.allowedFields,
       'Access-Control-Max-Age',
       String(context.cors.maxAgeSeconds),
     );

@@ -9,7 +9,6 @@ import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
 import type { WalkContext } from '../walk-context.ts';
-import { corsFields } from './cors.ts';
 import { type Ended, holderOf } from './ended.ts';
 import { optionsResponse, preflightResponse, serverOptionsResponse } from './options-response.ts';
 import { problemResponse } from './problem.ts';
@@ -69,8 +68,8 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
   if (route !== undefined && route.resource.constantFields.length > 0) {
     fields = [...fields, ...route.resource.constantFields];
   }
-  if (context.cors.enabled && !facts.preflight && route?.resource.judgedBySignature !== true) {
-    fields = [...fields, ...corsFields(context.cors, ended.request.fields.origin)];
+  if (!facts.preflight && route?.resource.judgedBySignature !== true) {
+    fields = [...fields, ...context.cors.fieldsFor(ended.request.fields.origin)];
   }
   if (ended.trace !== undefined) fields = [...fields, 'Comity-Trace', ended.trace.join(' ')];
   // All members, always in this order: the code that sends responses is compiled for one shape.

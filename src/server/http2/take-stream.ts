@@ -64,13 +64,13 @@ function isForeign({ proxy }: Context, exchange: StreamExchange, head: Head): bo
   return false;
 }
 
-function refuse(context: Context, { fields }: StreamExchange, head: Head): Response | undefined {
+function refuse(context: Context, exchange: StreamExchange, head: Head): Response | undefined {
   const { fieldsBytesMax } = context.limits;
-  const { accept } = fields;
-  const complain = (message: string) => problemAnswer({ code: 'message_invalid', message }, accept);
+  const { fields } = exchange;
+  const complain = (message: string) => problemAnswer({ code: 'message_invalid', message }, exchange);
   if (head.bytes > fieldsBytesMax) {
     const code = head.target.length >= fieldsBytesMax ? 'target_too_long' : 'fields_too_large';
-    return problemAnswer({ code }, accept);
+    return problemAnswer({ code }, exchange);
   }
   if (head.padded) return complain('a field value begins or ends with white space');
   if (head.method === 'CONNECT' && head.protocol === undefined) {
@@ -82,14 +82,13 @@ function refuse(context: Context, { fields }: StreamExchange, head: Head): Respo
 }
 
 function connect(exchange: StreamExchange, { protocol }: Head): void {
-  const { context, fields } = exchange;
+  const { context } = exchange;
   const { proxy } = context;
   if (proxy !== undefined && protocol === undefined) openTunnel(exchange, proxy.connect);
   else if (proxy !== undefined && protocol === 'connect-udp') openTunnel(exchange, proxy.udp);
-  else if (protocol !== undefined)
-    deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, fields.accept));
+  else if (protocol !== undefined) deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange));
   else {
-    const answer = problemAnswer({ code: 'method_not_allowed' }, fields.accept);
+    const answer = problemAnswer({ code: 'method_not_allowed' }, exchange);
     // RFC 9110 §15.5.6 demands Allow with 405.
     deliver(exchange, { ...answer, fields: [...answer.fields, 'Allow', context.allow] });
   }

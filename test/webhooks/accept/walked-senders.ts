@@ -126,7 +126,7 @@ const unused: Partial<WalkContext> = {
     partyOf: () => '',
   } as unknown as WalkContext['rates'],
   decodeContent: () => assert.fail('a content coding was undone'),
-  cors: corsPolicy('https://page.example', 600),
+  cors: corsPolicy({ corsOrigins: 'https://page.example', corsMaxAgeSeconds: 600 }),
 };
 
 /** The field of a timestamped sender (§5.6). @param at milliseconds since the epoch */

@@ -3,7 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { ask, field, openSession } from '../http2/http2-client.ts';
+import { openRaw } from '../server/raw-client.ts';
 
 const origin = 'https://app.example';
 const path = '/api/v1/products';
@@ -13,7 +16,12 @@ let withoutCredentials: RunningServer;
 
 before(async () => {
   [named, any, withoutCredentials] = await Promise.all([
-    startServer({ env: { COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443` } }),
+    startServer({
+      env: {
+        COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443`,
+        COMITY_CONTENT_TIMEOUT_MS: '1000',
+      },
+    }),
     startServer({ env: { COMITY_CORS_ORIGINS: '*' } }),
     startServer({ env: { COMITY_CORS_ORIGINS: origin, COMITY_CORS_CREDENTIALS: 'off' } }),
   ]);
@@ -107,15 +115,11 @@ test('a preflight of an allowed origin gets the methods, QUERY among them, and t
   assert.equal(answer.status, 204);
   assert.equal(answer.headers['access-control-allow-origin'], origin);
   assert.match(String(answer.headers['access-control-allow-methods']), /\bQUERY\b/);
-  assert.deepEqual(list(answer.headers['access-control-allow-headers']), [
-    'Authorization',
-    'Content-Type',
-    'Idempotency-Key',
-    'If-Match',
-    'If-None-Match',
-    'Prefer',
-    'X-API-Key',
-  ]);
+  assert.deepEqual(
+    list(answer.headers['access-control-allow-headers']).join(),
+    'Accept,Authorization,Cache-Control,Content-Encoding,Content-Type,Idempotency-Key,If-Match,If-Modified-Since,' +
+      'If-None-Match,If-Unmodified-Since,Last-Event-ID,Max-Forwards,Prefer,Range,X-API-Key,traceparent,tracestate',
+  );
   assert.equal(answer.headers['access-control-max-age'], '86400');
   assert.equal(answer.headers['access-control-allow-credentials'], 'true');
   assert.match(String(answer.headers.vary), /\bOrigin\b/);
@@ -162,6 +166,25 @@ test('refusals and 304 carry the CORS fields too, so that a script can read them
   assert.equal(unchanged.headers['access-control-allow-origin'], origin);
 });
 
+test('an answer exposes every field that the API describes', async () => {
+  const document = (await named.send('GET', '/openapi.json')).body;
+  const described = new Set(
+    [...document.matchAll(/"#\/components\/headers\/([A-Za-z-]+)/g)].map(([, name = '']) => name),
+  );
+  assert.ok(described.has('WWW-Authenticate'));
+  const exposed = list(
+    (await named.send('GET', path, { headers: { Origin: origin } })).headers['access-control-expose-headers'],
+  );
+  // Readable without it, or of the browser's own use.
+  const others =
+    /^(Access-Control-.*|Sec-.*|Set-Cookie|Upgrade|Cache-Control|Last-Modified|Content-Security-Policy|X-Accel-Buffering|X-Content-Type-Options)$/;
+  assert.deepEqual(
+    [...described].filter((name) => !others.test(name) && !exposed.includes(name)),
+    [],
+  );
+  assert.ok(exposed.includes('Date'));
+});
+
 test('an answer without Origin, or to another one, still varies by origin and permits nothing', async () => {
   for (const headers of [{}, { Origin: 'https://evil.example' }]) {
     const answer = await named.send('GET', path, { anonymous: true, headers });
@@ -182,6 +205,65 @@ test('where every origin is allowed the answer is *, never with credentials', as
   assert.equal(asked.headers['access-control-allow-origin'], '*');
   assert.equal(asked.headers['access-control-allow-credentials'], undefined);
 });
+
+test('fields of the settings are allowed and exposed besides those of the API, each once', async (t) => {
+  const env = {
+    COMITY_CORS_ORIGINS: '*',
+    COMITY_CORS_HEADERS: 'X-Trace, prefer, *',
+    COMITY_CORS_EXPOSE: 'X-Own',
+  };
+  const program = await startServer({ env });
+  t.after(() => program.stop());
+  const allowed = list((await preflight(program, origin, 'GET')).headers['access-control-allow-headers']);
+  assert.deepEqual(
+    allowed.filter((name) => /^(\*|x-trace|prefer)$/i.test(name)),
+    ['*', 'Prefer', 'X-Trace'],
+  );
+  const answer = await program.send('GET', path, { headers: { Origin: origin } });
+  assert.match(String(answer.headers['access-control-expose-headers']), /, X-Own$/);
+});
+
+const start = 'Host: a\r\nOrigin: https://app.example\r\n';
+for (const [what, text, status] of [
+  ['a target over the limit of the program', `GET /${'x'.repeat(8001)} HTTP/1.1\r\n${start}\r\n`, 414],
+  ['a field section over the limit', `GET / HTTP/1.1\r\n${start}X: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
+  ['a method that no server has', `FETCH / HTTP/1.1\r\n${start}\r\n`, 501],
+  ['a method that this one has not', `PROPFIND / HTTP/1.1\r\n${start}\r\n`, 501],
+  ['a broken field', `GET / HTTP/1.1\r\n${start}: x\r\n\r\n`, 400],
+  ['two Hosts', `GET / HTTP/1.1\r\nHost: b\r\n${start}\r\n`, 400],
+  ['an unknown version', `GET / HTTP/1.1\r\n${start}\r\n`.replace('1.1', '2.0'), 505],
+  [
+    'content over the limit',
+    `POST ${path} HTTP/1.1\r\n${start}Content-Length: 9999999\r\nContent-Type: application/json\r\nX-API-Key: ${adminKey}\r\n\r\n`,
+    413,
+  ],
+  [
+    'content that does not come',
+    `POST ${path} HTTP/1.1\r\n${start}Content-Length: 9\r\nContent-Type: application/json\r\nX-API-Key: ${adminKey}\r\n\r\n{`,
+    408,
+  ],
+] as const)
+  test(`the refusal of ${what} carries the CORS fields`, async (t) => {
+    const client = await openRaw(named.port);
+    t.after(() => client.destroy());
+    client.send(text);
+    const head = await client.until('\r\n\r\n');
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} `));
+    assert.match(head, /\r\nAccess-Control-Allow-Origin: https:\/\/app.example\r\n/);
+    assert.match(head, /\r\nAccess-Control-Expose-Headers: /);
+  });
+
+for (const [what, fields, status] of [
+  ['a target over the limit', { ':path': `/${'x'.repeat(8001)}` }, 414],
+  ['a field section over the limit', { x: 'x'.repeat(17_000) }, 431],
+  ['an unknown method', { ':method': 'FETCH' }, 501],
+  ['a scheme that is not HTTP', { ':scheme': 'ftp' }, 400],
+] as const)
+  test(`the refusal of ${what} carries the CORS fields over HTTP/2`, async (t) => {
+    const got = await ask(openSession(t, named.port), { ':path': '/', origin, ...fields });
+    assert.equal(got.status, status);
+    assert.equal(field(got, 'access-control-allow-origin'), origin);
+  });
 
 test('a malformed Origin is 400', async () => {
   const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: 'app.example' } });

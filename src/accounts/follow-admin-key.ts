@@ -22,20 +22,23 @@ export function followAdminKey(
   observe: Observe,
 ): FollowedKey {
   let hash = key.hash;
-  let rev = 0;
+  let looks = 0;
+  let adopted = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function adopt(row: Row | undefined): void {
-    // Two reads may complete out of order.
-    if (row === undefined || row.rev <= rev) return;
-    rev = row.rev;
+  function adopt(row: Row | undefined, look: number): void {
+    // Two reads may complete out of order. Revisions do not order them: the newer one may be lost with its unit.
+    if (row === undefined || look < adopted) return;
+    adopted = look;
     hash = adminKeyHashOf(row);
   }
 
   async function look(): Promise<void> {
     clearTimeout(timer);
     try {
-      adopt(await store.read(secretsTable, adminKeyRowId));
+      looks += 1;
+      const at = looks;
+      adopt(await store.read(secretsTable, adminKeyRowId), at);
     } catch (error) {
       observe({ kind: 'store-failed', what: 'administrator key', error });
       clearTimeout(timer);

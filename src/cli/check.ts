@@ -37,8 +37,8 @@ type DocumentsLook =
 /** A configuration may be checked where its store cannot be reached. */
 async function lookAtDocuments(reading: Reading): Promise<DocumentsLook> {
   try {
-    const { lines, duplicates } = await lookAtStore(reading);
-    return { pending: [...lines, ...duplicates] };
+    const { lines, duplicates, searches } = await lookAtStore(reading);
+    return { pending: [...lines, ...duplicates, ...searches] };
   } catch (error) {
     return { notLookedAt: error instanceof Error ? error.message : String(error) };
   }

@@ -18,6 +18,7 @@ import { fanOut, type Observation } from '../observe/observation.ts';
 import { lookForDuplicates, openLookingStore, openPlainStore } from '../open-store.ts';
 import { packageVersion } from '../package-version.ts';
 import type { Store } from '../store/store.ts';
+import { storeTables } from '../store-tables.ts';
 import { onInterrupt, showProgress, showStatusLine } from './progress.ts';
 import type { Reading } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
@@ -63,6 +64,8 @@ export type LookedStore = {
   readonly lines: readonly string[];
   /** Sentences about unique fields with equal values, which no migration that is declared changes. */
   readonly duplicates: readonly string[];
+  /** A sentence for each collection whose search texts are not those of the declaration. */
+  readonly searches: readonly string[];
   /** Nothing new has to be remembered either. */
   readonly isKnown: boolean;
 };
@@ -70,7 +73,7 @@ export type LookedStore = {
 /** Judges the documents as a start does. */
 export async function lookAtStore(reading: Reading): Promise<LookedStore> {
   const store = await openLookingStore(reading.configuration, reading.settings, ignore);
-  if (store === undefined) return { lines: [], duplicates: [], isKnown: true };
+  if (store === undefined) return { lines: [], duplicates: [], searches: [], isKnown: true };
   try {
     const options = optionsOf(reading, store);
     const { findings, changes, state } = await judgeDocuments(options);
@@ -80,10 +83,25 @@ export async function lookAtStore(reading: Reading): Promise<LookedStore> {
       ({ collection, migrations, report }) =>
         `${collection}: ${countOf(report.unfit, true)} written by an old process after ${migrations.join(', ') || 'documents were completed'}`,
     );
-    return { lines: [...sentencesOf(findings), ...strays], duplicates, isKnown: changes.length === 0 };
+    const lines = [...sentencesOf(findings), ...strays];
+    const searches = await unreadySearches(reading, store);
+    return { lines, duplicates, searches, isKnown: changes.length === 0 };
   } finally {
     await store.close();
   }
+}
+
+async function unreadySearches({ configuration }: Reading, store: Store): Promise<readonly string[]> {
+  const names: string[] = [];
+  for (const { name, words } of storeTables(configuration))
+    if (words !== undefined && (await store.holdsDocuments(name))) names.push(name);
+  const { tables } = await store.report(names);
+  const maker = store.shared
+    ? 'comity migrate, and then by servers with this configuration'
+    : 'the next start';
+  return tables
+    .filter(({ indexes }) => indexes.some(({ kind, stands }) => kind === 'search' && !stands))
+    .map(({ name }) => `${name}: search texts are made by ${maker}; until then q is 503`);
 }
 
 function ignore(): void {

@@ -44,6 +44,11 @@ export async function makeSteps(
 export function tellPlan(terminal: Terminal, place: SchemaPlace, steps: readonly Step[]): void {
   terminal.out(`Steps for ${describePlace(place)}; servers can keep using it meanwhile:`);
   for (const [at, { what }] of steps.entries()) terminal.out(`  ${at + 1}  ${what}`);
+  const searched = steps.flatMap(({ fills }) => (fills === undefined ? [] : [fills.table.name]));
+  if (searched.length === 0) return;
+  terminal.out(
+    `Servers of another declaration answer q of ${searched.join(', ')} with 503 from the first step on.`,
+  );
 }
 
 /** Members of the report by `--json`. */

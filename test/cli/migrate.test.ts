@@ -138,3 +138,21 @@ test('names the rows that stand against a unique field, and exits 5', async () =
 async function create(server: RunningServer, name: string): Promise<number> {
   return (await server.send('POST', '/api/v1/words', { json: { name } })).status;
 }
+
+test('says, as check does, whose searches are unavailable until their texts are made', async () => {
+  const searched = configuration('searched', `, search: ['name']`);
+  assert.equal((await migrate('found', lean)).code, 0);
+  await client.query(
+    `INSERT INTO found.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{"name":"a"}')`,
+  );
+  const check = async (): Promise<string> =>
+    (await runCommand(['check'], environment('found', searched))).stdout;
+  const until = /words: search texts are made by comity migrate, [^\n]*; until then q is 503\n/;
+  assert.match(await check(), until);
+  assert.match(
+    (await migrate('found', searched, '--dry-run')).stdout,
+    /search texts of words\n[\s\S]*Servers of another declaration answer q of words with 503 from the first step on\.\n/,
+  );
+  assert.equal((await migrate('found', searched)).code, 0);
+  assert.doesNotMatch(await check(), until);
+});

@@ -9,7 +9,7 @@ import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
-import { endOfRevision, eventsTable, type Store, type Table } from '../store.ts';
+import { endOfRevision, eventsTable, type ListQuery, type Store, type Table } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
 import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
 import { type Committer, createCommitter } from './commit/committer.ts';
@@ -256,9 +256,22 @@ function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
   return layout;
 }
 
+/** The table of a query, and the numbers of those that its filter looks at. */
+function tablesFor(
+  { layouts, numbers }: Pick<Running, 'layouts' | 'numbers'>,
+  { table, filter }: Pick<ListQuery, 'table' | 'filter'>,
+) {
+  return {
+    layout: layoutOf(layouts, table),
+    tableNumber: numbers.get(table) ?? 0,
+    relatedNumbers: tablesOf(filter).map((other) => numbers.get(other) ?? 0),
+  };
+}
+
 function storeOver(running: Running): PostgresStore {
-  const { schema, layouts, ordered, numbers, read, scan, committer, changes, listeners, lines, backups } =
-    running;
+  const { schema, layouts, ordered, numbers, read, scan, committer, changes, listeners, lines } = running;
+  const { backups, sweep } = running;
+  const onUnready = sweep.soon;
   const rows = createPointReads(read, { layouts: ordered, numbers, schema });
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
@@ -281,22 +294,16 @@ function storeOver(running: Running): PostgresStore {
       return (await read.send({ sql, values: [] })).length > 0;
     },
     plan(query) {
-      const layout = layoutOf(layouts, query.table);
-      const tableNumber = numbers.get(query.table) ?? 0;
-      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
-      const tables = { layout, tableNumber, relatedNumbers };
+      const tables = tablesFor(running, query);
       const named = (table: string): Layout => layoutOf(layouts, table);
       const frequentWords = running.sweep.frequentWords(query.table);
-      const sources = { read, scan, versions, ...tables, layoutOf: named, schema, shapes, frequentWords };
-      return makePlan(sources, query);
+      const sources = { read, scan, versions, ...tables, layoutOf: named, schema, shapes };
+      return makePlan({ ...sources, frequentWords, onUnready }, query);
     },
     count: async (table, filter, party) =>
-      countRows(scan, { layout: layoutOf(layouts, table), schema }, filter, party),
+      countRows(scan, { layout: layoutOf(layouts, table), schema, onUnready }, filter, party),
     aggregate: async (query, party) => {
-      const tableNumber = numbers.get(query.table) ?? 0;
-      const relatedNumbers = tablesOf(query.filter).map((table) => numbers.get(table) ?? 0);
-      const tables = { layout: layoutOf(layouts, query.table), tableNumber, relatedNumbers };
-      return aggregateRows({ scan, schema, ...tables }, query, party);
+      return aggregateRows({ scan, schema, ...tablesFor(running, query), onUnready }, query, party);
     },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),

@@ -1,12 +1,12 @@
 /**
  * Two tasks for searches that every process repeats. It writes the search texts of rows that processes with an earlier declaration store while
- * they still run beside this one; an index lists such rows, so that a look costs nothing where there are none. And it reads from the
- * statistics of the server which words many documents have: the index need not be asked for these beside a rarer word.
+ * they still run beside this one; an index lists such rows, so that a look costs nothing where there are none. Only processes whose
+ * declaration the store records do so, or those of two would rewrite each other's texts. And it reads from the statistics of the server which words many documents have: the index need not be asked for these beside a rarer word.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Observe } from '../../observe/observation.ts';
-import { quoteName } from '../quote-name.ts';
-import { pendingSql } from './compile/words.ts';
+import { isRecordedSql } from './compile/page-statement.ts';
+import { pendingInIndex } from './compile/words.ts';
 import type { Address } from './connection/address.ts';
 import type { ReadLane } from './connection/read-lane.ts';
 import { fillSearch } from './schema/fill-search.ts';
@@ -27,6 +27,8 @@ export type SweepOptions = {
 export type SearchSweep = {
   /** Words that many documents of the table have, as far as the server has told. */
   frequentWords(table: string): ReadonlySet<string>;
+  /** Looks for texts to make without waiting for the next turn. */
+  readonly soon: () => void;
   stop(): Promise<void>;
 };
 
@@ -36,17 +38,26 @@ const frequentFrom = 0.3;
 /** Limit of the frequent words that a process keeps for a table. */
 const frequentWordsMax = 256;
 
+/** Pause between two turns that searches ask for. */
+const leastPauseMs = 250;
+
 const noWords: ReadonlySet<string> = new Set();
 
 export function startSearchSweep(options: SweepOptions): SearchSweep {
   const layouts = options.layouts.filter(({ table }) => table.words !== undefined);
-  if (layouts.length === 0) return { frequentWords: () => noWords, stop: async () => undefined };
+  if (layouts.length === 0)
+    return { frequentWords: () => noWords, soon: () => undefined, stop: async () => undefined };
   const frequent = new Map(layouts.map(({ table }) => [table.name, noWords]));
   const stopping = new AbortController();
   const { signal } = stopping;
+  let waking = new AbortController();
   const sweeping = (async () => {
     while (!signal.aborted) {
-      await pause(options.everyMs, undefined, { signal, ref: false }).catch(ignore);
+      const leastMs = Math.min(leastPauseMs, options.everyMs);
+      await pause(leastMs, undefined, { signal, ref: false }).catch(ignore);
+      const woken = AbortSignal.any([signal, waking.signal]);
+      await pause(options.everyMs - leastMs, undefined, { signal: woken, ref: false }).catch(ignore);
+      waking = new AbortController();
       for (const layout of layouts) {
         if (signal.aborted) return;
         try {
@@ -60,6 +71,7 @@ export function startSearchSweep(options: SweepOptions): SearchSweep {
   })();
   return {
     frequentWords: (table) => frequent.get(table) ?? noWords,
+    soon: () => waking.abort(),
     stop() {
       stopping.abort();
       return sweeping;
@@ -71,21 +83,14 @@ async function sweep(
   { address, schema, connectTimeoutMs, read }: SweepOptions,
   layout: Layout,
 ): Promise<void> {
-  const { name, words } = layout.table;
-  if (words === undefined) return;
-  const looked = `SELECT EXISTS (SELECT FROM ${layout.name} WHERE ${pendingSql(words.mark)})`;
+  const { search, table } = layout;
+  if (search === undefined || table.words === undefined) return;
+  const looked = `SELECT ${isRecordedSql(search.pending, schema)} AND EXISTS (SELECT FROM ${layout.name} WHERE ${pendingInIndex(table.words.mark, schema)})`;
   const [row] = await read.send({ sql: looked, values: [] });
   if (row?.[0] !== true) return;
   const session = await openSession(address, 'comity search', connectTimeoutMs);
   try {
-    await fillSearch(session, layout);
-    // Lists of searches change: so does their version.
-    const counters = `${quoteName(schema)}.comity_counters`;
-    await session.rows(
-      `WITH next AS (UPDATE ${counters} SET rev = rev + 1 WHERE n = 0 RETURNING rev)
-       UPDATE ${counters} AS c SET rev = next.rev FROM next WHERE c.name = $1`,
-      [name],
-    );
+    await fillSearch(session, layout, { isRecorded: isRecordedSql(search.pending, schema) });
   } finally {
     await session.end();
   }

@@ -52,17 +52,20 @@ export function nodesOf(node: Node): readonly Node[] {
   return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 }
 
-/** How each table but that of the counters is read. */
+/** Tables of the store with a row for each table or index of the declaration. */
+const small: ReadonlySet<string | undefined> = new Set([undefined, 'comity_counters', 'comity_indexes']);
+
+/** How each table but the small ones is read. */
 export function scansOf(plan: Node): readonly string[] {
   return nodesOf(plan)
-    .filter((node) => node['Relation Name'] !== undefined && node['Relation Name'] !== 'comity_counters')
+    .filter((node) => !small.has(node['Relation Name']))
     .map((node) => node['Node Type']);
 }
 
 export function visited(plan: Node): number {
   let rows = 0;
   for (const node of nodesOf(plan)) {
-    if (node['Relation Name'] === undefined || node['Relation Name'] === 'comity_counters') continue;
+    if (small.has(node['Relation Name'])) continue;
     rows += node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
   }
   return rows;

@@ -105,7 +105,7 @@ describe('pages of a search', () => {
             await execute(client, call, name);
             const plan = await explain(client, call, name);
             for (const scan of scansOf(plan))
-              assert.match(scan, /^(Index Scan|Bitmap Heap Scan)$/, `${q}: ${call.sql}`);
+              assert.match(scan, /^(Index (Only )?Scan|Bitmap Heap Scan)$/, `${q}: ${call.sql}`);
             const isFrequent = q === 'common' || q === 'even';
             // A ranking of a frequent word takes the newest documents with it.
             const ofFrequent = firstMax + (sort === best ? rows : 0);

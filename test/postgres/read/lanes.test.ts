@@ -40,6 +40,7 @@ function planOf(filter: Filter, sort: readonly Sort[], limit = 5): Plan {
       tableNumber,
       relatedNumbers: [],
       shapes: createCompiledShapes(),
+      onUnready: () => undefined,
       frequentWords: new Set(),
     },
     { table: 'things', filter, sort, limit },

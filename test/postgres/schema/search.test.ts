@@ -9,7 +9,7 @@ import { migrateSchema, previewMigration } from '../../../src/store/postgres/sch
 import { SchemaOutdated } from '../../../src/store/postgres/schema/schema-failure.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import { startSearchSweep } from '../../../src/store/postgres/search-sweep.ts';
-import type { Store, Table } from '../../../src/store/store.ts';
+import { type Store, StoreUnavailable, type Table } from '../../../src/store/store.ts';
 import { byId, categories, commitAll, idsOn, put } from '../../contract/fixture.ts';
 import { until } from '../../harness/until.ts';
 import { makeSchema, migrateOptions, testDatabase } from './database.ts';
@@ -126,8 +126,64 @@ test('rows that a process of the earlier declaration writes after the migration 
   const store = await openPostgresStore({ url, schema: 'rolling', tables: [after], searchSweepMs: 50 });
   const version = await store.version('categories');
   await commitAll(old, put(before, 'late', { name: 'Quartz' }, undefined, { search: 'quartz\n' }));
-  await until(async () => (await search(store, ' =quartz ')).includes('late'));
+  await until(async () =>
+    (await search(store, ' =quartz ').catch((): readonly string[] => [])).includes('late'),
+  );
   await until(async () => (await store.version('categories')) !== version);
+  await old.close();
+  await store.close();
+});
+
+test('of two declarations alive at once only the recorded one makes texts, and a search is right or unavailable', async () => {
+  const german: Table = { ...before, words: createSearchIndex(['name'], 'german') };
+  await filled('two');
+  await migrateSchema(address, migrateOptions('two', { tables: [german] }));
+  const options = { url, schema: 'two', searchSweepMs: 20 };
+  const old = await openPostgresStore({ ...options, tables: [german] });
+  const germanSearch = async () => {
+    const filter = { op: 'search', terms: [' 17 '], mark: german.words?.mark ?? '' } as const;
+    const plan = old.plan({ table: 'categories', filter, sort: byId, limit: 10 });
+    const { version, ...page } = await plan.page({ from: 'start' });
+    const groupBy = { table: 'categories', filter, groupBy: [], measures: [{ of: 'rows' }] } as const;
+    const bounds = { groupsMax: 10, bytesMax: 1000 };
+    return {
+      page: idsOn({ version, ...page }),
+      count: await old.count('categories', filter),
+      ...(await old.aggregate({ ...groupBy, ...bounds })),
+    };
+  };
+  assert.partialDeepStrictEqual(await germanSearch(), {
+    page: ['n0017'],
+    count: 1,
+    groups: [{ values: [1] }],
+  });
+  await migrateSchema(address, migrateOptions('two', { tables: [after] }));
+  const store = await openPostgresStore({ ...options, tables: [after] });
+  const written = async (): Promise<number> => {
+    const {
+      rows: [row],
+    } = await database.client.query('SELECT count(DISTINCT xmin::text)::int AS written FROM two.categories');
+    return row.written;
+  };
+  const settled = await written();
+  let answers = 0;
+  for (let at = 0; at < 20; at += 1) {
+    const name = `Quartz ${at}`;
+    const texts = german.words && indexedText(german.words, { name });
+    await commitAll(old, put(german, `late ${at}`, { name }, undefined, { search: texts ?? '' }));
+    await assert.rejects(germanSearch(), /search texts of categories are being made/);
+    const found = await search(store, ' =quartz ').catch((error: unknown) => {
+      assert.ok(error instanceof StoreUnavailable);
+    });
+    if (found === undefined) continue;
+    assert.equal(found.length, at + 1);
+    answers += 1;
+  }
+  await until(
+    async () => (await search(store, ' =quartz ').catch((): readonly string[] => [])).length === 20,
+  );
+  // Each row that the other wrote was made again once, alone or with others, and no row of before was touched.
+  assert.ok((await written()) <= settled + 20, `${answers} answers`);
   await old.close();
   await store.close();
 });

@@ -7,16 +7,19 @@ import type { Field } from '../../../model/field.ts';
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
-import type { Shape } from '../../filter-shape.ts';
+import { type Shape, searchIn } from '../../filter-shape.ts';
 import { rowColumns } from '../../kept-row.ts';
 import { type OrderKey, reversed } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Position } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
-import type { Layout } from '../schema/schema-layout.ts';
+import { unavailable } from '../connection/connection-failure.ts';
+import { quoteText } from '../quote-text.ts';
+import type { Index, Layout } from '../schema/schema-layout.ts';
 import { isSlot, type Parameter, type Parameters } from './parameters.ts';
 import { valueSql } from './value.ts';
+import { pendingInIndex } from './words.ts';
 
 export type Selection = {
   readonly layout: Layout;
@@ -86,17 +89,18 @@ export type Beginning = { readonly tables: string; readonly count: string };
 
 /** @param page undefined if no row can be on it */
 export function pageStatement(
-  { schema, tableNumber, relatedNumbers, sort, rows, whole, owners, octets }: Selection,
+  selection: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
   beginning?: Beginning,
 ): PageStatement {
+  const { sort, rows, whole, owners, octets } = selection;
   if (whole) {
     const sql = page === undefined ? 'SELECT NULL LIMIT 0' : `SELECT * FROM (${page}) p LIMIT ${rows}`;
     return { sql, parameters: parameters.list, prepared };
   }
-  const counters = countersSql(schema, [tableNumber, ...relatedNumbers]);
+  const counters = versionSql(selection);
   const keys = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
   const names = owners ? `${keys}, p.owner` : keys;
   // The limit around the join equals the page's; it exists for its estimate (steering.ts).
@@ -114,6 +118,45 @@ export function pageStatement(
       ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}${count}c.rev FROM ${counters}`
       : `SELECT ${columns} FROM ${counters} LEFT JOIN (${cut}) p ON TRUE LIMIT ${rows}`;
   return { sql: `${begun}${sql}`, parameters: parameters.list, prepared };
+}
+
+/**
+ * One row with the latest revision of the tables of a page; for a search whose texts are not those of this process's declaration, -1, which no
+ * version is (`ofReadyTexts`).
+ */
+export function versionSql({
+  layout,
+  schema,
+  tableNumber,
+  relatedNumbers,
+  filter,
+}: Pick<Selection, 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers' | 'filter'>): string {
+  const counters = countersSql(schema, [tableNumber, ...relatedNumbers]);
+  const unready = searchIn(filter) === undefined ? undefined : unreadySql(layout, schema);
+  return unready === undefined
+    ? counters
+    : `(SELECT CASE WHEN ${unready} THEN -1 ELSE c.rev END AS rev FROM ${counters}) c`;
+}
+
+/** @param number of a statement of a search; -1: texts are not ready @throws StoreUnavailable */
+export function ofReadyTexts(number: number, table: string, onUnready: () => void): number {
+  if (number >= 0) return number;
+  onUnready();
+  throw unavailable(`the search texts of ${table} are being made; repeat the request later`);
+}
+
+/**
+ * True if an undeleted row has no search text of the declaration of this layout. While the store records another declaration, whose
+ * processes make the texts, every row counts as such.
+ */
+export function unreadySql({ name, search, table: { words } }: Layout, schema: string): string | undefined {
+  if (search === undefined || words === undefined) return undefined;
+  return `(NOT ${isRecordedSql(search.pending, schema)} OR EXISTS (SELECT FROM ${name} WHERE ${pendingInIndex(words.mark, schema)}))`;
+}
+
+/** True if the store records the index as this process declares it. */
+export function isRecordedSql(index: Index, schema: string): string {
+  return `EXISTS (SELECT FROM ${quoteName(schema)}.comity_indexes WHERE name = ${quoteText(index.name)} AND definition = ${quoteText(index.definition)})`;
 }
 
 /** One row with the latest revision of the tables. */

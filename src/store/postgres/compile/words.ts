@@ -7,6 +7,7 @@
  */
 import { wordsOfTerm } from '../../../model/search/parse-search.ts';
 import { quoteText } from '../quote-text.ts';
+import { costly } from './steering.ts';
 
 export function isMarkedSql(mark: string): string {
   return `starts_with(search, ${quoteText(mark)})`;
@@ -18,7 +19,16 @@ export function wordsSql(mark: string): string {
 
 /** True for rows whose text the declaration of the mark did not make. */
 export function pendingSql(mark: string): string {
-  return `deleted_at IS NULL AND (search IS NULL OR NOT ${isMarkedSql(mark)})`;
+  return `deleted_at IS NULL AND ${isOtherSql(mark)}`;
+}
+
+/** The same, for a look that only the index of such rows serves: it implies the second half, and any other plan is charged for each row. */
+export function pendingInIndex(mark: string, schema: string): string {
+  return `${pendingSql(mark)} AND (${isOtherSql(mark)} OR ${costly(schema)})`;
+}
+
+function isOtherSql(mark: string): string {
+  return `(search IS NULL OR NOT ${isMarkedSql(mark)})`;
 }
 
 /** A `tsquery`: words are quoted, and contain neither quotes nor backslashes. */

@@ -13,7 +13,7 @@ import {
   aggregateOf,
   aggregateStatement,
 } from '../../aggregate.ts';
-import { isRanked, keyOfSort, type Shape } from '../../filter-shape.ts';
+import { isRanked, keyOfSort, type Shape, searchIn } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -40,10 +40,12 @@ import {
 } from '../compile/named-walk.ts';
 import {
   bind,
-  countersSql,
   type OctetBound,
+  ofReadyTexts,
   type PageStatement,
   type Selection,
+  unreadySql,
+  versionSql,
 } from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
 import { decimalSql, valueSql } from '../compile/value.ts';
@@ -75,6 +77,8 @@ export type PlanSources = {
   readonly shapes: CompiledShapes;
   /** Words that most documents of the table have. */
   readonly frequentWords: ReadonlySet<string>;
+  /** Called when a search finds that its texts are not those of this process's declaration. */
+  readonly onUnready: () => void;
 };
 
 export type CompiledShapes = OctetCache<CompiledShape>;
@@ -100,7 +104,7 @@ export function createCompiledShapes(): CompiledShapes {
 
 /** @throws RangeError for a query without a sort */
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
-  const { layout, read, scan, versions, shapes, frequentWords } = sources;
+  const { layout, read, scan, versions, shapes, frequentWords, onUnready } = sources;
   const { sort, owners = false } = query;
   if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const { shape: filter, key: filterKey, values } = shapeOfFilter(query.filter);
@@ -131,7 +135,11 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
     way,
     async page(position, party) {
       const kind = shapeOf(sort, position);
-      const reading = { read, scan, compiled, selection, capped, query, values, frequentWords };
+      const reading = {
+        ...{ read, scan, compiled, selection, capped, query, values },
+        frequentWords,
+        onUnready,
+      };
       const page =
         named !== undefined
           ? await readNamed(reading, named, position, party)
@@ -141,7 +149,7 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
       if (service === undefined || far) {
         const scanned = compiled(`scan ${kind}`, () => compileScan({ ...selection, octets: cut }, position));
         const call = bind(scanned, sort, { values, position });
-        return pageFrom(await scan.read(call, party), query, position, cut !== undefined);
+        return pageFrom(await scan.read(call, party), reading, position, cut !== undefined);
       }
       const walk = (octets: OctetBound | undefined) => {
         const statement = compiled(`${octets?.kind ?? 'walk'} ${kind}`, () =>
@@ -150,8 +158,9 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
         return read.send(bind(statement, sort, { values, position }));
       };
       const rows = await walk(capped);
-      if (!rows.some((cells) => cells[0] === omittedDocument)) return pageFrom(rows, query, position, false);
-      return pageFrom(await walk(cut), query, position, true);
+      if (!rows.some((cells) => cells[0] === omittedDocument))
+        return pageFrom(rows, reading, position, false);
+      return pageFrom(await walk(cut), reading, position, true);
     },
     async rows(position, asked) {
       if (service === undefined) throw unbounded();
@@ -193,6 +202,7 @@ type BoundedReading = {
   readonly query: ListQuery;
   readonly values: readonly Bindable[];
   readonly frequentWords: ReadonlySet<string>;
+  readonly onUnready: () => void;
 };
 
 /**
@@ -200,11 +210,12 @@ type BoundedReading = {
  * @returns undefined if neither is so, or a long document was omitted
  */
 async function readNamed(
-  { read, scan, compiled, selection, capped, query, values }: BoundedReading,
+  reading: BoundedReading,
   named: NamedWalk,
   asked: Position,
   party: string | undefined,
 ): Promise<Page | undefined> {
+  const { read, scan, compiled, selection, capped, query, values } = reading;
   const position = withoutOffset(asked);
   if (position.from === 'offset') return undefined;
   const { sort } = query;
@@ -215,12 +226,12 @@ async function readNamed(
   const isWhole = !found.some((cells) => cells[0] === omittedDocument);
   const areFew = Number(found[0]?.at(-2)) <= namedMax;
   if (areFew && !isWhole) return undefined;
-  if (isWhole && (areFew || found.length > query.limit)) return pageFrom(found, query, asked, false);
+  if (isWhole && (areFew || found.length > query.limit)) return pageFrom(found, reading, asked, false);
   if (isWhole && asksFirst(selection, named.source)) return undefined;
   const first = compiled(`first ${kind}`, () => compileFirstRows(capping, position));
   const rows = await scan.read(bind(first, sort, { values, position }), party);
   const isFull = rows.length > query.limit && !rows.some((cells) => cells[0] === omittedDocument);
-  return isFull ? pageFrom(rows, query, asked, false) : undefined;
+  return isFull ? pageFrom(rows, reading, asked, false) : undefined;
 }
 
 /**
@@ -228,11 +239,12 @@ async function readNamed(
  * @returns undefined if it finds too many and these do not fill the page, or a long document was omitted
  */
 async function readFound(
-  { scan, compiled, selection, capped, query, values: all, frequentWords }: BoundedReading,
+  reading: BoundedReading,
   searched: Searched,
   asked: Position,
   party: string | undefined,
 ): Promise<Page | undefined> {
+  const { scan, compiled, selection, capped, query, values: all, frequentWords } = reading;
   const position = withoutOffset(asked);
   const { sort } = query;
   if (position.from === 'offset' && !isRanked(sort)) return undefined;
@@ -250,7 +262,7 @@ async function readFound(
   const rows = await scan.read(bind(statement, sort, { values, position }), party);
   const isWhole = !rows.some((cells) => cells[0] === omittedDocument);
   return isWhole && Number(rows[0]?.at(-2)) <= foundMostFor(sort)
-    ? pageFrom(rows, query, asked, false)
+    ? pageFrom(rows, reading, asked, false)
     : undefined;
 }
 
@@ -288,9 +300,14 @@ function octetsOfShape({ key, statements }: CompiledShape): number {
  * Builds the page. An empty page is one row with a version and no document.
  * @param isCut true if octets end the statement, whose rows then say whether more follow
  */
-function pageFrom(rows: Rows, query: ListQuery, position: Position, isCut: boolean): Page {
+function pageFrom(
+  rows: Rows,
+  { query, onUnready }: Pick<BoundedReading, 'query' | 'onUnready'>,
+  position: Position,
+  isCut: boolean,
+): Page {
   const first = rows[0];
-  const version = versionText(Number(first?.at(-1) ?? 0));
+  const version = versionText(ofReadyTexts(Number(first?.at(-1) ?? 0), query.table, onUnready));
   const found = first === undefined || first[0] === null ? [] : rows;
   return pageOf(found, query, {
     backwards: position.from === 'before',
@@ -302,7 +319,7 @@ function pageFrom(rows: Rows, query: ListQuery, position: Position, isCut: boole
 /** Counts the undeleted rows that match a filter, on the scan lane, because every count is a walk. @throws StoreUnavailable */
 export async function countRows(
   scan: Pick<ScanLane, 'read'>,
-  { layout, schema }: { readonly layout: Layout; readonly schema: string },
+  { layout, schema, onUnready }: Pick<PlanSources, 'layout' | 'schema' | 'onUnready'>,
   filter: Filter,
   party?: string,
 ): Promise<number> {
@@ -311,10 +328,12 @@ export async function countRows(
   const parameters = new Parameters(false);
   const level = { name: layout.name, schema, steered: false };
   const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
-  const sql = `SELECT count(*) FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
+  const unready = searchIn(shape) === undefined ? undefined : unreadySql(layout, schema);
+  const count = unready === undefined ? 'count(*)' : `CASE WHEN ${unready} THEN -1 ELSE count(*) END`;
+  const sql = `SELECT ${count} FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
   const call = { sql, values: bindValues(parameters.list, values), prepared: false };
   const rows = await scan.read(call, party);
-  return Number(rows[0]?.[0]);
+  return ofReadyTexts(Number(rows[0]?.[0]), layout.table.name, onUnready);
 }
 
 const aggregateSql: AggregateSql = {
@@ -330,7 +349,8 @@ export async function aggregateRows(
     schema,
     tableNumber,
     relatedNumbers,
-  }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers'>,
+    onUnready,
+  }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers' | 'onUnready'>,
   query: AggregateQuery,
   party?: string,
 ): Promise<Aggregate> {
@@ -339,11 +359,12 @@ export async function aggregateRows(
   const level = { name: layout.name, schema, steered: false };
   const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
   const from = `FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
-  const version = `(SELECT c.rev FROM ${countersSql(schema, [tableNumber, ...relatedNumbers])})`;
+  const version = `(SELECT c.rev FROM ${versionSql({ layout, schema, tableNumber, relatedNumbers, filter: shape })})`;
   const sql = aggregateStatement(query, aggregateSql, { from, version });
   const call = { sql, values: bindValues(parameters.list, values), prepared: false };
   const rows = await scan.read(call, party);
-  return aggregateOf(rows, query, aggregateSql, versionText(Number(rows[0]?.[0] ?? 0)));
+  const rev = ofReadyTexts(Number(rows[0]?.[0] ?? 0), layout.table.name, onUnready);
+  return aggregateOf(rows, query, aggregateSql, versionText(rev));
 }
 
 /**

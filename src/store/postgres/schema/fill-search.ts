@@ -16,20 +16,19 @@ const octetsPerBatch = 4_194_304;
 /** Pause after a batch whose rows others had locked. */
 const lockedPauseMs = 50;
 
-/** @param onProgress receives the number of rows made so far @returns their number */
+/** @param isRecorded a condition in SQL without which it ends @returns the number of rows made */
 export async function fillSearch(
   session: Session,
   { name, table: { words } }: Pick<Layout, 'name' | 'table'>,
-  onProgress: (rows: number) => void = ignore,
+  { isRecorded = 'true' }: { readonly isRecorded?: string } = {},
 ): Promise<number> {
   if (words === undefined) return 0;
   let made = 0;
   for (;;) {
-    const read = await pendingRows(session, name, words);
+    const read = await pendingRows(session, name, words, isRecorded);
     if (read.length === 0) return made;
     const written = await write(session, name, words, read);
     made += written;
-    onProgress(made);
     if (written === 0) await pause(lockedPauseMs);
   }
 }
@@ -40,9 +39,10 @@ async function pendingRows(
   session: Session,
   name: string,
   { mark }: SearchIndex,
+  isRecorded: string,
 ): Promise<readonly PendingRow[]> {
   const listed = await session.rows(
-    `SELECT id, octet_length(doc) FROM ${name} WHERE ${pendingSql(mark)} LIMIT ${rowsPerBatch}`,
+    `SELECT id, octet_length(doc) FROM ${name} WHERE ${pendingSql(mark)} AND ${isRecorded} LIMIT ${rowsPerBatch}`,
   );
   let octets = 0;
   const ids: string[] = [];
@@ -76,8 +76,4 @@ async function write(
     [arrayLiteral(rows.map(({ id }) => id)), arrayLiteral(rows.map(({ rev }) => rev)), arrayLiteral(texts)],
   );
   return changed.length;
-}
-
-function ignore(): void {
-  // No callback was given.
 }

@@ -202,7 +202,7 @@ export class CompiledSchema {
 
   #reference($ref: string): Refinement {
     const target = this.#named.get($ref);
-    if (!isNode(target)) return { check: () => target !== false, error: () => 'unknown property' };
+    if (!isNode(target)) return { check: () => target !== false, error: () => 'is not allowed' };
     return {
       check: (value) => this.fits(target, value),
       error: (value) => () => this.errorsOf(target, value),

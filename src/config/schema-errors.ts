@@ -82,6 +82,11 @@ function isInside(error: SchemaError, union: SchemaError): boolean {
 }
 
 function collectUnion(union: SchemaError, errors: readonly SchemaError[], into: Collected): void {
+  const { passingSchemas } = union.params as { readonly passingSchemas?: readonly unknown[] };
+  if (passingSchemas !== undefined && passingSchemas.length > 0) {
+    add(into, 'invalid', union.instancePath, 'must have only one of the allowed forms');
+    return;
+  }
   const branches = new Map<string, SchemaError[]>();
   const prefix = `${union.schemaPath}/${union.keyword}/`;
   for (const error of errors) {
@@ -192,7 +197,7 @@ function keywordMessage(error: SchemaError): string | undefined {
     case 'type':
       return `must be ${typePhrase(params.type)}`;
     case 'boolean':
-      return 'unknown property';
+      return refusedBy(error.schemaPath);
     case 'additionalProperties':
       // TypeBox reports the property itself as well.
       return undefined;
@@ -218,8 +223,16 @@ function keywordMessage(error: SchemaError): string | undefined {
       return `must have at least ${counted(limit, 'property', 'properties')}`;
     case 'maxProperties':
       return `must have at most ${counted(limit, 'property', 'properties')}`;
-    case 'uniqueItems':
-      return 'must not contain the same item twice';
+    case 'contains':
+      return 'maxContains' in params
+        ? `must contain at most ${counted(params.maxContains, 'matching item')}`
+        : `must contain at least ${counted(params.minContains, 'matching item')}`;
+    case 'unevaluatedItems':
+      return 'has an unexpected item';
+    case 'not':
+      return 'must not have this form';
+    case 'if':
+      return 'does not have the form that applies to it';
     case 'pattern':
       return `must match the pattern ${String(params.pattern).slice(0, patternCharactersMax)}`;
     case 'format':
@@ -235,6 +248,15 @@ function keywordMessage(error: SchemaError): string | undefined {
       // `~refine` carries the schema author's own sentence; for the other, rare keywords TypeBox's wording suffices.
       return error.message;
   }
+}
+
+const ofMember = /\/(?:(?:properties|patternProperties)\/[^/]*|additionalProperties|unevaluatedProperties)$/;
+const ofItem = /\/(?:items|prefixItems|additionalItems)(?:\/\d+)?$/;
+
+/** What the schema `false` at this place refuses. */
+function refusedBy(schemaPath: string): string {
+  if (ofMember.test(schemaPath)) return 'unknown property';
+  return ofItem.test(schemaPath) ? 'unexpected item' : 'is not allowed';
 }
 
 function typePhrase(type: unknown): string {

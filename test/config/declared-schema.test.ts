@@ -245,3 +245,23 @@ test('names some of many allowed values', () => {
     assert.match(fault, /^\/a must be one of "c0", .*, "c19" and 2,480 more$/);
   }
 });
+
+// An object literal with a member `then` is taken for a promise by the linter.
+const conditional = JSON.parse('{"if":{"type":"string"},"then":{"minLength":3},"else":false}');
+const worded: readonly (readonly [schema: SchemaNode, value: unknown, words: readonly string[]])[] = [
+  [{ contains: text, minContains: 2 }, ['x'], ['must contain at least 2 matching items']],
+  [{ contains: text, maxContains: 1 }, ['x', 'y'], ['must contain at most 1 matching item']],
+  [{ prefixItems: [text], items: false }, ['x', 1], ['/1 unexpected item']],
+  [{ items: [text], additionalItems: false }, ['x', 1], ['/1 unexpected item']],
+  [object({ items: false }), { items: 1 }, ['/items unknown property']],
+  [{ oneOf: [text, { minLength: 1 }] }, 'x', ['must have only one of the allowed forms']],
+  [conditional, 'x', ['does not have the form that applies to it']],
+  [conditional, 1, ['is not allowed', 'does not have the form that applies to it']],
+  [{ not: text }, 'x', ['must not have this form']],
+];
+for (const [part, value, words] of worded) {
+  test(`says of ${JSON.stringify(value)}: ${words.join(', ')}`, () => {
+    const faults = check(object({ a: part }), { a: value }).map((fault) => fault.slice('/a'.length).trim());
+    assert.deepEqual(faults, words);
+  });
+}

@@ -142,7 +142,7 @@ describe('faults', () => {
     [{ filter: { name: 5 } }, '/filter/name', /^name takes a string without U\+0000, not 5$/],
     [{ filter: { stock: 1.5 } }, '/filter/stock', /takes an integer/],
     [{ filter: { price: { above: 1 } } }, '/filter/price/above', /^unknown operator "above" for "price"/],
-    [{ filter: { price: { null: true } } }, '/filter/price/null', /^unknown operator "null"/],
+    [{ filter: { price: { null: 1 } } }, '/filter/price/null', /^null takes true or false, not 1$/],
     [{ filter: { price: { gt: null } } }, '/filter/price/gt', /^price takes a number, not null$/],
     [{ filter: { price: {} } }, '/filter/price', /^"price" needs an operator, such as {"eq": ...}$/],
     [{ filter: { price: [1, 2] } }, '/filter/price', /use \{"in": \[...\]\}$/],

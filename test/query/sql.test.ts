@@ -68,6 +68,11 @@ describe('WHERE', () => {
     ['10 <= price', price('gte', 10)],
     ['price > -5', price('gt', -5)],
     ['price > - 5', price('gt', -5)],
+    ['price > 1e2', price('gt', 100)],
+    ['price > -1.5E-3', price('gt', -0.0015)],
+    ['price IN (.5e1, 2.e+2, 123456.789e-2)', { op: 'in', field: 'price', values: [5, 200, 1234.56789] }],
+    ['price < 1e300', price('lt', 1e300)],
+    ['price < 123456789012345680000', price('lt', 123_456_789_012_345_680_000)],
     ['NOT price = 10', and(price('ne', 10), there)],
     ['NOT (price > 1 AND price < 9)', or(price('lte', 1), price('gte', 9))],
     ['NOT NOT price = 10', price('eq', 10)],
@@ -141,7 +146,7 @@ describe('what does not parse', () => {
     ['SELECT "name FROM products', /^a quoted name is not closed$/],
     ['SELECT * /* FROM products', /^a comment is not closed$/],
     ['SELECT * FROM products \u0000', /^the query does not parse/],
-    ['SELECT * FROM products WHERE price = 1e5', /^the query/],
+    ['SELECT * FROM products WHERE price = 1e', /^the query/],
   ];
   for (const [text, message] of texts) {
     test(`is malformed: ${JSON.stringify(text)}`, () => {
@@ -156,6 +161,7 @@ describe('what does not parse', () => {
 describe('what parses and is not taken', () => {
   const where = (condition: string) => `SELECT * FROM products WHERE ${condition}`;
   const texts: readonly (readonly [text: string, message: RegExp])[] = [
+    ['SELECT * FROM products WHERE price = 1e400', /^1e400: number beyond the range of a double$/],
     ['INSERT INTO products VALUES (1)', /^INSERT is not allowed in a query; the form is SELECT fields FROM/],
     ['DELETE FROM products', /^DELETE is not allowed/],
     ['UPDATE products SET price = 1', /^UPDATE is not allowed/],
@@ -198,7 +204,10 @@ describe('what parses and is not taken', () => {
     [where('prize = 1'), /^unknown field "prize"/],
     [where("price = '10'"), /^price takes a number, not "10"$/],
     [where('name = 5'), /^name takes a string/],
-    [where('price = 12345678901234567890'), /^price takes a number/],
+    [
+      where('price = 12345678901234567890'),
+      /^12345678901234567890: integer that a double cannot keep exactly/,
+    ],
     [where('price = stock'), /^two fields cannot be compared with each other$/],
     [where("address = 'x'"), /^"address" can be selected, not compared$/],
     [where('address IS NULL'), /^"address" can be selected, not compared$/],

@@ -111,16 +111,11 @@ test('refuses a member named __proto__, also escaped and after many others', () 
 });
 
 test('refuses numbers that a double cannot hold', () => {
-  for (const text of [
-    '1e400',
-    '-1e400',
-    '9007199254740993',
-    '1e-400',
-    '10000000000000000000001',
-    '9'.repeat(400),
-  ]) {
+  for (const text of ['1e400', '-1e400', '1e-400', '9'.repeat(400)]) {
     assert.equal(refusal(text), 'number beyond the range of a double at 0', text);
   }
+  for (const text of ['9007199254740993', '10000000000000000000001'])
+    assert.equal(refusal(text), 'integer that a double cannot keep exactly (send it as a string) at 0');
   assert.equal(refusal('9007199254740993.0'), 'accepted');
   assert.equal(refusal(`1${'0'.repeat(400)}e-400`), 'accepted');
   assert.equal(refusal(`0.${'0'.repeat(400)}1`), 'number beyond the range of a double at 0');

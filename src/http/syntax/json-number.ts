@@ -26,9 +26,7 @@ export function checkNumber(text: string, from: number): number | string {
     if (end === exponentStart) return 'malformed number';
   }
   if (end === mantissaEnd && end - start <= SAFE_DIGITS) return end;
-  return isHeld(text, { from, start, integerEnd, mantissaEnd, end })
-    ? end
-    : 'number beyond the range of a double';
+  return faultOf(text, { from, start, integerEnd, mantissaEnd, end }) ?? end;
 }
 
 type NumberParts = {
@@ -39,16 +37,20 @@ type NumberParts = {
   readonly end: number;
 };
 
-function isHeld(text: string, parts: NumberParts): boolean {
+const beyondRange = 'number beyond the range of a double';
+
+function faultOf(text: string, parts: NumberParts): string | undefined {
   const { from, start, integerEnd, mantissaEnd, end } = parts;
   const literal = text.slice(from, end);
   const value = Number(literal);
-  if (!Number.isFinite(value)) return false;
+  if (!Number.isFinite(value)) return beyondRange;
   // BigInt takes more than linear time, but a finite integer has at most 309 digits.
   if (end === integerEnd) {
-    return Number.isSafeInteger(value) || String(value) === literal || BigInt(value) === BigInt(literal);
+    const isKept =
+      Number.isSafeInteger(value) || String(value) === literal || BigInt(value) === BigInt(literal);
+    return isKept ? undefined : 'integer that a double cannot keep exactly (send it as a string)';
   }
-  return value !== 0 || isZero(text, start, mantissaEnd);
+  return value !== 0 || isZero(text, start, mantissaEnd) ? undefined : beyondRange;
 }
 
 function isZero(text: string, start: number, end: number): boolean {

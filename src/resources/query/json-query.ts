@@ -299,8 +299,9 @@ class FilterReading {
     for (const [written, operand] of Object.entries(value)) {
       if (this.#isFull()) break;
       this.#path.push(written);
-      const operator = written === 'null' ? undefined : findOperator(field, written);
-      if (operator === undefined || operator === 'null') this.#unknownOperator(field, written);
+      const operator = findOperator(field, written);
+      if (operator === undefined) this.#unknownOperator(field, written);
+      else if (operator === 'null') filters.push(this.#nullness(field, operand));
       else filters.push(this.#apply(field, operator, operand));
       this.#path.pop();
     }
@@ -319,6 +320,12 @@ class FilterReading {
     const pattern = String(value);
     const complaint = patternComplaint(pattern);
     return complaint === undefined ? isLike(field, pattern) : this.#fault(complaint);
+  }
+
+  #nullness(field: Field, operand: unknown): Filter {
+    if (!this.#countNode()) return always;
+    if (typeof operand === 'boolean') return isNull(field, operand);
+    return this.#fault(`null takes true or false, not ${show(operand)}`);
   }
 
   #membership(field: Field, operand: unknown): Filter {
@@ -342,9 +349,8 @@ class FilterReading {
   }
 
   #unknownOperator(field: Field, written: string): void {
-    const operators = operatorsOf(field).filter((operator) => operator !== 'null');
     this.#fault(
-      `unknown operator ${quote(written)} for ${quote(field.name)}; operators: ${listed(operators)}`,
+      `unknown operator ${quote(written)} for ${quote(field.name)}; operators: ${listed(operatorsOf(field))}`,
     );
   }
 

@@ -238,8 +238,7 @@ class ConditionReading {
   #value(field: Field, { value }: Literal): Value | undefined {
     if (value === null) return undefined;
     const type = valueType(field);
-    const isExact = typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value);
-    const read = isExact ? readValue(type, value) : undefined;
+    const read = readValue(type, value);
     if (read === undefined)
       this.#fault(`${cap(field.name)} takes ${describeValue(field)}, not ${show(value)}`);
     return read;

@@ -4,6 +4,7 @@
  * nesting, and refuses constructs that Comity never executes. Comments become spaces, because the parser reads quotes
  * inside them; positions in the text stay the same.
  */
+import { checkNumber } from '../../http/syntax/json-number.ts';
 import { cap } from './query-faults.ts';
 
 export type SqlScan =
@@ -46,6 +47,8 @@ const openers: ReadonlySet<string> = new Set(
 /** Functions that a query may call, each of one field. */
 const aggregates: ReadonlySet<string> = new Set(['count', 'sum', 'avg', 'min', 'max']);
 
+const leadingZeros = /^0+(?=\d)/;
+
 /** Characters that end a line comment for the parser. */
 const lineEnds = '\n\r\u2028\u2029';
 
@@ -75,6 +78,9 @@ class Scan {
   #cleaned = '';
   #copied = 0;
   #refusal: SqlScan | undefined;
+  readonly #longPath = /(?:[A-Za-z_]\w*|"(?:[^"]|"")*")(?:\s*\.\s*(?:[A-Za-z_]\w*|"(?:[^"]|"")*")){3,}/y;
+  readonly #namePart = /[A-Za-z_]\w*|"(?:[^"]|"")*"/g;
+  readonly #withExponent = /(?:\d+(?:\.\d*)?|\.\d+)[eE][+-]?\d+(?![\w.])/y;
 
   constructor(text: string, bounds: SqlBounds) {
     this.#text = text;
@@ -99,6 +105,7 @@ class Scan {
 
   #token(character: string): void {
     this.#tokens += 1;
+    if (this.#word !== '.' && (this.#rewritePath() || this.#rewriteNumber())) return;
     if (this.#tokens > sqlTokensMax)
       this.#refuse(`a query in SQL has at most ${sqlTokensMax} words and signs`);
     else if (this.#ended && character !== ';') this.#refuse('only one statement is allowed');
@@ -106,6 +113,40 @@ class Scan {
     else if (this.#tokens === 1) this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
     else if (character === "'" || character === '"') this.#readQuoted(character);
     else this.#readSign(character);
+  }
+
+  /** The parser takes names of up to three parts: a longer one becomes one quoted name, which means the same here. */
+  #rewritePath(): boolean {
+    if (this.#tokens === 1 || this.#ended) return false;
+    this.#longPath.lastIndex = this.#at;
+    const [path] = this.#longPath.exec(this.#text) ?? [];
+    if (path === undefined) return false;
+    const names = [...path.matchAll(this.#namePart)].map(([name]) =>
+      name.startsWith('"') ? name.slice(1, -1) : name,
+    );
+    this.#tokens += 2 * (names.length - 1);
+    this.#replace(path.length, `"${names.join('.')}"`);
+    this.#word = '"';
+    return true;
+  }
+
+  /** The parser knows no exponents. */
+  #rewriteNumber(): boolean {
+    if (this.#tokens === 1 || this.#ended) return false;
+    this.#withExponent.lastIndex = this.#at;
+    const [literal] = this.#withExponent.exec(this.#text) ?? [];
+    if (literal === undefined) return false;
+    if (Number.isFinite(Number(literal))) this.#replace(literal.length, plainDecimal(Number(literal)));
+    else this.#refuse(`${cap(literal)}: number beyond the range of a double`);
+    this.#word = '';
+    this.#prefixes = 0;
+    return true;
+  }
+
+  #replace(length: number, text: string): void {
+    this.#cleaned += this.#text.slice(this.#copied, this.#at) + text;
+    this.#at += length;
+    this.#copied = this.#at;
   }
 
   #readWord(): void {
@@ -155,7 +196,12 @@ class Scan {
     else if (character === ':') this.#notAllowed('a cast or a parameter');
     else if (character === ';') this.#ended = true;
     else if (isDigit(character)) {
+      const start = this.#at - 1;
       while (isDigit(this.#text.charAt(this.#at)) || this.#text.charAt(this.#at) === '.') this.#at += 1;
+      // The parser rounds an integer that a double cannot keep; a decimal is rounded as in JSON.
+      const literal = this.#text.slice(start, this.#at).replace(leadingZeros, '');
+      const fault = literal.includes('.') ? undefined : checkNumber(literal, 0);
+      if (typeof fault === 'string') this.#refuse(`${cap(literal)}: ${fault}`);
     }
   }
 
@@ -238,6 +284,17 @@ class Scan {
 
 export const sqlForm =
   'the form is SELECT fields FROM collection WHERE condition GROUP BY fields HAVING condition ORDER BY fields LIMIT n OFFSET n';
+
+/** The shortest decimal digits of the number, without an exponent. */
+function plainDecimal(value: number): string {
+  const [mantissa = '0', exponent = '0'] = String(value).split('e');
+  const [whole = '0', fraction = ''] = mantissa.split('.');
+  const at = whole.length + Number(exponent);
+  const digits = (whole + fraction).padEnd(at, '0');
+  return at > 0
+    ? `${digits.slice(0, at)}${at < digits.length ? `.${digits.slice(at)}` : ''}`
+    : `0.${'0'.repeat(-at)}${digits}`;
+}
 
 function unprocessable(message: string): SqlScan {
   return { ok: false, kind: 'unprocessable', message };

@@ -147,6 +147,13 @@ for (const engine of engineNames) {
         },
       });
       assert.deepEqual(await queried('root', 'tickets', 'application/json', json), ['t2', 't3']);
+      const ofOrganisations = await queried(
+        'root',
+        'comments',
+        'application/json',
+        JSON.stringify({ filter: { 'ticketId.customerId.organisationId.name': { null: false } } }),
+      );
+      assert.ok(ofOrganisations.length > 0);
       for (const [sql, found] of [
         [`SELECT * FROM tickets WHERE "customerId"."organisationId" = 'north'`, ['t1', 't3']],
         [`SELECT * FROM tickets WHERE customerId.organisationId = 'north'`, ['t1', 't3']],
@@ -157,6 +164,11 @@ for (const engine of engineNames) {
           `SELECT * FROM comments c WHERE c.ticketId.title <> 'Ticket t1' AND ticketId.customerId IS NOT NULL`,
           ['c2', 'c3'],
         ],
+        ...[
+          'ticketId.customerId.organisationId.name',
+          'c.ticketId . "customerId".organisationId.name',
+          'comments.ticketid.customerid.organisationid.name',
+        ].map((path) => [`SELECT * FROM comments c WHERE ${path} IS NOT NULL`, ofOrganisations] as const),
       ] as const) {
         const [, collection = ''] = /FROM (\w+)/.exec(sql) ?? [];
         assert.deepEqual(await queried('root', collection, 'application/sql', sql), found, sql);

@@ -221,7 +221,7 @@ test('long lists, their slow readers, event streams and WebSockets stay within t
       const client = new SlowClient(program.port);
       clients.push(client);
       client.socket.write(
-        'GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nLast-Event-ID: evt_0\r\n\r\n',
+        'GET /api/v1/events?after= HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n',
       );
       client.socket.once('data', () => client.stall());
       await until(program, () => client.status !== 0);
@@ -229,7 +229,7 @@ test('long lists, their slow readers, event streams and WebSockets stay within t
     assert.deepEqual([...new Set(clients.map(({ status }) => status))], [200]);
     const reader = new SlowClient(program.port);
     reader.socket.write(
-      `GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${adminKey}\r\nLast-Event-ID: evt_0\r\n\r\n`,
+      `GET /api/v1/events?after= HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${adminKey}\r\n\r\n`,
     );
     await until(program, () => reader.bytes > rows * rowBytes);
     await attacked.assertUnharmed();
@@ -265,7 +265,7 @@ test('event streams and WebSockets whose clients take nothing end by themselves 
   const clients = many(10, () => new SlowClient(program.port));
   for (const client of clients) {
     client.socket.write(
-      'GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nLast-Event-ID: evt_0\r\n\r\n',
+      'GET /api/v1/events?after= HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n',
     );
     client.socket.once('data', () => client.stall());
   }

@@ -161,7 +161,7 @@ for (const engine of engineNames) {
           assert.equal(status, mine.has(id) ? 200 : 404);
         }
         const options = who === undefined ? { anonymous: true } : { bearer: who };
-        const reader = await readEvents(house.port, { ...options, lastEventId: 'evt_unknown' });
+        const reader = await readEvents(house.port, { ...options, path: '/api/v1/events?after=' });
         await reader.until(
           ({ comments, events: came }) => came.length >= wanted.length && comments.length > 0,
         );

@@ -235,7 +235,7 @@ for (const engine of engineNames) {
       assert.deepEqual(idsIn(await bobs('events?data.object.id=c-ada')), []);
       const log = await bobs('events?limit=1000');
       assert.ok(!log.includes('"id":"c-ada"') && !log.includes('c-gone'), log);
-      const reader = await readEvents(house.port, { bearer: 'bob', lastEventId: 'none' });
+      const reader = await readEvents(house.port, { bearer: 'bob', path: '/api/v1/events?after=' });
       await put('root', 'tickets/mark', { title: 'mark' });
       await reader.until(({ events: seen }) => seen.some(({ data }) => data.includes('"title":"mark"')));
       reader.close();
@@ -288,7 +288,7 @@ for (const engine of engineNames) {
         isOver = true;
         await flips;
         for (const status of statuses) assert.ok([200, 201, 204, 403, 404].includes(status), String(status));
-        const reader = await readEvents(house.port, { bearer: 'root', lastEventId: 'none' });
+        const reader = await readEvents(house.port, { bearer: 'root', path: '/api/v1/events?after=' });
         await ask('root', 'PATCH', 'tickets/flips', { json: { customer: `end of ${what}` } });
         await reader.until(({ events }) =>
           events.some(({ data }) => data.includes(`"customer":"end of ${what}"`)),

@@ -282,7 +282,7 @@ for (const engine of engineNames) {
       isOver = true;
       await flips;
       // In the order of commits, every comment follows a state in which the ticket was hers.
-      const reader = await readEvents(house.port, { bearer: 'root', lastEventId: 'none' });
+      const reader = await readEvents(house.port, { bearer: 'root', path: '/api/v1/events?after=' });
       await move(ticket, 'done');
       await reader.until(({ events }) => events.some(({ data }) => data.includes('"customer":"done"')));
       let customer = '';

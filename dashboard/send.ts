@@ -1,5 +1,5 @@
 /**
- * Requests to the API that serves the dashboard, with the credential of the caller: a session cookie, or a key that this tab keeps. There
+ * Requests to the API that serves the dashboard, with the credential of the caller: a session cookie, or a key that this page holds. There
  * is no other door: the dashboard can do what its caller can do by any client (§5.1).
  */
 import { signal } from '@preact/signals';
@@ -28,25 +28,8 @@ export type SendOptions = {
 /** The path before `/dashboard` or `/portal` in the address: empty, or the prefix of a reverse proxy. */
 export const prefix: string = location.pathname.replace(/\/(?:dashboard|portal)\/?$/, '');
 
-const keyName = 'comity-key';
-
-/** The key that the caller pasted. It ends with the tab. */
-export const key = signal<string | null>(keptKey());
-
-/** A browser may refuse storage to a page in a frame, such as the portal, which has no key. */
-function keptKey(): string | null {
-  try {
-    return sessionStorage.getItem(keyName);
-  } catch {
-    return null;
-  }
-}
-
-export function keepKey(value: string | null): void {
-  key.value = value;
-  if (value === null) sessionStorage.removeItem(keyName);
-  else sessionStorage.setItem(keyName, value);
-}
+/** The key that the caller pasted. It ends with the page: what a storage of the browser holds, any page of this origin can read. */
+export const key = signal<string | null>(null);
 
 /** @throws TypeError if the server cannot be reached */
 export async function send(method: string, path: string, options: SendOptions = {}): Promise<Reply> {

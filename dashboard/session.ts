@@ -4,7 +4,7 @@ import type { Me } from './api-types.ts';
 import { base, description, pathOf } from './description.ts';
 import { usePasskey } from './passkeys.ts';
 import { forgetTitles } from './reference-titles.ts';
-import { isObject, keepKey, key, type Problem, problemOf, type Reply, send } from './send.ts';
+import { isObject, key, type Problem, problemOf, type Reply, send } from './send.ts';
 
 /** Undefined: not known yet; null: no caller is logged in. */
 export const caller = signal<Me | null | undefined>(undefined);
@@ -25,7 +25,7 @@ export function isAdministrator(): boolean {
 
 export async function findCaller(): Promise<void> {
   await enter(await send('GET', `${base.value}/auth/me`));
-  if (caller.value === null && key.value !== null) keepKey(null);
+  if (caller.value === null && key.value !== null) key.value = null;
 }
 
 /** What the views need to know of a caller comes first, so that none of them shows what it may not. */
@@ -108,14 +108,14 @@ export async function useKey(value: string): Promise<Problem | undefined> {
   const reply = await send('GET', `${base.value}/auth/me`, { key: value });
   const problem = problemOf(reply);
   if (problem !== undefined) return problem;
-  keepKey(value);
+  key.value = value;
   await enter(reply);
   return undefined;
 }
 
 export async function logOut(): Promise<void> {
   if (key.value === null) await send('POST', `${base.value}/auth/logout`);
-  keepKey(null);
+  key.value = null;
   forgetTitles();
   caller.value = null;
 }

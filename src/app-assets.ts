@@ -25,7 +25,6 @@ function policyOf(frameAncestors: readonly string[]): string {
 }
 
 const immutable = 'public, max-age=31536000, immutable';
-const noSniffing = ['X-Content-Type-Options', 'nosniff'];
 
 /** A page with its script and style, from a folder of the bundle. */
 type App = {
@@ -68,7 +67,7 @@ function appAssets(app: App): readonly Asset[] {
       path: app.path,
       mediaType: 'text/html; charset=utf-8',
       cacheControl: 'no-cache',
-      fields: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer', ...noSniffing],
+      fields: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer'],
       read: () => page(app, script.path.slice(1), style.path.slice(1)),
     },
     script,
@@ -84,7 +83,7 @@ function fileAsset(folder: string, name: string, mediaType: string, below: strin
     path: `${below}/assets/${digest}-${name}`,
     mediaType,
     cacheControl: immutable,
-    fields: noSniffing,
+    fields: [],
     read: () => content,
   };
 }

@@ -6,7 +6,7 @@ import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';
 import { description, pathOf } from '../description.ts';
-import { isObject, keepKey, key, type Problem, problemOf, send } from '../send.ts';
+import { isObject, key, type Problem, problemOf, send } from '../send.ts';
 import { isFirstRun, logIn, postponeFirstRun } from '../session.ts';
 
 export function FirstRunPage(): JSX.Element {
@@ -78,9 +78,9 @@ async function makeAdministrator(
   if (refused !== undefined) return refused;
   // With a key, the browser would not keep the cookie of the session.
   const kept = key.value;
-  keepKey(null);
+  key.value = null;
   const { problem } = await logIn(email, password);
   if (problem === undefined) isFirstRun.value = false;
-  else keepKey(kept);
+  else key.value = kept;
   return problem;
 }

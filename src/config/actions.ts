@@ -65,6 +65,7 @@ const actionName = /^[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const segment = /^(?:[A-Za-z0-9._~-]+|\{[A-Za-z][A-Za-z0-9]*\})$/;
 const codeName = /^[a-z][a-z0-9_]{0,63}$/;
 const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(?:;\s*[A-Za-z0-9-]+=[A-Za-z0-9._-]+)*$/;
+const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,2000}[\x21-\x7e])?$/;
 const fileName = /^(?!\.*$)[^\p{Cc}"\\/]{1,255}$/u;
 
 /** Paths of the program itself, below a member and below a collection. */
@@ -278,6 +279,9 @@ function inspectOutput(output: unknown, refuse: Subject['refuse']): void {
       `output.${output.kind} takes a media type such as text/csv, not ${JSON.stringify(output.mediaType)}`,
     );
   }
+  const policy: unknown = output.securityPolicy;
+  if (policy !== undefined && (typeof policy !== 'string' || !fieldValue.test(policy)))
+    refuse(`output: securityPolicy must be a Content-Security-Policy, not ${JSON.stringify(policy)}`);
   const name: unknown = output.fileName;
   if (name !== undefined && (typeof name !== 'string' || !fileName.test(name)))
     refuse(`output: fileName must be the name of a file, not ${JSON.stringify(name)}`);

@@ -67,20 +67,13 @@ function page(path: string, policy: string, html: string): DocsAsset {
     path,
     mediaType: 'text/html; charset=utf-8',
     cacheControl: pageCacheControl,
-    fields: [
-      'Content-Security-Policy',
-      policy,
-      'X-Content-Type-Options',
-      'nosniff',
-      'Referrer-Policy',
-      'no-referrer',
-    ],
+    fields: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer'],
     read: () => html,
   };
 }
 
 function asset(path: string, mediaType: string, read: DocsAsset['read']): DocsAsset {
-  return { path, mediaType, cacheControl: immutable, fields: ['X-Content-Type-Options', 'nosniff'], read };
+  return { path, mediaType, cacheControl: immutable, fields: [], read };
 }
 
 /**

@@ -126,7 +126,7 @@ const crossOriginFields: readonly FieldName[] = [
   'Vary',
 ];
 
-const preface = `Every response has \`API-Version\`. An error response is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
+const preface = `Every response has \`API-Version\` and \`X-Content-Type-Options: nosniff\`. An error response is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
 \`Accept: application/problem+json\`; see the [list of codes](/docs/errors). Send exactly one credential. \
 Reads have strong entity tags: send one in \`If-Match\`, and a change does not overwrite the change of another client. Lists page by \
 cursor; \`QUERY\` (RFC 10008) takes the query of a list in the content.`;

@@ -266,7 +266,7 @@ export function refusalFields(
 
 /** Returns references to the fields, sorted by name, and stores each among the components. */
 export function fieldItems(names: readonly FieldName[], components: Components): Item {
-  const sorted = [...new Set<FieldName>([...names, 'API-Version'])].sort();
+  const sorted = [...new Set<FieldName>([...names, 'API-Version', 'X-Content-Type-Options'])].sort();
   return Object.fromEntries(
     sorted.map((name) => [name, components.once('headers', name, () => fieldItem(name))]),
   );

@@ -44,6 +44,8 @@ export type Context = {
   readonly monotonic: () => number;
   readonly requestIdPrefix: string;
   readonly apiVersion: string;
+  /** Names and values of every answer of this program: its version, and that no browser guesses another media type. */
+  readonly fieldsOfAll: readonly string[];
   readonly allow: string;
   /** Fields by which a page of this origin may read a response that no resource made; empty if it may not. */
   readonly corsFields: (origin: string | undefined) => readonly string[];

@@ -203,6 +203,7 @@ function createContext(options: ListenerOptions): Context {
     requestIdPrefix: requestIdPrefix(),
     apiVersion: options.apiVersion,
     corsFields: options.cors?.fieldsFor ?? (() => []),
+    fieldsOfAll: ['API-Version', options.apiVersion, 'X-Content-Type-Options', 'nosniff'],
     allow: (options.methods ?? methodsOfResources).join(', '),
     proxy: options.proxy,
     connections: new ConnectionShares({

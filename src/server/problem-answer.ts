@@ -55,7 +55,7 @@ export function rawAnswer(context: Context, problem: Problem, fields: readonly s
   const body = problemBody(problem);
   const all = [
     ...['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))],
-    ...['Cache-Control', 'no-store', ...fields, 'API-Version', context.apiVersion],
+    ...['Cache-Control', 'no-store', ...fields, ...context.fieldsOfAll],
     ...['Date', context.formatDate(context.clock()), 'Connection', 'close'],
   ];
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;

@@ -97,7 +97,7 @@ function becomeWebSocket(exchange: DetachedExchange, head: Uint8Array, response:
   if (conversation === undefined || !connection.socket.writable) return false;
   const { limits, observe, fleet } = context;
   const date = context.formatDate(context.clock());
-  const fields = [...response.fields, 'API-Version', context.apiVersion, 'Date', date];
+  const fields = [...response.fields, ...context.fieldsOfAll, 'Date', date];
   const socket = exchange.take();
   let open: OpenSocket | undefined;
   let closed = false;

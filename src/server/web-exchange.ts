@@ -131,8 +131,8 @@ class WebExchange extends RequestUnderWay {
   #headers({ fields, content, octets, status }: Answer): Headers {
     const { context } = this;
     const headers = new Headers();
-    for (let at = 0; at + 1 < fields.length; at += 2) headers.append(fields[at] ?? '', fields[at + 1] ?? '');
-    headers.set('API-Version', context.apiVersion);
+    const all = [...fields, ...context.fieldsOfAll];
+    for (let at = 0; at + 1 < all.length; at += 2) headers.append(all[at] ?? '', all[at + 1] ?? '');
     headers.set('Date', context.formatDate(context.clock()));
     if (!isStream(content) && status !== 204 && status !== 304)
       headers.set('Content-Length', String(octets ?? Buffer.byteLength(content ?? '')));

@@ -32,6 +32,7 @@ test('names the fields of the handshake', () => {
     'RateLimit-Policy',
     'Sec-WebSocket-Protocol',
     'Upgrade',
+    'X-Content-Type-Options',
     'X-RateLimit-Remaining',
   ]);
   assert.ok(fieldsOf(426).includes('Upgrade'));

@@ -130,13 +130,27 @@ function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
   };
 }
 
+/**
+ * Content that browsers run has an origin of its own unless the declaration has another policy: in that of the program, its scripts would
+ * act with the cookies of whoever opens it, and read what the dashboard holds.
+ */
+export function fieldsOf({ output }: Pick<DeclaredAction, 'output'>): readonly string[] {
+  if (output === undefined || !isOwnOutput(output)) return [];
+  const policy = output.securityPolicy ?? (runs.test(output.mediaType) ? 'sandbox' : undefined);
+  return [
+    ...(policy === undefined ? [] : ['Content-Security-Policy', policy]),
+    ...(output.fileName === undefined ? [] : ['Content-Disposition', dispositionOf(output.fileName)]),
+  ];
+}
+
+/** HTML, and XML of any vocabulary, of which XHTML and SVG have scripts. */
+const runs = /^\s*(?:text\/html|[^;]*[/+]xml)\s*(?:;|$)/i;
+
 /** Suggests the name to browsers (RFC 6266, RFC 8187). */
-function fieldsOf({ output }: DeclaredAction): readonly string[] {
-  if (output === undefined || !isOwnOutput(output) || output.fileName === undefined) return [];
-  const plain = output.fileName.replaceAll(/[^\x20-\x7e]/g, '_');
-  const extended =
-    plain === output.fileName ? '' : `; filename*=UTF-8''${encodeURIComponent(output.fileName)}`;
-  return ['Content-Disposition', `attachment; filename="${plain}"${extended}`];
+function dispositionOf(fileName: string): string {
+  const plain = fileName.replaceAll(/[^\x20-\x7e]/g, '_');
+  const extended = plain === fileName ? '' : `; filename*=UTF-8''${encodeURIComponent(fileName)}`;
+  return `attachment; filename="${plain}"${extended}`;
 }
 
 function readingStages(

@@ -19,6 +19,7 @@ import { type ActionInput, demandedMembers, typesOf, type Uploads } from './acti
 import {
   type ActionServices,
   actionOperation,
+  fieldsOf,
   isSafeAction,
   mediaTypeOf,
   outputKind,
@@ -175,8 +176,11 @@ function givenBy(action: DeclaredAction, safe: boolean): OperationDocumentation[
 }
 
 function fileFields({ output }: DeclaredAction, safe: boolean): Partial<OperationDocumentation> {
-  if (output === undefined || !isOwnOutput(output) || output.fileName === undefined) return {};
-  const fields = ['Content-Disposition'] as const;
+  const names = fieldsOf({ output });
+  const fields = (['Content-Disposition', 'Content-Security-Policy'] as const).filter((name) =>
+    names.includes(name),
+  );
+  if (fields.length === 0) return {};
   return safe ? { representationFields: fields } : { madeFields: fields };
 }
 

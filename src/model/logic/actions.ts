@@ -11,6 +11,8 @@ export type Output<V = unknown> = {
   readonly mediaType: string;
   /** Suggested to browsers, which then save the content. */
   readonly fileName?: string | undefined;
+  /** Content-Security-Policy of the response; by default `sandbox` where browsers run the content, and none otherwise. */
+  readonly securityPolicy?: string | undefined;
   /** Of a redirect. */
   readonly status?: RedirectStatus | undefined;
   /** Only for the compiler. */
@@ -19,7 +21,7 @@ export type Output<V = unknown> = {
 
 export type RedirectStatus = 303 | 307 | 308;
 
-export type OutputOptions = { readonly fileName?: string };
+export type OutputOptions = Pick<Output, 'fileName' | 'securityPolicy'>;
 
 /** Pieces of a stream, in order. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;

@@ -87,7 +87,7 @@ function refuse(exchange: StreamRequest, response: Response): void {
 
 function answerFields({ context }: StreamRequest, response: Response): string[] {
   const date = context.formatDate(context.clock());
-  return [...response.fields, 'api-version', context.apiVersion, 'date', date];
+  return [...response.fields, ...context.fieldsOfAll, 'date', date];
 }
 
 /** Unless the client waits for the answer before it sends. */

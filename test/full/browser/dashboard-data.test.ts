@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
-import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
+import { enterDashboard, openWindow, reloadDashboard, violationsOn } from './dashboard-window.ts';
 
 const books = '/api/v1/books';
 
@@ -136,7 +136,7 @@ test('keeps order, columns, search and filters in the address', async () => {
     .waitFor();
   await page.getByText('Columns', { exact: true }).click();
   await page.getByRole('checkbox', { name: 'createdAt' }).uncheck();
-  await page.reload();
+  await reloadDashboard(page);
   await page.getByText('2 in this view').waitFor();
   await page.getByRole('button', { name: /^state = lent/ }).waitFor();
   const titles = await page.locator('tbody tr td:nth-child(2)').allTextContents();
@@ -222,7 +222,7 @@ test('completes a query from the schema, and keeps it in the address', async () 
   assert.deepEqual(await violationsOn(page), []);
   await page.keyboard.press('Control+Enter');
   await page.getByRole('cell', { name: '248' }).waitFor();
-  await page.reload();
+  await reloadDashboard(page);
   await page.getByRole('cell', { name: '248' }).waitFor();
   assert.equal(await editor.inputValue(), "SELECT title, pages FROM books WHERE title = 'Wild Seed'");
   assert.deepEqual(complaints, []);

@@ -7,7 +7,7 @@ import { type Receiver, startReceiver } from '../../../examples/receiver/start-r
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { localEgress } from '../../wire/webhooks/program-with-receiver.ts';
 import { openBrowser } from './chromium.ts';
-import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
+import { enterDashboard, openWindow, reloadDashboard, violationsOn } from './dashboard-window.ts';
 
 const secret = 'whsec_0123456789abcdef0123456789abcdef';
 
@@ -65,7 +65,7 @@ test('creates an endpoint for a tenant, shows its performance, and finds its del
   await page.getByRole('combobox', { name: 'Event type' }).first().selectOption('products.created');
   await page.getByRole('button', { name: 'Send a test event' }).click();
   await page.getByRole('status').getByText('Delivered').waitFor();
-  await page.reload();
+  await reloadDashboard(page);
   await page.getByText('1 of 1 deliveries').waitFor();
   await page.getByRole('link', { name: 'deliveries', exact: true }).click();
   await page.getByRole('link', { name: 'products.created' }).click();

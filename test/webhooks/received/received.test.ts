@@ -178,7 +178,6 @@ const cases: readonly Case[] = [
         ['Content-Encoding', 'gzip'],
         ['Content-Disposition', `attachment; filename="${id}"`],
         ['Content-Security-Policy', "sandbox; default-src 'none'"],
-        ['X-Content-Type-Options', 'nosniff'],
         ['Cache-Control', 'private, no-cache, no-transform'],
       ] as const;
       for (const [name, value] of fields) assert.equal(body.field(name), value);

@@ -56,7 +56,7 @@ test('answers with lower-case names, Date, API-Version and Content-Length, and n
   assert.equal(got.status, 200);
   assert.deepEqual(
     got.rawFields.filter((_each, index) => index % 2 === 0),
-    ['content-type', 'api-version', 'date', 'content-length'],
+    ['content-type', 'api-version', 'x-content-type-options', 'date', 'content-length'],
   );
   assert.equal(field(got, 'content-length'), '6');
   assert.equal(Buffer.from(got.body, 'latin1').toString(), 'hällo');

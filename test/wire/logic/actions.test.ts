@@ -181,6 +181,19 @@ for (const engine of engineNames) {
       assert.deepEqual([head.status, head.body], [200, '']);
     });
 
+    for (const [method, path, policy] of [
+      ['GET', 'page', 'sandbox'],
+      ['POST', 'drawing', 'sandbox'],
+      ['GET', 'trusted', "default-src 'self'"],
+      ['POST', 'bytes', undefined],
+    ] as const) {
+      test(`answer ${path} with the Content-Security-Policy ${policy}`, async () => {
+        const { status, headers } = await send(method, path);
+        assert.deepEqual([status, headers['content-security-policy']], [200, policy]);
+        assert.equal(headers['x-content-type-options'], 'nosniff');
+      });
+    }
+
     test('answer with nothing, octets, a stream, a redirect', async () => {
       assert.equal((await send('POST', 'quiet')).status, 204);
       const bytes = await send('POST', 'bytes');

@@ -19,7 +19,7 @@ test('the configured base is where the collections are', async () => {
   assert.equal((await program.send('GET', '/api/v1/current')).status, 404);
 });
 
-test('API-Version is on every answer, whatever its status', async () => {
+test('API-Version is on every answer, whatever its status, and tells browsers to guess no media type', async () => {
   const etag = String((await program.send('GET', path)).headers.etag);
   for (const [method, target, headers, status] of [
     ['GET', path, {}, 200],
@@ -36,6 +36,7 @@ test('API-Version is on every answer, whatever its status', async () => {
     const answer = await program.send(method, target, { headers });
     assert.equal(answer.status, status, `${method} ${target}`);
     assert.equal(answer.headers['api-version'], '2.1', `${method} ${target} ${status}`);
+    assert.equal(answer.headers['x-content-type-options'], 'nosniff', `${method} ${target} ${status}`);
   }
 });
 
@@ -50,6 +51,7 @@ test('API-Version is on answers that the parser of messages gives', async () => 
     client.destroy();
     assert.ok(answer.status >= 400);
     assert.equal(answer.fields.get('api-version'), '2.1', text);
+    assert.equal(answer.fields.get('x-content-type-options'), 'nosniff', text);
   }
 });
 

@@ -42,7 +42,7 @@ export function bodyResource(served: Served): Resource {
         'The octets as received, with the Content-Type and the Content-Encoding of the message. 404 if Comity no longer keeps them.',
       member: { collection, action: 'read' },
       gives: { representation: { '*/*': {} } },
-      representationFields: ['Content-Disposition', 'Content-Security-Policy', 'X-Content-Type-Options'],
+      representationFields: ['Content-Disposition', 'Content-Security-Policy'],
     },
     permission: (principal) => permission(served.collection.access.read, 'read', principal),
     standing: (ask) => bodyStanding(served, ask),
@@ -107,8 +107,6 @@ function represent(standing: BodyStanding): Representation {
       `attachment; filename="${standing.id}"`,
       'Content-Security-Policy',
       "sandbox; default-src 'none'",
-      'X-Content-Type-Options',
-      'nosniff',
     ],
   };
 }

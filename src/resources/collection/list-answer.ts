@@ -80,7 +80,7 @@ function representation(
   if (total !== undefined) applied.push(['count', 'exact']);
   if (plan !== undefined) applied.push(['plan', '']);
   const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference];
-  if (answer.target !== undefined) fields.push('Link', listLinks(answer.target, prepared.asked, page, total));
+  if (answer.target !== undefined) fields.push(...listLinks(answer.target, prepared.asked, page, total));
   if (answer.place !== undefined) fields.push('Comity-Position', answer.place);
   if (total !== undefined) fields.push('X-Total-Count', String(total));
   if (plan !== undefined) fields.push('Comity-Plan', plan);
@@ -94,13 +94,18 @@ function representation(
   };
 }
 
-/** The value of `Link`: `first`; `prev` and `next` if those pages exist; `last` with a count. */
+/** Proxies grant all fields of a response 4 KiB, and each link repeats the query. */
+const linkBytesMax = 1_536;
+/** The links that go first where all are too long. */
+const droppedFirst: readonly string[] = ['last', 'first', 'prev', 'next'];
+
+/** `Link` as name and value: `first`; `prev` and `next` if those pages exist; `last` with a count; without those that are too long. */
 export function listLinks(
   { path, parameters }: ListTarget,
   asked: Pick<Asked, 'limit' | 'page' | 'position' | 'sort'>,
   page: Pick<ListPage, 'nextCursor' | 'previousCursor'>,
   total: number | undefined,
-): string {
+): readonly string[] {
   const at = asked.position.from === 'page' ? asked.position.page : asked.page;
   const list: { target: string; rel: string }[] = [
     { target: target(path, at === undefined ? parameters : `${parameters}page=1&`), rel: 'first' },
@@ -117,7 +122,14 @@ export function listLinks(
     const last = Math.max(1, Math.ceil(listed / asked.limit));
     list.push({ target: target(path, `${parameters}page=${last}&`), rel: 'last' });
   }
-  return formatLink(list);
+  const whole = formatLink(list);
+  if (whole.length <= linkBytesMax) return ['Link', whole];
+  for (const [index] of droppedFirst.entries()) {
+    const kept = list.filter(({ rel }) => !droppedFirst.slice(0, index + 1).includes(rel));
+    const value = formatLink(kept);
+    if (kept.length > 0 && value.length <= linkBytesMax) return ['Link', value];
+  }
+  return [];
 }
 
 function target(path: string, parameters: string): string {

@@ -75,7 +75,7 @@ export type FeedReading = {
 const stretchesMax = 8;
 const lookingMs = 500;
 /** A longer link would not fit the fields that proxies take. */
-const linkCharactersMax = 2048;
+const linkCharactersMax = 1_500;
 
 /** @throws StoreUnavailable */
 export async function readFeed(options: FeedOptions, reading: FeedReading): Promise<Representation> {

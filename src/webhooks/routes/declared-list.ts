@@ -130,7 +130,7 @@ function pageOf(
     tag: contentTag(content),
     fields: [
       ...varyByPreference,
-      ...['Link', links],
+      ...links,
       ...(total === undefined ? [] : ['X-Total-Count', String(total)]),
     ],
     isCounted: total !== undefined,

@@ -128,11 +128,7 @@ function pageOf(
   return {
     content,
     tag: contentTag(content),
-    fields: [
-      ...varyByPreference,
-      ...links,
-      ...(total === undefined ? [] : ['X-Total-Count', String(total)]),
-    ],
+    fields: [...varyByPreference, ...links, ...(total === undefined ? [] : ['X-Total-Count', String(total)])],
     isCounted: total !== undefined,
   };
 }

@@ -6,7 +6,7 @@
 import type { TObject } from 'typebox';
 import type { CollectionDeclaration, ComputedField } from '../model/collection.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
-import { fieldsOf, propertiesOf } from './fields.ts';
+import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
@@ -21,7 +21,9 @@ import { reachesOf } from './rule-paths.ts';
 import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 
 const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
-const fieldName = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
+const fieldName = /^[@$]?[\p{L}_][\p{L}\p{N}_-]*$/u;
+/** What administrators and searches call the owner and the rank beside fields of these names. */
+const ownNames: ReadonlySet<string> = new Set(['$owner', '$rank']);
 const nameCharactersMax = 63;
 
 const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration>([
@@ -188,16 +190,33 @@ export function inspectProperties(inspection: Inspection): void {
       inspection.warn(`"${name}" is a connective of JSON filters, which cannot name the field`);
     }
   }
+  for (const path of dottedTwins(inspection.declaration.schema, inspection.fields))
+    inspection.refuse(`${declares(inspection, path)} beside a nested member of this name`);
   for (const { path } of inspection.fields.values()) {
     const name = path.at(-1) ?? '';
     if (!fieldName.test(name) || name.length > nameCharactersMax) {
       inspection.refuse(
-        `${declares(inspection, path)}; a name starts with a letter and holds letters, digits, _ and -, at most ${nameCharactersMax}`,
+        `${declares(inspection, path)}; a name holds letters, digits, _ and -, at most ${nameCharactersMax}, and starts with a letter, which @ or $ may precede`,
       );
+    } else if (ownNames.has(path.join('.'))) {
+      inspection.refuse(`${declares(inspection, path)}, which Comity names a field of its own`);
     } else if (name in Object.prototype) {
       // Compiled validators look a member up by name and would find the inherited one in every document.
       inspection.refuse(`${declares(inspection, path)}, a name that every JavaScript object has`);
     }
+  }
+}
+
+/** A name with a dot that a nested field has too. */
+function* dottedTwins(
+  schema: Schema,
+  fields: Inspection['fields'],
+  above: readonly string[] = [],
+): Generator<readonly string[]> {
+  for (const [name, property] of propertiesOf(schema)) {
+    const path = [...above, name];
+    if (name.includes('.') && fields.get(path.join('.'))?.path.length !== path.length) yield path;
+    yield* dottedTwins(property, fields, path);
   }
 }
 

@@ -208,7 +208,15 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [
     { schema: Type.Object({ 'a.b': Type.String() }) },
-    'schema declares "a.b"; a name starts with a letter and holds letters, digits, _ and -, at most 63',
+    'schema declares "a.b"; a name holds letters, digits, _ and -, at most 63, and starts with a letter, which @ or $ may precede',
+  ],
+  [
+    { schema: Type.Object({ 'a.b': Type.String(), a: Type.Object({ b: Type.String() }) }) },
+    'schema declares "a.b" beside a nested member of this name',
+  ],
+  [
+    { schema: Type.Object({ $owner: Type.String() }) },
+    'schema declares "$owner", which Comity names a field of its own',
   ],
   [
     { schema: Type.Object({ constructor: Type.Optional(Type.String()) }) },

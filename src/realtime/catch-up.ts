@@ -67,7 +67,7 @@ export class CatchUp {
   start(): void {
     const { hub, places, after } = this.#options;
     this.#whenRead(
-      () => hub.find(after) ?? places.find(after),
+      () => (after === '' ? beginning : (hub.find(after) ?? places.find(after))),
       (found) => {
         const position = found ?? hub.position;
         this.#cursor = position;

@@ -9,7 +9,7 @@ import { eventPatternFault } from '../model/event-pattern.ts';
 export const realtimeSubprotocol = 'comity.v1';
 
 export type ClientFrame =
-  /** `after`: id of the last event that the client saw; undefined: begin now. */
+  /** `after`: a place in the log; empty: the oldest event; undefined: begin now. */
   | {
       readonly kind: 'subscribe';
       readonly patterns: readonly string[];
@@ -21,8 +21,8 @@ export type ReadFrame =
   | { readonly ok: true; readonly frame: ClientFrame }
   | { readonly ok: false; readonly error: string };
 
-/** More than ids of events may have (webhooks/sending/events/post-event.ts). */
-const idCharactersMax = 255;
+/** More than ids of events (webhooks/sending/events/post-event.ts) and the places with them may have. */
+const placeCharactersMax = 255;
 const jsonLimits = { depthMax: 4, keysMax: 16 };
 
 /** @param patternsMax number of patterns that a frame may name */
@@ -63,8 +63,10 @@ function readMembers(value: { readonly [name: string]: Json }, patternsMax: numb
     return wrong('a frame must have either subscribe or unsubscribe');
   }
   if (after !== undefined && subscribe === undefined) return wrong('after requires subscribe');
-  if (after !== undefined && !isId(after)) {
-    return wrong(`after must be the id of an event, a string of 1 to ${idCharactersMax} characters`);
+  if (after !== undefined && !isPlace(after)) {
+    return wrong(
+      `after must be the id of an event, a place in the log, or empty for the oldest event: a string of at most ${placeCharactersMax} characters`,
+    );
   }
   const kind = subscribe === undefined ? 'unsubscribe' : 'subscribe';
   const patterns = value[kind];
@@ -77,12 +79,14 @@ function readMembers(value: { readonly [name: string]: Json }, patternsMax: numb
   return {
     ok: true,
     frame:
-      kind === 'subscribe' ? { kind, patterns, after: isId(after) ? after : undefined } : { kind, patterns },
+      kind === 'subscribe'
+        ? { kind, patterns, after: isPlace(after) ? after : undefined }
+        : { kind, patterns },
   };
 }
 
-function isId(value: Json | undefined): value is string {
-  return typeof value === 'string' && value.length > 0 && value.length <= idCharactersMax;
+function isPlace(value: Json | undefined): value is string {
+  return typeof value === 'string' && value.length <= placeCharactersMax;
 }
 
 function isTexts(value: Json | undefined): value is string[] {

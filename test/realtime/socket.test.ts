@@ -82,7 +82,7 @@ for (const [engine, open] of engines) {
 
   test(`${engine}: sends a reset when it does not know the event that was named, and goes on from now; its position resumes`, async (context) => {
     const [store] = await open(context);
-    await emit(store);
+    const early = await emit(store);
     const peer = await connected(context, store);
     peer.say({ subscribe: ['*'], after: 'evt_purged' });
     await peer.when(() => peer.frames.some((frame) => 'reset' in frame));
@@ -95,6 +95,10 @@ for (const [engine, open] of engines) {
     later.say({ subscribe: ['*'], after: reset.position });
     await saw(later, ids[1]);
     assert.deepEqual(later.events, ids);
+    const whole = await connected(context, store);
+    whole.say({ subscribe: ['*'], after: '' });
+    await saw(whole, ids[1]);
+    assert.deepEqual(whole.events, [...early, ...ids], 'from the oldest event');
   });
 }
 

@@ -2,6 +2,8 @@
  * Finds what the schema of a declaration may not be: too large, with references that lead nowhere or around in a circle, or with defaults
  * that do not fit. The bounds keep compiling it, and checking a document, within the stack and within milliseconds.
  */
+
+import { instantWords, keptInstant } from '../model/timestamp.ts';
 import {
   brokenReferences,
   CompiledSchema,
@@ -132,12 +134,33 @@ function defaultMistakes(root: SchemaNode, place: string, compiled: CompiledSche
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [path, node] = next;
     for (const [name, part] of partsOf(node)) if (name !== '.not') left.push([path + name, part]);
-    if (!Object.hasOwn(node, 'default') || compiled.fits(node, node.default)) continue;
+    const isFit = !Object.hasOwn(node, 'default') || compiled.fits(node, node.default);
+    if (isFit && node.format === 'date-time') mistakes.push(...instantMistakes(node, brief(path)));
+    if (isFit) continue;
     for (const { pointer, message } of compiled.faultsOf(node, node.default, defaultFaultsShownMax))
       mistakes.push(
         `${brief(path)}.default${pointer} ${shown(node.default)} does not fit its own schema: ${message}`,
       );
   }
+  return mistakes;
+}
+
+/** As instants are kept (model/timestamp.ts). */
+const instantCharactersMin = 24;
+
+function instantMistakes(node: SchemaNode, path: string): readonly string[] {
+  const { maxLength, default: standard } = node;
+  const mistakes: string[] = [];
+  if (typeof maxLength === 'number' && maxLength < instantCharactersMin)
+    mistakes.push(
+      `${path}.maxLength ${maxLength} leaves no room for a date-time, which is kept with 24 to 30 characters`,
+    );
+  if (
+    typeof standard === 'string' &&
+    !('const' in node || 'enum' in node) &&
+    keptInstant(standard) === undefined
+  )
+    mistakes.push(`${path}.default ${shown(standard)} is not ${instantWords}`);
   return mistakes;
 }
 

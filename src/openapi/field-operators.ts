@@ -10,7 +10,10 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   number: { type: 'number' },
   integer: { type: 'integer' },
   boolean: { type: 'boolean' },
-  timestamp: { type: 'string', format: 'date-time' },
+  timestamp: {
+    ...{ type: 'string', format: 'date-time' },
+    description: 'An instant: any offset of RFC 3339, or a day, which means its first moment in UTC.',
+  },
 };
 
 export function filterable(fields: Fields): readonly Field[] {

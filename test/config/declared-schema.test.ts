@@ -150,6 +150,27 @@ test('names defaults that do not fit their own schema, with their place', () => 
   ]);
 });
 
+test('names a date-time that could never be kept: a default that is no instant, and too short a bound', () => {
+  const instant = { ...text, format: 'date-time' };
+  const schema = object({
+    leap: { ...instant, default: '2026-12-31T23:59:60Z' },
+    day: { ...instant, default: '2026-12-31' },
+    short: { ...instant, maxLength: 23 },
+    sound: { ...instant, maxLength: 24, default: '2026-12-31T23:59:59Z' },
+  });
+  const [day, leap, short, ...others] = [...schemaMistakes(schema, 'schema')].sort();
+  assert.match(
+    day ?? '',
+    /^schema.properties.day.default "2026-12-31" does not fit its own schema: must be an RFC 3339/,
+  );
+  assert.match(
+    leap ?? '',
+    /^schema.properties.leap.default "2026-12-31T23:59:60Z" is not an RFC 3339 date and time/,
+  );
+  assert.match(short ?? '', /^schema.properties.short.maxLength 23 leaves no room for a date-time/);
+  assert.deepEqual(others, []);
+});
+
 test('names what cannot be compiled', () => {
   assert.match(
     schemaMistakes(object({ a: { ...text, pattern: '(' } }), 'input').join(),

@@ -208,7 +208,7 @@ for (const [query, sentence] of [
   ['tags[gt]=a', /unknown operator "gt" for "tags"/],
   ['price=cheap', /price takes a number, not "cheap"/],
   ['stock=1.5', /stock takes an integer, not "1.5"/],
-  ['createdAt[gt]=yesterday', /createdAt takes a time in UTC/],
+  ['createdAt[gt]=yesterday', /createdAt takes a day, or an RFC 3339 date and time/],
   ['sort=colour', /unknown field "colour"/],
   ['sort=tags', /cannot sort by "tags"/],
   ['sort=price,price', /names "price" twice/],

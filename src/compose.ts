@@ -297,8 +297,8 @@ function startOf(features: readonly { start(): Promise<void> }[], then: () => vo
 }
 
 /** The store of a test need not survive the machine. */
-function sharingOf({ shared, outside }: ComposeOptions): StoreSharing {
-  return { membership: shared?.membership, durable: outside === undefined };
+function sharingOf({ shared, outside, clock }: ComposeOptions): StoreSharing {
+  return { membership: shared?.membership, durable: outside === undefined, clock };
 }
 
 type Origins = {

@@ -30,6 +30,8 @@ export type StoreSharing = {
   readonly membership?: Membership | undefined;
   /** False: the embedded store does not wait for the disk, for tests. */
   readonly durable?: boolean;
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly clock?: (() => number) | undefined;
   /** Labels of indexes that are made after a migration of documents. */
   readonly late?: ReadonlySet<string>;
 };
@@ -105,19 +107,20 @@ export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  { membership, durable = true, late }: StoreSharing = {},
+  { membership, durable = true, clock = Date.now, late }: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
   const tables = storeTables(configuration, late);
   const { databaseUrl: url, databaseSchema: schema } = settings;
   if (url === undefined) {
     const { joinSqliteStore, openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
     if (membership !== undefined) return joinSqliteStore({ ...settings, tables, observe }, membership);
-    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe, late), durable });
+    const options = homeOptions(configuration, settings, observe, late);
+    return openSqliteStore({ ...settings, ...options, clock, durable });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));
   const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
-  return openPostgresStore({ ...settings, url, schema, tables, program, facts, observe });
+  return openPostgresStore({ ...settings, url, schema, tables, program, facts, clock, observe });
 }
 
 /**

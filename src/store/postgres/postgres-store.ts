@@ -69,6 +69,8 @@ export type PostgresOptions = {
   readonly changeWaitMs?: number;
   /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
   readonly searchSweepMs?: number;
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly clock?: (() => number) | undefined;
   readonly observe?: Observe;
 };
 
@@ -223,6 +225,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     revisions: lines.revisions,
     newestRev: looksOnly ? undefined : () => changes.newestRev,
+    clock: options.clock,
     onRaised: () => void changes.poll(),
   });
   const everyMs = options.searchSweepMs ?? 10_000;

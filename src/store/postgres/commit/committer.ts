@@ -53,7 +53,7 @@ export type CommitterOptions = {
   /** Called when a batch or purge failed with StoreUnavailable. */
   readonly onFailed: (error: unknown) => void;
   readonly revisions: ProvisionalRevisions;
-} & Pick<FenceOptions, 'newestRev' | 'onRaised'>;
+} & Pick<FenceOptions, 'newestRev' | 'onRaised' | 'clock'>;
 
 export type Committer = {
   /** The longest unit that `commit` takes. */

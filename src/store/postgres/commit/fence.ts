@@ -31,6 +31,8 @@ export type FenceOptions = {
   readonly writer: string;
   /** The newest revision that this process knows; undefined: the counter is not raised, for a store that is only looked at. */
   readonly newestRev: (() => number) | undefined;
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly clock?: (() => number) | undefined;
   /** Called after the counter was raised. */
   readonly onRaised: () => void;
 };
@@ -52,7 +54,7 @@ export class Fence {
     this.#connection = options.connection;
     this.#writer = options.writer;
     this.#sql = fenceSql(options.schema);
-    this.#raise = raiseCalls(options.schema);
+    this.#raise = raiseCalls(options.schema, options.clock ?? Date.now);
   }
 
   get epoch(): number {

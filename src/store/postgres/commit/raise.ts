@@ -16,13 +16,18 @@ import { serverSql, serverTimeMs } from './transaction.ts';
 /**
  * Calls within a transaction. The last returns the server, and the raised counter or null.
  * @param schema not quoted
+ * @param clock milliseconds since the epoch; the database's counts if it is ahead
  */
-export function raiseCalls(schema: string): (newestRev: number, isFirst: boolean) => readonly Call[] {
+export function raiseCalls(
+  schema: string,
+  clock: () => number,
+): (newestRev: number, isFirst: boolean) => readonly Call[] {
   const counters = `${quoteName(schema)}.comity_counters`;
   const raises = `${quoteName(schema)}.comity_raises`;
   // By a statement of its own, so that the next one sees what another process committed meanwhile.
   const lock = `SELECT rev FROM ${counters} WHERE n = 0 FOR NO KEY UPDATE`;
-  const byClock = `least(floor(extract(epoch FROM clock_timestamp()) * ${revisionsPerSecond}), ${clockRevisionMax})::bigint`;
+  const seconds = `greatest(extract(epoch FROM clock_timestamp()), $3::bigint / 1000.0)`;
+  const byClock = `least(floor(${seconds} * ${revisionsPerSecond}), ${clockRevisionMax})::bigint`;
   const byStep = `known + ${raiseStepMin} + floor(random() * ${raiseStepRange})::bigint`;
   const sql = `WITH counter AS (SELECT rev AS before, greatest(rev, $1::bigint) AS known, ${byClock} AS by_clock FROM ${counters} WHERE n = 0),
 raised AS MATERIALIZED (
@@ -45,7 +50,7 @@ added AS (
 SELECT ${serverSql}, (SELECT after FROM raised)`;
   return (newestRev, isFirst) => [
     { sql: lock, values: [], prepared: false },
-    { sql, values: [newestRev, isFirst], prepared: false },
+    { sql, values: [newestRev, isFirst, clock()], prepared: false },
   ];
 }
 

@@ -181,7 +181,7 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly redirect?: 'see_other' | 'temporary' | 'permanent';
   /** A successful browser form gets 303 (§4.12). */
   readonly answersForms?: boolean;
-  /** Idempotency-Key is supported (POST and PATCH). `sealed`: the result contains a secret and is stored encrypted. */
+  /** Idempotency-Key is supported (POST, PUT, PATCH and DELETE). `sealed`: the result contains a secret and is stored encrypted. */
   readonly idempotent?: boolean | 'sealed';
   /** respond-async is supported. */
   readonly asynchronous?: boolean;

@@ -283,6 +283,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
       return update === 'denied' && create === 'denied' ? 'denied' : 'depends';
     },
     contentTypes: bodyTypes(collection),
+    idempotent: true,
     asynchronous: true,
     longContent: served.longContent,
     createsHere: collection.putCreates,

@@ -28,6 +28,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
   const { collection } = served;
   return {
     permission: (principal) => permission(collection.access.delete, 'delete', principal),
+    idempotent: true,
     asynchronous: true,
     matchRequired: collection.requireMatch,
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),

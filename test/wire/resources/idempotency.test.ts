@@ -185,12 +185,30 @@ test('a key of 255 characters is taken, and two fields are refused', async () =>
   assert.equal((await post(['"one"', '"two"'])).status, 400);
 });
 
-test('PUT, DELETE and GET pass the field over: they are idempotent by themselves', async () => {
+test('a repeated PUT is applied once, and a repeated DELETE gets 204 and not 404', async () => {
+  const path = String((await program.send('POST', products, { json: body() })).headers.location);
+  const [putKey, deleteKey] = [newKey(), newKey()];
+  const put = (price: number, key = putKey) =>
+    program.send('PUT', path, { json: body({ price }), headers: { 'Idempotency-Key': key } });
+  const remove = () => program.send('DELETE', path, { headers: { 'Idempotency-Key': deleteKey } });
+  const first = await put(2);
+  assert.equal(first.status, 200);
+  assert.equal((await put(3, newKey())).status, 200);
+  sameAnswer(first, await put(2));
+  assert.equal((await put(4)).status, 422);
+  assert.equal((await program.send('GET', path)).json().price, 3, 'the later change stays');
+  const gone = await remove();
+  assert.equal(gone.status, 204);
+  sameAnswer(gone, await remove());
+  assert.equal((await program.send('DELETE', path)).status, 404);
+});
+
+test('GET passes the field over, and a malformed one is 400 for PUT and DELETE', async () => {
   const headers = { 'Idempotency-Key': 'not well, formed' };
   const path = String((await program.send('POST', products, { json: body() })).headers.location);
-  assert.equal((await program.send('PUT', path, { json: body({ price: 2 }), headers })).status, 200);
+  assert.equal((await program.send('PUT', path, { json: body({ price: 2 }), headers })).status, 400);
+  assert.equal((await program.send('DELETE', path, { headers })).status, 400);
   assert.equal((await program.send('GET', path, { headers })).status, 200);
-  assert.equal((await program.send('DELETE', path, { headers })).status, 204);
 });
 
 test('a browser form is sent on again with 303 to the same resource', async () => {

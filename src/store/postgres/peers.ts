@@ -7,7 +7,7 @@
  */
 import type { Observe } from '../../observe/observation.ts';
 import { quoteName } from '../quote-name.ts';
-import type { Call, Rows } from './connection/call.ts';
+import { type Call, type Rows, unawaited } from './connection/call.ts';
 
 export type PeersOptions = {
   readonly send: (call: Call) => Promise<Rows>;
@@ -105,7 +105,10 @@ export function startPeers(options: PeersOptions): Peers {
       clearInterval(timer);
       await looking;
       const values = [process];
-      await send({ sql: `DELETE FROM ${table} WHERE process = $1 RETURNING process`, values }).catch(() => {
+      await send({
+        sql: `DELETE FROM ${table} USING ${unawaited} WHERE process = $1 RETURNING process`,
+        values,
+      }).catch(() => {
         // The other processes soon consider this one gone, and remove the row.
       });
     },
@@ -151,7 +154,7 @@ const databaseClock = '';
 
 /** One statement, so a process that reads others' rows has renewed its own. Locks rows in one order, and skips locked ones. */
 function lookSqlOf(table: string): string {
-  return `WITH moment AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms),
+  return `WITH moment AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms FROM ${unawaited}),
 mine AS (
   INSERT INTO ${table} (process, seen_at, facts) SELECT $1::text, ms, $2::text FROM moment
   ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts

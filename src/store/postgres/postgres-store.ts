@@ -3,6 +3,7 @@
  * job: a few carry all reads of bounded cost, some run long reads, one commits, one listens for changes by other processes.
  */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
@@ -349,11 +350,35 @@ function logReads(
   };
 }
 
-/** Checks reading and writing: a standby must get no requests. Skips the committing connection unless it is disconnected. */
-async function ping({ read, commits }: Running): Promise<void> {
+/** Below the timeout of common probes, 1 s. */
+const pingMs = 900;
+
+/**
+ * Checks reading and writing: a standby must get no requests, and neither must a process whose commits hang. A commit of its own shows that they
+ * do not any more.
+ * @throws StoreUnavailable also if the database does not respond within `pingMs`
+ */
+async function ping(running: Running): Promise<void> {
+  const late = new AbortController();
+  const looking = look(running);
+  looking.catch(() => undefined);
+  const silent = pause(pingMs, undefined, { signal: late.signal, ref: false }).then(
+    () => Promise.reject(unavailable(`the database did not respond within ${pingMs} ms`)),
+    () => undefined,
+  );
+  try {
+    await Promise.race([looking, silent]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** Skips the committing connection unless it is disconnected or its last batch failed. */
+async function look({ read, commits, committer }: Running): Promise<void> {
   if (!commits.connected) await commits.send([{ sql: 'SELECT 1', values: [], prepared: false }]);
   const [row] = await read.send({ sql: 'SELECT pg_is_in_recovery()', values: [] });
   if (row?.[0] !== false) throw unavailable('the database is a standby, which accepts no writes');
+  if (committer.isStalled) await committer.probe();
 }
 
 /** In this order, so that accepted units are committed and notified. */

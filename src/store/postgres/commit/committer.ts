@@ -62,6 +62,10 @@ export type Committer = {
   commit(unit: Unit): Promise<Commit>;
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
   readonly unitsWaiting: number;
+  /** True since a batch failed with the storage and none was committed afterwards. */
+  readonly isStalled: boolean;
+  /** Commits a change of its own, unless writes that clients wait for do so soon. @throws StoreUnavailable */
+  probe(): Promise<void>;
   /** Resolves when the first attempt to begin has ended, successful or not. */
   readonly ready: Promise<void>;
   /** Commits accepted units, then deletes the writer's row. The connection stays open. */
@@ -98,6 +102,8 @@ class BatchingCommitter implements Committer {
   #busy = false;
   #scheduled = false;
   #idle: (() => void) | undefined;
+  #isStalled = false;
+  #probing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: CommitterOptions) {
@@ -117,6 +123,32 @@ class BatchingCommitter implements Committer {
 
   get unitsWaiting(): number {
     return this.#waiting.length;
+  }
+
+  get isStalled(): boolean {
+    return this.#isStalled;
+  }
+
+  probe(): Promise<void> {
+    this.#probing ??= this.#probeOnce().finally(() => {
+      this.#probing = undefined;
+    });
+    return this.#probing;
+  }
+
+  /** Takes the fence anew, which is a commit that waits for what every commit waits for. */
+  async #probeOnce(): Promise<void> {
+    if (this.#busy) throw unavailable('no write was committed since one failed');
+    this.#busy = true;
+    try {
+      const { fence } = this.#context;
+      fence.drop();
+      await fence.ensure(performance.now() + this.#options.timeoutMs);
+      this.#isStalled = false;
+    } finally {
+      this.#busy = false;
+      this.#next();
+    }
   }
 
   commit(unit: Unit): Promise<Commit> {
@@ -182,6 +214,7 @@ class BatchingCommitter implements Committer {
       await this.#context.fence.removeForgotten(this.#options.timeoutMs);
     } catch {
       // The first batch reports the failure if it persists.
+      this.#isStalled = true;
     }
     this.#busy = false;
     this.#next();
@@ -266,7 +299,10 @@ class BatchingCommitter implements Committer {
     const failure = outcomes.find(
       (outcome) => 'error' in outcome && outcome.error instanceof StoreUnavailable,
     );
-    if (failure !== undefined && 'error' in failure) this.#options.onFailed(failure.error);
+    if (failure !== undefined && 'error' in failure) {
+      this.#isStalled = true;
+      this.#options.onFailed(failure.error);
+    } else if (touched.size > 0) this.#isStalled = false;
     if (outcomes.some((outcome) => 'commit' in outcome)) this.#options.onBatch(units, durationMs);
     if (touched.size > 0) this.#options.onChanged(touched);
   }
@@ -310,7 +346,7 @@ async function purgeStep(context: PurgeContext, step: PurgeStep, endsAt: number)
   try {
     await fence.ensure(endsAt);
     const timeoutMs = transactionMs(endsAt);
-    const opening = [begin, frame.open(fence, timeoutMs), frame.draw(0)];
+    const opening = [begin, frame.open(fence, timeoutMs), atThisServer, frame.draw(0)];
     const replies = await connection.send([...opening, purgeCall(context, step), commit], timeoutMs);
     const [rows, rev] = (replies[opening.length]?.rows[0] ?? []) as readonly number[];
     return { rows: rows ?? 0, rev: rev ?? 0 };
@@ -319,6 +355,9 @@ async function purgeStep(context: PurgeContext, step: PurgeStep, endsAt: number)
     throw asUnavailable(error);
   }
 }
+
+/** A purge waits for no replica: what it removed may come back, and is removed again. */
+const atThisServer: Call = { sql: 'SET LOCAL synchronous_commit = local', values: [], prepared: false };
 
 function purgeCall({ schema, channel }: PurgeContext, { table, updatedBefore, ids }: PurgeStep): Call {
   const counters = `${quoteName(schema)}.comity_counters`;

@@ -10,6 +10,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
+import { unawaited } from '../connection/call.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
 import { asUnavailable, isRetryable, unavailable } from '../connection/connection-failure.ts';
 import { raiseCalls } from './raise.ts';
@@ -165,7 +166,7 @@ VALUES ($1, $2, 0, 0, 0, ${serverTimeMs})
 ON CONFLICT (writer) DO UPDATE SET epoch = greatest(own.epoch + 1, excluded.epoch), seen_at = excluded.seen_at
 RETURNING epoch, batch, first_rev`,
     // SKIP LOCKED, so that two processes that start at the same time do not wait for each other.
-    forget: `DELETE FROM ${writers} WHERE writer IN (SELECT writer FROM ${writers} WHERE seen_at < ${serverTimeMs} - $1::bigint AND writer <> $2 FOR UPDATE SKIP LOCKED)`,
-    remove: `DELETE FROM ${writers} WHERE writer = $1`,
+    forget: `DELETE FROM ${writers} USING ${unawaited} WHERE writer IN (SELECT writer FROM ${writers} WHERE seen_at < ${serverTimeMs} - $1::bigint AND writer <> $2 FOR UPDATE SKIP LOCKED)`,
+    remove: `DELETE FROM ${writers} USING ${unawaited} WHERE writer = $1`,
   };
 }

@@ -17,3 +17,9 @@ export type Call = {
 
 /** Columns in order; `affected` is the command's row count, 0 if it has none. */
 export type Reply = { readonly rows: Rows; readonly affected: number };
+
+/**
+ * A row to join in a statement whose transaction waits for no disk and no replica: what it writes may be lost. Housekeeping has it, because a
+ * synchronous standby that is gone stops every other transaction for good.
+ */
+export const unawaited = "(SELECT set_config('synchronous_commit', 'off', true)) AS unawaited";

@@ -34,6 +34,36 @@ export async function openClient(address: Address, name: string, timeoutMs: numb
   }
 }
 
+const cancelTimeoutMs = 5_000;
+
+/** Members that `pg` has and does not declare. */
+type Cancelling = { readonly processID: number; readonly secretKey: number };
+type CancelConnection = Client['connection'] & {
+  connect(port: number, host: string): void;
+  requestSsl(): void;
+  cancel(processNumber: number, secretKey: number): void;
+};
+
+/**
+ * Asks the server, on a connection of its own, to cancel what the session does. A session that waits for a replica does not notice that its
+ * client is gone, and would stay. Best effort: nothing reports if the request arrived.
+ */
+export function cancelWork(address: Address, session: Client): void {
+  const { processID, secretKey } = session as unknown as Cancelling;
+  const { tls, host, port } = address;
+  const isEncrypted = tls.mode !== 'off' && tls.mode !== 'optional';
+  const client = ownEmitter(
+    new Client(configOf(address, 'comity cancel', cancelTimeoutMs, isEncrypted)),
+    ignoreError,
+  );
+  const connection = ownEmitter(client.connection as CancelConnection, ignoreError);
+  const timer = setTimeout(() => connection.stream.destroy(), cancelTimeoutMs).unref();
+  connection.on('end', () => clearTimeout(timer));
+  if (isEncrypted && !tls.direct) connection.once('connect', () => connection.requestSsl());
+  connection.once(isEncrypted ? 'sslconnect' : 'connect', () => connection.cancel(processID, secretKey));
+  connection.connect(port, host);
+}
+
 async function connect(
   address: Address,
   name: string,

@@ -11,7 +11,7 @@ import { StoreUnavailable } from '../../store.ts';
 import { type Address, describe } from './address.ts';
 
 import type { Call, Reply } from './call.ts';
-import { openClient } from './client.ts';
+import { cancelWork, openClient } from './client.ts';
 import { messageOf, unavailable } from './connection-failure.ts';
 import { Flight, Session } from './session.ts';
 
@@ -136,6 +136,7 @@ class LastingConnection implements Connection {
   #adopt(client: Client): void {
     const session = new Session({
       client,
+      cancel: () => cancelWork(this.#options.address, client),
       statementsKeptMax: this.#options.statementsKeptMax ?? statementsKeptMax,
       onEnded: (error) => this.#lost(session, error),
       onNotification: this.#options.onNotification,
@@ -169,7 +170,7 @@ class LastingConnection implements Connection {
   cut(error: unknown): void {
     this.#closing = true;
     for (const flight of this.#unsent) flight.abandon(error);
-    this.#session?.giveUp(error);
+    this.#session?.abort(error);
   }
 
   #dispatch(session: Session, flight: Flight): void {
@@ -240,7 +241,7 @@ class LastingConnection implements Connection {
       flight.abandon(new ConnectionLost(message, { sent: false, cause: this.#reason }));
     }
     const isLate = this.#sent.values().some((flight) => flight.endsAt <= now);
-    if (isLate) this.#session?.giveUp(new Error('no reply in time'));
+    if (isLate) this.#session?.abort(new Error('no reply in time'));
     let next = Number.POSITIVE_INFINITY;
     for (const flight of this.#sent) next = Math.min(next, flight.endsAt);
     for (const flight of this.#unsent) next = Math.min(next, flight.endsAt);

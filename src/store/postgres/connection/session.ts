@@ -11,6 +11,8 @@ import { type Statement, StatementNames } from './statement-names.ts';
 
 export type SessionOptions = {
   readonly client: Client;
+  /** Asks the server to cancel the session's work. */
+  readonly cancel: () => void;
   readonly statementsKeptMax: number;
   /** Called once, when the session broke or was given up; not after `close`. */
   readonly onEnded: (error: unknown) => void;
@@ -23,13 +25,15 @@ export class Session {
   /** Time of its creation, on the clock of `performance.now()`. */
   readonly since = performance.now();
   readonly #client: Client;
+  readonly #cancel: () => void;
   readonly #names: StatementNames;
   readonly #onEnded: (error: unknown) => void;
   #ended = false;
   #corked = false;
 
-  constructor({ client, statementsKeptMax, onEnded, onNotification }: SessionOptions) {
+  constructor({ client, cancel, statementsKeptMax, onEnded, onNotification }: SessionOptions) {
     this.#client = client;
+    this.#cancel = cancel;
     this.#names = new StatementNames(client, statementsKeptMax);
     this.#onEnded = onEnded;
     client.on('error', (error) => this.giveUp(error));
@@ -50,6 +54,12 @@ export class Session {
     this.#ended = true;
     this.#client.connection.stream.destroy();
     this.#onEnded(error);
+  }
+
+  /** Gives up a session whose server may still work, or wait for a replica for good, and asks the server to stop that. */
+  abort(error: unknown): void {
+    if (!this.#ended) this.#cancel();
+    this.giveUp(error);
   }
 
   async close(): Promise<void> {

@@ -6,6 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { indexedText, type SearchIndex } from '../../../model/search/search-index.ts';
 import { pendingSql } from '../compile/words.ts';
+import { unawaited } from '../connection/call.ts';
 import { arrayLiteral } from '../restore/rows.ts';
 import type { Layout } from './schema-layout.ts';
 import type { Session } from './session.ts';
@@ -72,7 +73,7 @@ async function write(
     `UPDATE ${name} AS t SET search = free.search FROM (
        SELECT r.ctid AS place, made.search FROM unnest($1::text[], $2::bigint[], $3::text[]) AS made (id, rev, search)
        JOIN ${name} AS r ON r.id = made.id AND r.rev = made.rev FOR UPDATE OF r SKIP LOCKED
-     ) AS free WHERE t.ctid = free.place RETURNING 1`,
+     ) AS free, ${unawaited} WHERE t.ctid = free.place RETURNING 1`,
     [arrayLiteral(rows.map(({ id }) => id)), arrayLiteral(rows.map(({ rev }) => rev)), arrayLiteral(texts)],
   );
   return changed.length;

@@ -238,7 +238,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     });
     await documents.beforeServing(webhooks.store);
     const logic = logicOf(options, { ...common, accounts, webhooks, mailKeeper });
-    const mails = createMails({ ...common, lanes: webhooks.sendingLanes });
+    const mails = createMails({ ...common, starts: webhooks.starts, lanes: webhooks.sendingLanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
     const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });

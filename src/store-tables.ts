@@ -57,6 +57,7 @@ import {
   webhookKeysTable,
 } from './webhooks/sending/sending-tables.ts';
 import { lanesTable } from './work/lease-rows.ts';
+import { startsTable } from './work/starts.ts';
 
 type CollectionTable = {
   readonly name: string;
@@ -120,7 +121,9 @@ const ownTables: readonly Table[] = [
   ...[mailsCollection, receivedCollection].map((each) => tableOf(each)),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable].map((name) => ownTable(name)),
+  ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable, startsTable].map((name) =>
+    ownTable(name),
+  ),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

@@ -4,12 +4,14 @@
  * cannot be reached, the breaker pauses the queue, so that mails do not use up their attempts on one outage.
  */
 import type { KeptMail } from '../model/kept-mail.ts';
+import { givenUpText } from '../model/starts-max.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Row, Store } from '../store/store.ts';
 import type { BreakerSettings } from '../work/breaker.ts';
 import { DueQueue } from '../work/due-queue.ts';
 import { DueRows, dueIndexOf } from '../work/due-rows.ts';
 import type { Lanes } from '../work/lanes.ts';
+import type { Starts } from '../work/starts.ts';
 import type { Timers } from '../work/timers.ts';
 import { faultPauseMs, WorkEngine, type WorkPolicy } from '../work/work-engine.ts';
 import { type Attempted, type MailPolicy, recipientsLeft } from './conclude-mail.ts';
@@ -34,6 +36,8 @@ export type MailEngineOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   readonly transport: Transport;
+  /** Absent: no start is counted. */
+  readonly starts?: Starts | undefined;
   readonly policy: MailPolicy;
   readonly mailsInFlightMax: number;
   readonly timers?: Timers;
@@ -59,6 +63,14 @@ const contentGone: Attempted = {
   told: 'the content of the mail is no longer kept',
   error: undefined,
 };
+
+const givenUp: Attempted = {
+  kind: 'impossible',
+  told: givenUpText('sent the mail'),
+  error: undefined,
+};
+
+type Found = { readonly claimed: Claimed; readonly sent: SentMail | undefined };
 
 class MailQueue extends DueQueue<DueMail> {
   readonly lane = 'mails';
@@ -204,13 +216,23 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
 
   /** @returns undefined if there was nothing left to do, or the program stops */
   async #send(id: string): Promise<Concluded | undefined> {
-    const { clock, transport, store, policy } = this.#options;
-    const { working, settling } = this.#engine;
-    if (working.aborted) return undefined;
+    if (this.#engine.working.aborted) return undefined;
     const found = await this.#claim(id);
     if (found === undefined) return undefined;
-    const { claimed, sent } = found;
-    const attempted = sent === undefined ? contentGone : await transport(sent, working);
+    const { updatedAt } = found.claimed.mail;
+    const start = await this.#options.starts?.begin({ table: mailsCollection.name, id, updatedAt });
+    try {
+      return await this.#sendClaimed(found, start?.isUsedUp === true);
+    } finally {
+      await start?.end();
+    }
+  }
+
+  async #sendClaimed({ claimed, sent }: Found, isGivenUp: boolean): Promise<Concluded | undefined> {
+    const { clock, transport, store, policy } = this.#options;
+    const { working, settling } = this.#engine;
+    const unsent = isGivenUp ? givenUp : sent === undefined ? contentGone : undefined;
+    const attempted = unsent ?? (await transport(sent as SentMail, working));
     // An attempt that a stop ended is not counted: the next start makes it.
     if (working.aborted && attempted.kind === 'unreachable') return undefined;
     const run = { attempted, endedAt: clock() };
@@ -222,7 +244,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   /** Reads the mail at the moment of sending: since it was found due, another process may have sent it. */
-  async #claim(id: string): Promise<{ claimed: Claimed; sent: SentMail | undefined } | undefined> {
+  async #claim(id: string): Promise<Found | undefined> {
     const { store, clock } = this.#options;
     const [row, contentRow] = await Promise.all([
       store.read(mailsCollection.name, id),

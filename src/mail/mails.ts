@@ -7,6 +7,7 @@ import type { ServedCollection, Serving } from '../resources/collection/serving.
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Lanes } from '../work/lanes.ts';
+import type { Starts } from '../work/starts.ts';
 import type { Timers } from '../work/timers.ts';
 import { type MailEngine, MailSending } from './mail-engine.ts';
 import { mailResources } from './mail-routes.ts';
@@ -17,6 +18,7 @@ export type MailsOptions = Pick<Services, 'store' | 'clock' | 'observe'> & {
   readonly configuration: { readonly mail: MailOptions };
   readonly settings: Settings;
   readonly lanes: Lanes;
+  readonly starts?: Starts;
   /** In place of the mail server of the settings. */
   readonly outside?: { readonly mail: Transport };
   readonly timers?: Timers;

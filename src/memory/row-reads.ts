@@ -56,6 +56,12 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 20 * KiB,
   },
   {
+    file: 'src/work/starts.ts',
+    reads: 'processes that may have died',
+    rows: 1024,
+    rowOctets: KiB,
+  },
+  {
     file: 'src/work/due-rows.ts',
     reads: 'due deliveries of one endpoint, or due messages of one sender; usually as many as its window',
     rows: 8192,

@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
-import { leaseMs, startsMax } from '../../src/kernel/operations/lease.ts';
+import { leaseMs } from '../../src/kernel/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/kernel/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../src/kernel/operations/stored-request.ts';
 import { type Ask, type Companion, noPreferences } from '../../src/kernel/resource.ts';
 import { createIdSource } from '../../src/model/id.ts';
+import { startsMax } from '../../src/model/starts-max.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 
 import { keptRow } from '../../src/store/kept-row.ts';

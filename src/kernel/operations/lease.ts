@@ -10,6 +10,7 @@
  * Each machine uses its own clock. If clocks differ by more than the lease, a process may take the lease from a live
  * holder: the holder's work is lost, but the operation still ends once.
  */
+import { startsMax } from '../../model/starts-max.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, NextRow, Row, Store } from '../../store/store.ts';
 import { operationRequestsTable, type StoredRequest } from './stored-request.ts';
@@ -21,12 +22,6 @@ import { operationRequestsTable, type StoredRequest } from './stored-request.ts'
 export const leaseMs = 30_000;
 
 const renewalMs = leaseMs / 3;
-
-/**
- * A request that ends the process that performs it would end every one that takes it over: after so many starts without an end it is given
- * up. A holder that stops or fails gives its start back with the lease, so that only processes that died count.
- */
-export const startsMax = 3;
 
 /** What the row holds besides the request. The row repeats `updatedAt` because it is listed by that field. */
 type Held = { readonly holder: string | null; readonly updatedAt: string; readonly starts: number };
@@ -83,7 +78,7 @@ export class Lease {
     return this.#stored.starts !== undefined;
   }
 
-  /** True if every start that is allowed has ended its process. */
+  /** True if every start that is allowed has ended its process (model/starts-max.ts). */
   get isUsedUp(): boolean {
     return (this.#stored.starts ?? 1) > startsMax;
   }

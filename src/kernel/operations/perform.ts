@@ -5,13 +5,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Request, Response } from '../../http/message.ts';
 import { problemBody, problemStatus } from '../../http/problem.ts';
+import { givenUpText } from '../../model/starts-max.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
 import { deletionMarksTable, type RunningOperation, releaseMarks, stateOf } from './deletion-marks.ts';
-import { type Lease, startsMax } from './lease.ts';
+import type { Lease } from './lease.ts';
 import { operationsTable, requestOf, type StoredRequest } from './stored-request.ts';
 
 export type OperationDoc = {
@@ -88,7 +89,7 @@ export async function perform(performance: Performance): Promise<void> {
 
 async function giveUp(performance: Performance): Promise<void> {
   const { lease, stored, store, observe } = performance;
-  const message = `the program ended ${startsMax} times while it carried out the request`;
+  const message = givenUpText('carried out the request');
   observe({ kind: 'operation-failed', operation: stored.id, error: new Error(message) });
   await releaseMarks(store, stored.id);
   const outcome: unknown = JSON.parse(problemBody({ code: 'operation_given_up', message }));

@@ -8,11 +8,13 @@ import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { Received } from '../../model/received.ts';
+import { givenUpText } from '../../model/starts-max.ts';
 import type { Observation } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
 import { fittingText } from '../../work/attempt-log.ts';
 import type { Lanes } from '../../work/lanes.ts';
+import type { Starts } from '../../work/starts.ts';
 import type { Timers } from '../../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
 import { type Run, supersededError } from './conclude-received.ts';
@@ -46,6 +48,8 @@ export type HandingOnOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly senders: ReadonlyMap<string, Source>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
+  /** Absent: no start is counted. */
+  readonly starts?: Starts | undefined;
   /** Returns what takes messages of the sender; undefined: messages wait to be marked. Called once for each sender. */
   readonly handOnOf: (sender: Source) => HandOn | undefined;
   /** Returns numbers uniformly from 0 to 1. */
@@ -123,8 +127,7 @@ async function handOnOnce(
   line: LineOf,
   mayRerun: boolean,
 ): Promise<Concluded | 'rerun' | undefined> {
-  const { clock, engine } = parts;
-  const { working, settling } = engine;
+  const { working } = parts.engine;
   if (working.aborted) return undefined;
   const found = await claim(parts, queue, due);
   if (found === undefined) return undefined;
@@ -133,15 +136,35 @@ async function handOnOnce(
     found.claimed.content.line === undefined ? found.claimed : await inLine(parts, queue, due, found.claimed);
   if (claimed === undefined) return undefined;
   line.name = claimed.content.line;
+  const { id, updatedAt } = claimed.received;
+  const start = await parts.starts?.begin({ table: receivedCollection.name, id, updatedAt });
+  try {
+    const handing = async (): Promise<HandedOn> => {
+      if (start?.isUsedUp === true) return givenUp;
+      return hasContent ? queue.handOn(claimed, working) : contentGone;
+    };
+    return await runAndSettle(parts, queue, claimed, { handing, mayRerun });
+  } finally {
+    await start?.end();
+  }
+}
+
+async function runAndSettle(
+  { clock, engine, settle }: HandingOnParts,
+  queue: SenderQueue,
+  claimed: Claimed,
+  { handing, mayRerun }: { readonly handing: () => Promise<HandedOn>; readonly mayRerun: boolean },
+): Promise<Concluded | 'rerun' | undefined> {
+  const { working, settling } = engine;
   const startedAt = clock();
-  const handedOn: HandedOn = hasContent ? await queue.handOn(claimed, working) : contentGone;
+  const handedOn = await handing();
   if (handedOn.outcome === 'aborted') {
     // Aborted by its receiver although the program continues: it is still due.
     if (!working.aborted) queue.pause(clock() + abortedPauseMs);
     return undefined;
   }
   const run = { handedOn, startedAt, endedAt: clock() };
-  const settled = await engine.settleSurely(() => parts.settle(claimed, run, mayRerun));
+  const settled = await engine.settleSurely(() => settle(claimed, run, mayRerun));
   if (settled === undefined) {
     // Handed on but not recorded: without a pause it would be repeated again and again.
     if (!settling.aborted) queue.pause(clock() + faultPauseMs);
@@ -216,6 +239,9 @@ const abortedPauseMs = 1000;
 
 /** The content of a message is kept from its receipt for a fixed time (§4.14, retention). */
 const contentGone = failure('content-gone', 'the body of the message is no longer kept', true);
+
+/** Each process that began it died. */
+const givenUp = failure('given-up', givenUpText('handled the message'), true);
 
 type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
 

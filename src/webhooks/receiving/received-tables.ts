@@ -41,7 +41,7 @@ export type ReceivedAttempt = {
   readonly outcome: 'processed' | 'failed';
   /**
    * Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `superseded`, `content-gone`,
-   * `loop`, `status`, or one of the egress dialer.
+   * `given-up`, `loop`, `status`, or one of the egress dialer.
    */
   readonly error: string | null;
   readonly message: string | null;

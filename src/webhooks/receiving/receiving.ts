@@ -15,6 +15,7 @@ import type { ServedCollection, Serving } from '../../resources/collection/servi
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 import type { Lanes } from '../../work/lanes.ts';
+import type { Starts } from '../../work/starts.ts';
 import { createAccept } from './accept-message.ts';
 import { createForward } from './forward-message.ts';
 import { type HandOn, handlersOn } from './hand-on.ts';
@@ -39,6 +40,7 @@ export type ReceivedOptions = Services & {
   readonly exchange: Exchange;
   readonly dial: Dial;
   readonly lanes: Lanes;
+  readonly starts?: Starts;
   /** For the functions of handlers; called when the first message is handled. */
   readonly openTransaction: OpenTransaction;
 };

@@ -27,6 +27,7 @@ import type { Change, Store } from '../../store/store.ts';
 import { createLanes } from '../../work/lane-leases.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { HasEnded } from '../../work/lease-rows.ts';
+import { createStarts, type Starts } from '../../work/starts.ts';
 import { runtimeTimers, type Timers } from '../../work/timers.ts';
 import { deliveryResources } from './deliveries/delivery-routes.ts';
 import { createEngine, type Engine } from './delivery-engine.ts';
@@ -82,6 +83,8 @@ export type Webhooks<S extends Store> = {
   /** As long as a restored copy is held, for the mails too: none. */
   readonly sendingLanes: Lanes;
   readonly lanes: Lanes;
+  /** For received messages and mails. */
+  readonly starts: Starts;
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
@@ -125,6 +128,7 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     dial: sender.dial,
     lanes: sender.lanes,
     sendingLanes: sender.sendingLanes,
+    starts: sender.starts,
     ...resourcesOf(parts),
     retention: sendingRetention(settings),
     gauges: gaugesOf(sender.engine, directory),
@@ -146,6 +150,7 @@ type Sender = {
   readonly dial: Dial;
   readonly lanes: Lanes;
   readonly sendingLanes: Lanes;
+  readonly starts: Starts;
   start(): Promise<void>;
   close(): Promise<void>;
 };
@@ -155,7 +160,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const { events, fannedOut, memory } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
-  const { lanes, sendingLanes } = await lanesOf(parts, monotonic);
+  const { lanes, sendingLanes, starts } = await lanesOf(parts, monotonic);
   const keys = await createWebhookKeys({ ...parts, ...settings });
   const dial = createDialer({
     policy,
@@ -201,12 +206,8 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const wants = createWants(configuration.collections.values());
   const recoveries = createRecoveries({ ...parts, lanes, wants });
   return {
-    keys,
-    engine,
-    exchange,
-    dial,
-    lanes,
-    sendingLanes,
+    ...{ keys, engine, exchange, dial },
+    ...{ lanes, sendingLanes, starts },
     async start() {
       await engine.start();
       recoveries.start();
@@ -215,6 +216,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
       await recoveries.close();
       await exchanges.close();
       await health.close();
+      await starts.close();
       await sendingLanes.close();
       await keys.close();
     },
@@ -224,13 +226,14 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
 async function lanesOf<S extends Store>(
   { store, directory, clock, settings, observe, worker = onlyWorker }: Parts<S>,
   monotonic: () => number,
-): Promise<Pick<Sender, 'lanes' | 'sendingLanes'>> {
+): Promise<Pick<Sender, 'lanes' | 'sendingLanes' | 'starts'>> {
   const lanes = await createLanes({
     ...{ store, directory, clock, monotonic, settings, observe, isAlive },
     holder: { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id },
     hasEnded: worker.hasEnded,
   });
-  return { lanes, sendingLanes: await untilReleased(lanes, { store, observe }) };
+  const starts = await createStarts({ store, clock, observe, onLanes: (look) => lanes.onChange(look) });
+  return { lanes, sendingLanes: await untilReleased(lanes, { store, observe }), starts };
 }
 
 function resourcesOf<S extends Store>(

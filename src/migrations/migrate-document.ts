@@ -12,7 +12,7 @@ import { equalJson, isMembers, type Members } from '../model/json-value.ts';
 import { callAs } from '../observe/running-function.ts';
 import { nextRow } from '../resources/collection/row.ts';
 import { storedFields } from '../resources/document/propose.ts';
-import { type HeldReference, referencesOf } from '../resources/document/references.ts';
+import { type HeldReference, referencesOf } from '../resources/document/representation.ts';
 import type { NextRow, Row } from '../store/store.ts';
 
 /** A stored document, and what the run knows of it. */

@@ -9,7 +9,7 @@ import {
   proposePatch,
   proposeReplace,
 } from '../../src/resources/document/propose.ts';
-import { referencesOf } from '../../src/resources/document/references.ts';
+import { referencesOf } from '../../src/resources/document/representation.ts';
 import { products, sampleCollection } from './sample-collections.ts';
 
 const validator = compileValidator(products);

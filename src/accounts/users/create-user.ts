@@ -6,13 +6,12 @@
 import type { ResolvedAccounts } from '../../config/accounts.ts';
 import type { Ask, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
-import { commitUnit } from '../../resources/collection/commit.ts';
+import { commitUnit, madeOf } from '../../resources/collection/commit.ts';
 import { createOperation } from '../../resources/collection/proposing.ts';
 import type { NewFields, Revise } from '../../resources/collection/revised.ts';
 import { revised } from '../../resources/collection/revised.ts';
 import { nextRow } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
-import { madeOf } from '../../resources/collection/write-result.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import type { MaybePromise } from '../../store/store.ts';
 

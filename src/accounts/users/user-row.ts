@@ -1,7 +1,6 @@
 /** The row of an account: the representation that `/users` serves (§2.1), in the order of its schema. */
 import { type Collection, searchText } from '../../model/collection.ts';
-import { referencesOf } from '../../resources/document/references.ts';
-import { buildRepresentation } from '../../resources/document/representation.ts';
+import { buildRepresentation, referencesOf } from '../../resources/document/representation.ts';
 import type { NextRow } from '../../store/store.ts';
 import type { UserFields } from '../account-tables.ts';
 

@@ -4,7 +4,7 @@ import type { Field } from '../../model/field.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { memberAt } from '../../model/matches.ts';
 import { instantKey } from '../../model/timestamp.ts';
-import { referencesOf } from '../../resources/document/references.ts';
+import { referencesOf } from '../../resources/document/representation.ts';
 import type { NetWrite } from './overlay.ts';
 
 /**

@@ -7,6 +7,7 @@ import { valueAt } from '../../http/syntax/json-members.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { expectUnmarked, isMark } from '../../kernel/operations/deletion-marks.ts';
 import { type Ask, caused, type Made, type Result } from '../../kernel/resource.ts';
+import type { Principal } from '../../model/principal.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
   type Change,
@@ -18,8 +19,7 @@ import {
   type Unit,
 } from '../../store/store.ts';
 import type { Accompaniment, Served } from './served.ts';
-import type { MemberStanding } from './standing.ts';
-import { madeOf } from './write-result.ts';
+import { type MemberStanding, seenOf } from './standing.ts';
 
 /**
  * @param standing the rows from which the changes were computed, in the same order; undefined for new ones
@@ -233,4 +233,31 @@ async function dependence(
   const message =
     count === 0 ? 'in use' : `in use by ${count} ${count === 1 ? 'resource' : 'resources'} of ${table}`;
   return { code: 'dependants_exist', message, context: { [dependant?.countAs ?? 'count']: count } };
+}
+
+/** A change as its author may see it (§4.4 to §4.7). */
+type MadeChange = {
+  readonly created: boolean;
+  /** Of the created or changed resource; null if it was deleted. */
+  readonly location: string | null;
+  /** Milliseconds since the epoch; null if it was deleted. */
+  readonly modifiedAt: number | null;
+  /** False for PUT and DELETE, whose responses carry no validators. */
+  readonly validated: boolean;
+};
+
+/**
+ * The result of a change. Stored results (for replay, and of operations) are made from it, so they contain nothing that is hidden from the author.
+ * @param row after the change; for a deletion, before it
+ */
+export function madeOf(
+  served: Served,
+  principal: Principal,
+  row: { readonly doc: string; readonly owner: string | null },
+  change: MadeChange,
+): Made {
+  const seen = seenOf(served, principal, row);
+  // Responses to changes tag by the revision alone, which is the tag of the whole representation.
+  if (seen !== undefined) return { ...change, outcome: 'made', doc: seen.doc, validated: false };
+  return { ...change, outcome: 'made', doc: row.doc };
 }

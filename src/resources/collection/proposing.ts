@@ -15,7 +15,7 @@ import type { Proposed } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
 
-import { commitUnit, leaveAsItIs } from './commit.ts';
+import { commitUnit, leaveAsItIs, madeOf } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
@@ -30,7 +30,6 @@ import {
   memberValidators,
   replacedStanding,
 } from './standing.ts';
-import { madeOf } from './write-result.ts';
 
 export type FieldsProposal = Proposal & {
   readonly fields: FieldsOrWritten;

@@ -10,7 +10,7 @@ import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Change, EventEntry, NextRow, Row } from '../../store/store.ts';
 import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
-import { commitUnit, tooLongTogether } from './commit.ts';
+import { commitUnit, madeOf, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
@@ -22,7 +22,6 @@ import {
   memberStanding,
   memberValidators,
 } from './standing.ts';
-import { madeOf } from './write-result.ts';
 
 export function removeOperation(served: Served): Operation<MemberStanding> {
   const { collection } = served;

@@ -2,8 +2,12 @@
 import { searchTextOf } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
-import { referencesOf } from '../document/references.ts';
-import { buildRepresentation, type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
+import {
+  buildRepresentation,
+  type FieldsOrWritten,
+  referencesOf,
+  WrittenFields,
+} from '../document/representation.ts';
 import { withComputed } from './computed.ts';
 import type { Served } from './served.ts';
 

@@ -22,7 +22,7 @@ import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
-import type { HeldReference } from '../document/references.ts';
+import type { HeldReference } from '../document/representation.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
 import { createReadRelated, type ReadRelated } from '../relations/related.ts';
 import { createRelations, type Relations } from '../relations/relations.ts';

@@ -22,8 +22,7 @@ import {
   proposePatch,
   proposeReplace,
 } from '../document/propose.ts';
-import { referencesOf } from '../document/references.ts';
-import type { WrittenFields } from '../document/representation.ts';
+import { referencesOf, type WrittenFields } from '../document/representation.ts';
 import type { Writer } from '../document/withheld.ts';
 
 /** Content that is valid for its media type; it is parsed where it is used. */

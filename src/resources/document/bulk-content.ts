@@ -15,7 +15,7 @@ import { isMembers, type Members } from '../../model/json-value.ts';
 import { instantKey, keptInstant, millisecondCharacters } from '../../model/timestamp.ts';
 import { idFault, idMessage } from './chosen-id.ts';
 import { type Proposable, proposeCreate } from './propose.ts';
-import { type HeldReference, referencesOf } from './references.ts';
+import { type HeldReference, referencesOf } from './representation.ts';
 import type { Writer } from './withheld.ts';
 
 export type BulkCollection = Proposable &

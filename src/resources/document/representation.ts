@@ -1,9 +1,11 @@
 /**
- * Builds the representation of §2.1, as stored and served: id, the fields in the order of the schema, then the times.
+ * Builds the representation of §2.1, as stored and served: id, the fields in the order of the schema, then the times. Lists the references
+ * that a document holds.
  */
 import type { Collection } from '../../model/collection.ts';
 import { formatTimestamp } from '../../model/timestamp.ts';
-import type { HeldReference } from './references.ts';
+
+export type HeldReference = { readonly field: string; readonly id: string };
 
 /** Fields that a content thread has already serialized, with their search text and references. */
 export class WrittenFields {
@@ -42,3 +44,22 @@ export function buildRepresentation(_collection: Collection, parts: Representati
   const deleted = deletedAt === null ? '' : `,"deletedAt":"${formatTimestamp(deletedAt)}"`;
   return `{"id":${JSON.stringify(parts.id)},${inner}"createdAt":"${created}","updatedAt":"${updated}"${deleted}}`;
 }
+
+/** Lists the non-null values of the reference fields, one for each item of an array; the store checks that they exist (§2.2, §4.7). */
+export function referencesOf(
+  collection: Pick<Collection, 'references'>,
+  fields: Readonly<Record<string, unknown>>,
+): readonly HeldReference[] {
+  if (collection.references.length === 0) return none;
+  const held: HeldReference[] = [];
+  for (const { field } of collection.references) {
+    const value = Object.hasOwn(fields, field) ? fields[field] : undefined;
+    if (typeof value === 'string') held.push({ field, id: value });
+    else if (Array.isArray(value)) {
+      for (const id of value) if (typeof id === 'string') held.push({ field, id });
+    }
+  }
+  return held;
+}
+
+const none: readonly HeldReference[] = [];

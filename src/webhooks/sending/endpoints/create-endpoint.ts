@@ -11,7 +11,7 @@ import type { Problem } from '../../../http/problem.ts';
 import { json, type OperationDocumentation } from '../../../kernel/documentation.ts';
 import type { Ask, Operation, Result, Standing } from '../../../kernel/resource.ts';
 import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
-import { commitUnit } from '../../../resources/collection/commit.ts';
+import { commitUnit, madeOf } from '../../../resources/collection/commit.ts';
 import { createOperation } from '../../../resources/collection/proposing.ts';
 import {
   type FieldsProposal,
@@ -22,7 +22,6 @@ import {
 import { nextRow } from '../../../resources/collection/row.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { closedTo } from '../../../resources/collection/standing.ts';
-import { madeOf } from '../../../resources/collection/write-result.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';

@@ -7,6 +7,7 @@ import type { IntegerSetting, Setting } from '../../src/config/setting.ts';
 import { settings, variableOf } from '../../src/config/settings.ts';
 import { type MemoryBound, memoryBounds } from '../../src/memory/bounds.ts';
 import { rowReads } from '../../src/memory/row-reads.ts';
+import { workRules } from '../../src/memory/work-rules.ts';
 
 export const path = 'docs/reference/limits.md';
 
@@ -38,7 +39,25 @@ export function render(): string {
     const lines = limits.filter(([, setting]) => kindOf(setting) === is).map(settingRow);
     return `\n## ${title}\n\n${text}\n\n| variable | default | unit | meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
   });
-  return `${preamble}${rows.join('\n')}\n${rowsReadText()}${sections.join('')}`;
+  return `${preamble}${rows.join('\n')}\n${workText()}${rowsReadText()}${sections.join('')}`;
+}
+
+/** What requests make out of less than it is. */
+function workText(): string {
+  const lines = Object.values(workRules).map(
+    ({ work, per, octets, measured }) => `| ${work} | ${per} | ${sizeOf(octets)} | ${measured} |`,
+  );
+  return `
+## Made by requests out of less
+
+Rows, events and words of some requests take a hundred times their content. They are charged before they are made, by a rule for each kind of
+work; together they may take a fourth of \`COMITY_MEMORY_BYTES_MAX\`. A request beyond it waits before its content is parsed, while no more than
+32 times as much waits; then it is answered 503 with \`Retry-After\`. A request that needs more than all of it is made alone.
+
+| request | for each | charged | measured |
+|---|---|---|---|
+${lines.join('\n')}
+`;
 }
 
 /** Rows that the program itself reads from the store in one call. */

@@ -63,6 +63,11 @@ export type RequestMemory = {
    * Waits for the turn to process content of this length, which takes several times its memory until the response. Undefined: process it now.
    */
   takeTurn(octets: number): Promise<void> | undefined;
+  /**
+   * Waits until this many octets may be made out of less, and holds them until the response; once for each request, before any turn at a row.
+   * @throws StoreUnavailable if too much waits already
+   */
+  makeRoom(octets: number): Promise<void> | undefined;
 };
 
 /** The share of a stream or a conversation in the memory budget. */

@@ -1,9 +1,10 @@
 /** The handler of all requests: the resources behind one router, and one walk for each request (§4). */
 import type { Settings } from '../config/settings.ts';
-import type { Handler, Request, Response } from '../http/message.ts';
+import type { Handler, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
+import type { OctetLine } from '../memory/octet-line.ts';
 import type { Used } from '../model/actor.ts';
 import type { Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
@@ -38,7 +39,28 @@ export type HandlerOptions = Services & {
   readonly cors: CorsPolicy;
   readonly rates: RateLimiter;
   readonly loop: LoopWatch;
+  /** Absent: what stored requests make is not counted. */
+  readonly memory?: { readonly made: OctetLine };
 };
+
+/** The memory of a stored request, which waits for as long as others make much. */
+function roomIn(made: OctetLine | undefined): { readonly memory: RequestMemory; readonly leave: () => void } {
+  let held = 0;
+  return {
+    memory: {
+      ofPrincipal: () => undefined,
+      hold: () => true,
+      giveBack: () => undefined,
+      takeTurn: () => undefined,
+      makeRoom(octets) {
+        if (octets === 0 || held > 0) return undefined;
+        held = octets;
+        return made?.enter(octets);
+      },
+    },
+    leave: () => (held > 0 ? made?.leave(held) : undefined),
+  };
+}
 
 /** The credential of a stored request; undefined if it was kept by a version that did not note it. */
 function usedBy(principal: StoredRequest['principal']): Used | undefined {
@@ -64,7 +86,13 @@ export function createHandler(options: HandlerOptions): {
         principal === null || operation.state === 'decided'
           ? { principal: principalOf(stored) }
           : options.principalNow(principal);
-      return new Walk(context, request, { identify, companions, used: usedBy(principal), operation }).run();
+      const { memory, leave } = roomIn(options.memory?.made);
+      try {
+        const before = { identify, companions, used: usedBy(principal), operation };
+        return await new Walk(context, { ...request, memory }, before).run();
+      } finally {
+        leave();
+      }
     },
   );
   const { authenticate, challengesFor, cors, rates, loop } = options;

@@ -189,6 +189,11 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly createsHere?: boolean;
   /** Without If-Match: 428. */
   readonly matchRequired?: boolean;
+  /**
+   * Octets that its rows, events, words and answer take at most, where they are more than its content (memory/work-rules.ts).
+   * @param bytes the content; undefined: it has none, or it is coded
+   */
+  makes?(bytes: Uint8Array | undefined): number;
   /** Parses decoded content; with `raw`, content as received. */
   understand?(ask: Ask, bytes: Uint8Array, mediaType: MediaType): MaybePromise<Understood<C>>;
   standing(ask: Ask): MaybePromise<S>;

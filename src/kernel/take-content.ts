@@ -3,7 +3,7 @@ import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { contentBytesMax, type MessageReading, shortBytesMax } from './message-facts.ts';
-import type { Ask } from './resource.ts';
+import type { Ask, Operation } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
 
 type Taken =
@@ -12,6 +12,16 @@ type Taken =
   | { readonly ok: false; readonly bytes: Uint8Array | undefined; readonly problem: Problem };
 
 const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
+
+/** Goes on once there is room for what a request without content makes. @throws StoreUnavailable */
+export function afterRoom(
+  { memory }: Request,
+  { makes }: Pick<Operation, 'makes'>,
+  goOn: () => Promise<void> | undefined,
+): Promise<void> | undefined {
+  const room = makes === undefined ? undefined : memory?.makeRoom(makes(undefined));
+  return room === undefined ? goOn() : room.then(goOn);
+}
 
 /**
  * Takes the content of a request: reads, decodes and parses it (§4.4); with `raw`, leaves the octets as received
@@ -27,6 +37,9 @@ export async function takeContent(
   const received = await request.readContent(contentBytesMax(operation, limits));
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;
+  // Content that waits for room has no turn, which others need.
+  const room = request.memory?.makeRoom(operation.makes?.(codings.length === 0 ? bytes : undefined) ?? 0);
+  if (room !== undefined) await room;
   // Only complete content takes a turn, so a slow upload does not delay other requests.
   const turn = request.memory?.takeTurn(bytes.length);
   if (turn !== undefined) await turn;

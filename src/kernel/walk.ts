@@ -17,7 +17,6 @@ import type { Facts, Want } from '../http/conduct/facts.ts';
 import { start } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
 import type { Allowance, Request, Response } from '../http/message.ts';
-
 import type { Problem } from '../http/problem.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
 import { type MaybePromise, Overtaken } from '../store/store.ts';
@@ -44,7 +43,7 @@ import {
   type Standing,
   type Validators,
 } from './resource.ts';
-import { takeContent } from './take-content.ts';
+import { afterRoom, takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely, isDecided } from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
@@ -136,7 +135,7 @@ export class Walk {
       case 'idempotency':
         return this.#gatherIdempotency();
       case 'state':
-        return this.#gatherState();
+        return afterRoom(this.#request, this.#operation(), () => this.#gatherState());
       case 'proposal':
         return this.#gatherProposal();
       case 'preconditions':
@@ -218,9 +217,8 @@ export class Walk {
 
   #gatherState(): Promise<void> | undefined {
     const { standing, chains = false } = this.#operation();
-    // Before the state is read, so that a change of a busy row is computed once. A caller whose permission depends on the state waits
-    // after it, or any caller could fill the line.
-    const { permission, asyncAsked } = this.#facts;
+    // Before the state is read, to compute a change of a busy row once; after it if the permission depends on the state, or any caller could.
+    const { asyncAsked, permission } = this.#facts;
     if (chains && !asyncAsked && this.#turn === undefined && permission === 'granted') {
       const busy = this.#beginTurn();
       // The graph asks for the state again.

@@ -29,6 +29,10 @@ export const workedOnPart = 16;
 /** Divisor for events being sent to endpoints: each is held as text and as request body until the response. */
 export const deliveriesPart = 8;
 
+/** Divisor for rows, events, words and answers that requests make out of less (work-rules.ts), and how many times as much may wait. */
+export const madePart = 4;
+export const madeWaiting = 32;
+
 /** Divisor for pages on their way from a database. */
 export const pagesPart = 4;
 

@@ -4,11 +4,15 @@ type Waiting = { readonly bytes: number; readonly go: () => void };
 
 export class OctetLine {
   readonly #bytesMax: number;
+  readonly #waitingBytesMax: number;
   readonly #waiting: Waiting[] = [];
   #bytes = 0;
+  #waitingBytes = 0;
 
-  constructor(bytesMax: number) {
+  /** @param waitingBytesMax of work that waits, at which `isFull` becomes true */
+  constructor(bytesMax: number, waitingBytesMax: number = Number.POSITIVE_INFINITY) {
     this.#bytesMax = bytesMax;
+    this.#waitingBytesMax = waitingBytesMax;
   }
 
   get bytes(): number {
@@ -19,12 +23,17 @@ export class OctetLine {
     return this.#waiting.length;
   }
 
+  get isFull(): boolean {
+    return this.#waitingBytes >= this.#waitingBytesMax;
+  }
+
   /** Admits the work: immediately (undefined), or by a promise. Call `leave` with the same number at the end. */
   enter(bytes: number): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#fits(bytes)) {
       this.#bytes += bytes;
       return undefined;
     }
+    this.#waitingBytes += bytes;
     return new Promise((resolve) => this.#waiting.push({ bytes, go: resolve }));
   }
 
@@ -42,6 +51,7 @@ export class OctetLine {
     this.#bytes -= bytes;
     for (let next = this.#waiting[0]; next !== undefined && this.#fits(next.bytes); next = this.#waiting[0]) {
       this.#waiting.shift();
+      this.#waitingBytes -= next.bytes;
       this.#bytes += next.bytes;
       next.go();
     }

@@ -3,6 +3,8 @@ import { MemoryBudget, type MemoryRefusal, type MemoryUse, memoryUses } from './
 import {
   defaultMemoryBytes,
   deliveriesPart,
+  madePart,
+  madeWaiting,
   pagesPart,
   readMachineMemory,
   workedOnPart,
@@ -22,6 +24,8 @@ export type ProgramMemory = {
   readonly budget: MemoryBudget;
   /** For content that is being processed. */
   readonly work: OctetLine;
+  /** For what requests make out of less than it is (work-rules.ts). */
+  readonly made: OctetLine;
   /** For pages that come from another process, any number of which could be under way. */
   readonly pages: OctetLine;
   /** Separate from the budget, so that slow receivers take no memory from requests. */
@@ -44,13 +48,17 @@ export function createMemory({
   const budget = new MemoryBudget({ bytesMax, sharePercent, onRefused });
   const deliveries = new MemoryBudget({ bytesMax: Math.floor(bytesMax / deliveriesPart), sharePercent });
   const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
+  const madeMax = Math.floor(bytesMax / madePart);
+  const made = new OctetLine(madeMax, madeWaiting * madeMax);
   const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
   return {
-    ...{ budget, work, pages, deliveries },
+    ...{ budget, work, made, pages, deliveries },
     octetsByUse: () => memoryUses.map((use) => [use, budget.bytes(use) + deliveries.bytes(use)]),
     gauges: [
       ['comity_memory_bytes_max', 'Size of the memory budget.', () => budget.bytesMax],
       ['comity_work_bytes', 'Octets of content that is being processed.', () => work.bytes],
+      ['comity_made_bytes', 'Octets of rows and events that requests are making.', () => made.bytes],
+      ['comity_made_waiting', 'Requests that wait to make many rows.', () => made.waiting],
       ['comity_work_waiting', 'Requests whose content waits to be processed.', () => work.waiting],
     ],
   };

@@ -29,6 +29,7 @@ export type HeldStream = {
 export type ServerMemory = {
   readonly budget: MemoryBudget;
   readonly work: OctetLine;
+  readonly made: OctetLine;
 };
 
 export type Context = {

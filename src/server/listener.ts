@@ -19,7 +19,7 @@ import { readRequestFields } from '../http/request-fields.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { type CallerAddress, createCallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import { MemoryBudget } from '../memory/budget.ts';
-import { workedOnPart } from '../memory/machine-memory.ts';
+import { madePart, workedOnPart } from '../memory/machine-memory.ts';
 import { OctetLine } from '../memory/octet-line.ts';
 import { LoopTurns } from '../observe/loop-turns.ts';
 import type { Observe } from '../observe/observation.ts';
@@ -220,6 +220,7 @@ function createContext(options: ListenerOptions): Context {
     memory: options.memory ?? {
       budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100 }),
       work: new OctetLine(memoryBytesDefault / workedOnPart),
+      made: new OctetLine(memoryBytesDefault / madePart),
     },
     received: 0,
     underWay: 0,

@@ -11,12 +11,15 @@ import type { ReceivedContent, Request, RequestMemory, Response } from '../http/
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
 import type { Holder, MemoryLease } from '../memory/budget.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import type { Connection } from './connection.ts';
 import { ContentReading, type ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { uncountedBytesMax } from './limits.ts';
 
 const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
+
+const retryAfterSeconds = 1;
 
 /** The target of content that is produced while it is sent: the response of node:http, or a multiplexed stream. */
 export type AnswerSink = {
@@ -50,6 +53,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   #sentFields: readonly string[] | undefined;
   #lease: MemoryLease | undefined;
   #workedOnBytes = 0;
+  #madeBytes = 0;
   #announcedBytes: number | undefined;
   readonly #number: number;
 
@@ -123,6 +127,19 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     if (octets <= uncountedBytesMax) return undefined;
     this.#workedOnBytes += octets;
     return this.context.memory.work.enter(octets);
+  }
+
+  makeRoom(octets: number): Promise<void> | undefined {
+    const { budget, made } = this.context.memory;
+    if (octets === 0 || this.#madeBytes > 0) return undefined;
+    if (made.isFull) {
+      budget.refused('content', octets);
+      throw new StoreUnavailable('the memory for what requests make is used up', { retryAfterSeconds });
+    }
+    this.#madeBytes = octets;
+    return made.enter(octets)?.then(() => {
+      if (this.isGone) throw new StoreUnavailable('the client has left', { retryAfterSeconds });
+    });
   }
 
   /** The message announces content, which may still be empty. */
@@ -236,6 +253,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     this.answered = true;
     this.releaseContent();
     if (this.#workedOnBytes > 0) context.memory.work.leave(this.#workedOnBytes);
+    if (this.#madeBytes > 0) context.memory.made.leave(this.#madeBytes);
     connection.underWay -= 1;
     connection.activeMs = nowMs;
     context.underWay -= 1;

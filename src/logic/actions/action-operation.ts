@@ -4,6 +4,7 @@
  * GET and QUERY the handler only reads, in the stage of the walk that may still refuse.
  */
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
+import type { HeldMemory } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { ActionLimits } from '../../kernel/action.ts';
 import {
@@ -33,13 +34,18 @@ import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
 import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
 import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
+import { CallMemory } from './call-memory.ts';
 
 export type ActionServices = {
   readonly store: Store;
   readonly clock: () => number;
   readonly turns: LoopTurns;
   readonly open: OpenTransaction;
-  readonly limits: ActionLimits & { readonly actionTimeoutMs: number; readonly actionBytesMax: number };
+  readonly limits: ActionLimits & {
+    readonly actionTimeoutMs: number;
+    readonly actionBytesMax: number;
+    readonly pageBytesMax: number;
+  };
 };
 
 type RowStanding = Standing & {
@@ -245,16 +251,18 @@ async function run(
   const running = new FunctionRun(named);
   const stopping = new Stopping(running);
   const forget = ask.request.onGone?.(() => stopping.stop('the client has left'));
-  const end = (): void => {
+  const memory = new CallMemory(ask.request.memory, limits.pageBytesMax);
+  const onBegin = (held: HeldMemory): void => memory.enter(held);
+  const onEnd = (): void => {
     scope.end();
     stopping.stop(`${named} has ended`);
   };
   let streams = false;
   try {
-    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, stopping, running });
+    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, memory, stopping, running });
     const began = callAs(running, () => action.handler(acting as never));
     const value = await running.settled<unknown>(began, { ms: limits.actionTimeoutMs, setting });
-    const given = served.readOutput(value, end, running);
+    const given = served.readOutput(value, { onBegin, onEnd }, running);
     streams = given.stream !== undefined;
     return { given, transaction };
   } catch (error) {
@@ -303,6 +311,7 @@ type Running = {
   readonly row: Row | undefined;
   readonly fields: InputFields;
   readonly scope: Scope;
+  readonly memory: CallMemory;
   readonly stopping: Stopping;
   readonly running: FunctionRun;
 };
@@ -323,13 +332,14 @@ class ActionRun extends ShownRun {
   readonly #stopping: Stopping;
   #document: unknown;
 
-  constructor(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running) {
+  constructor(served: Served, ask: Ask, { row, fields, scope, memory, stopping, running }: Running) {
     super();
     const { action, named, safe } = served;
     const isMember = action.on === 'member';
     const own = isMember ? ask.captures.slice(1) : ask.captures;
     const calls = callsOver((call) => {
-      if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
+      if (!safe || call.do === 'get' || call.do === 'list')
+        return memory.carryOut(call, (each) => scope.call(each));
       throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
     }, running.watch);
     this.id = isMember ? ask.captures[0] : undefined;

@@ -5,7 +5,7 @@
 import type { TSchema } from 'typebox';
 import { isOwnOutput } from '../../config/actions.ts';
 import { CompiledSchema, type SchemaNode } from '../../config/declared-schema.ts';
-import type { ContentSink, ContentStream } from '../../http/message.ts';
+import type { ContentSink, ContentStream, HeldMemory } from '../../http/message.ts';
 import type { Made } from '../../kernel/resource.ts';
 import type { Output, Pieces } from '../../model/logic/actions.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
@@ -17,8 +17,10 @@ export type Given = Pick<Made, 'media' | 'stream' | 'location'> & {
   readonly content: string | Uint8Array | ContentStream | null;
 };
 
-/** @throws FunctionFailed @param onEnd called once when a stream has ended @param by the handler, whose generator runs then */
-export type ReadOutput = (value: unknown, onEnd: () => void, by: RunningFunction) => Given;
+/** @throws FunctionFailed @param stream what hears of a stream that has begun, and of its end @param by the handler, whose generator runs then */
+export type ReadOutput = (value: unknown, stream: StreamCalls, by: RunningFunction) => Given;
+
+type StreamCalls = { readonly onBegin: (memory: HeldMemory) => void; readonly onEnd: () => void };
 
 const nothing: Given = { location: null, content: null };
 const faultsShownMax = 3;
@@ -46,9 +48,9 @@ export function actionOutput(
         return { media, location: null, content: value };
       };
     case 'stream':
-      return (value, onEnd, by) => {
+      return (value, calls, by) => {
         if (!isPieces(value)) throw wrong('an iterable of strings or Uint8Arrays', value);
-        const stream = contentStream(value, { by, turns, onEnd });
+        const stream = contentStream(value, { by, turns, ...calls });
         return { media, stream, location: null, content: stream };
       };
     case 'redirect':
@@ -107,10 +109,11 @@ const partBytesMax = 16 * 1024;
  */
 function contentStream(
   pieces: Pieces,
-  { by, turns, onEnd }: Omit<Sending, 'ready' | 'isOver'> & { readonly onEnd: () => void },
+  { by, turns, onBegin, onEnd }: Omit<Sending, 'ready' | 'isOver'> & StreamCalls,
 ): ContentStream {
   return {
     open(sink) {
+      onBegin(sink.memory);
       const iterator =
         Symbol.asyncIterator in pieces ? pieces[Symbol.asyncIterator]() : pieces[Symbol.iterator]();
       let hasLeft = false;

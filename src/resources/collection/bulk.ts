@@ -10,6 +10,7 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { problemBody, statusOf } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
+import { bulkOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import {
@@ -50,6 +51,7 @@ export function bulkOperation(
     permission: (principal) => permission(collection.access.create, 'create', principal),
     contentTypes: ['application/json'],
     contentBytesMax: limits.bulkBytesMax,
+    makes: (bytes) => bulkOctets(bytes, limits.bulkItemsMax),
     idempotent: true,
     asynchronous: true,
     reports: true,

@@ -6,9 +6,10 @@
 import type { Problem } from '../../http/problem.ts';
 import { markId, readMarks } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
+import { bulkDeleteOctets, workRules } from '../../memory/work-rules.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { Change, EventEntry, NextRow, Row } from '../../store/store.ts';
+import { type Change, type EventEntry, type NextRow, type Row, StoreUnavailable } from '../../store/store.ts';
 import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { commitUnit, madeOf, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
@@ -32,6 +33,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     matchRequired: collection.requireMatch,
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
+    makes: () => served.dependantsMax * workRules.dependant.octets,
     standing: (ask) => memberStanding(served, ask, 'delete'),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {
@@ -102,6 +104,8 @@ export function bulkDeleteOperation(
   return {
     permission: permitted,
     contentTypes: ['application/json'],
+    makes: (bytes) =>
+      bulkDeleteOctets(bytes, served.bulkDeleteIdsMax) + served.dependantsMax * workRules.dependant.octets,
     idempotent: true,
     asynchronous: true,
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
@@ -138,6 +142,7 @@ async function removableRows(
     if (!found.permitted) continue;
     characters += row.doc.length;
     if (characters > charactersMax) return { refused: tooLongTogether('to delete', charactersMax) };
+    holdMore(ask, octetsOfDeleted * row.doc.length - workRules.deletedId.octets);
     rows.push(row);
     restsOn.push(...found.restsOn);
   }
@@ -150,6 +155,17 @@ async function mayStillDelete(served: Served, { principal, operation }: Ask, row
   const id = markId({ table: served.collection.name, id: row.id });
   const marks = await readMarks(served.store, [id]);
   return { permitted: marks.get(id)?.owner === operation.id, restsOn: [] };
+}
+
+/** Of its row, its event and its unit, for each character of a document. */
+const octetsOfDeleted = 4;
+
+/** What is charged for an id is enough for a document of some kilobytes; the rest of a longer one is charged as it is read. */
+function holdMore({ request }: Ask, octets: number): void {
+  if (octets <= 0 || request.memory?.hold(octets) !== false) return;
+  throw new StoreUnavailable('the memory budget for documents to delete is used up', {
+    retryAfterSeconds: 1,
+  });
 }
 
 function removeAll(

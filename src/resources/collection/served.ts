@@ -46,6 +46,8 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   /** Its resources may be as long as content may be; those of built-in collections are short. */
   readonly longContent: boolean;
   readonly bulkDeleteIdsMax: number;
+  /** Documents that a deletion may take with it, or change. */
+  readonly dependantsMax: number;
   /** The maximum length of a representation, also after patches. */
   readonly documentCharactersMax: number;
   /** A page ends with the document that reaches this many octets. */

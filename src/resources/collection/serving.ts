@@ -54,6 +54,7 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
   readonly bulkDeleteIdsMax: number;
+  readonly cascadeMax: number;
   readonly bulkItemsMax: number;
   readonly bulkBytesMax: number;
   readonly documentCharactersMax: number;
@@ -205,6 +206,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     logic: collection.hooks?.beforeWrite === undefined && !isFollowed(collection) ? undefined : serving.logic,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
+    dependantsMax: isFollowed(collection) ? serving.cascadeMax : 0,
     documentCharactersMax: serving.documentCharactersMax,
     pageBytesMax: serving.pageBytesMax,
   };

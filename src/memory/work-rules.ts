@@ -1,0 +1,78 @@
+/**
+ * What requests make out of less: octets that the rows, events and words of one take at most in this process, by kind of work. They are charged
+ * before anything is made (RequestMemory.makeRoom); docs/reference/limits.md lists them, and test/full/attack/growth.test.ts sends each many
+ * times at once. Measured: live memory of the main thread after a full collection of garbage, on the embedded store.
+ */
+
+const KiB = 1024;
+
+export type WorkRule = {
+  readonly work: string;
+  /** What is counted. */
+  readonly per: string;
+  /** Charged for each. */
+  readonly octets: number;
+  readonly measured: string;
+};
+
+export const workRules = {
+  bulkItem: {
+    work: '`POST {collection}/bulk`',
+    per: 'item',
+    octets: 2 * KiB,
+    measured: '1.0 KiB for `{"title":"b"}`, also with `search`; 1.3 KiB with `"atomic": false`',
+  },
+  bulkOctet: {
+    work: '`POST {collection}/bulk`, besides',
+    per: 'octet of content',
+    octets: 16,
+    measured: '8 as text, value, document, event and unit',
+  },
+  deletedId: {
+    work: '`POST {collection}/bulk-delete`',
+    per: 'id',
+    octets: 16 * KiB,
+    measured: '8.5 KiB for a document of 5 KB',
+  },
+  dependant: {
+    work: 'DELETE in a collection with dependants that follow it',
+    per: 'document of `COMITY_CASCADE_MAX`',
+    octets: 8 * KiB,
+    measured: '4.0 KiB for a document of 1 KB',
+  },
+  change: {
+    work: 'an action that writes',
+    per: 'change, besides 16 octets for each of its content',
+    octets: 4 * KiB,
+    measured: 'as for an item',
+  },
+  pageOctet: {
+    work: 'an action that lists',
+    per: 'octet of its longest page; `COMITY_PAGE_BYTES_MAX` while it is read',
+    octets: 3,
+    measured: '2.2 as text and documents',
+  },
+} as const satisfies Readonly<Record<string, WorkRule>>;
+
+/** @param bytes the content; undefined: as many items as may be */
+export function bulkOctets(bytes: Uint8Array | undefined, itemsMax: number): number {
+  const { bulkItem, bulkOctet } = workRules;
+  if (bytes === undefined) return itemsMax * bulkItem.octets;
+  return countOf(bytes, brace, itemsMax) * bulkItem.octets + bytes.length * bulkOctet.octets;
+}
+
+/** @param bytes as for `bulkOctets` */
+export function bulkDeleteOctets(bytes: Uint8Array | undefined, idsMax: number): number {
+  return (bytes === undefined ? idsMax : countOf(bytes, comma, idsMax) + 1) * workRules.deletedId.octets;
+}
+
+const brace = 0x7b;
+const comma = 0x2c;
+
+/** An item begins with a brace, and a comma is between two ids: there may be more of them, and never fewer. */
+function countOf(bytes: Uint8Array, octet: number, most: number): number {
+  let count = 0;
+  for (let at = bytes.indexOf(octet); at !== -1 && count < most; at = bytes.indexOf(octet, at + 1))
+    count += 1;
+  return count;
+}

@@ -14,10 +14,12 @@ import { until } from '../../harness/until.ts';
 
 test('leaves no session at the server while its synchronous standby is gone, answers reads, and is ready again when writes are', async (t) => {
   const cluster = await ownCluster();
-  t.after(() => cluster.dispose());
   const timeoutMs = 500;
   const store = await openPostgresStore({ url: cluster.url, tables, databaseTimeoutMs: timeoutMs });
-  t.after(() => store.close());
+  t.after(async () => {
+    await store.close();
+    await cluster.dispose();
+  });
   const client = new pg.Client({ connectionString: cluster.url });
   client.on('error', () => undefined);
   await client.connect();

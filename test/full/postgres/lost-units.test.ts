@@ -11,6 +11,7 @@ import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { commitAll, event, put, tables, things } from '../../contract/fixture.ts';
 import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
+import { until } from '../../harness/until.ts';
 
 async function commitSome(store: Store, name: string): Promise<readonly number[]> {
   const revs: number[] = [];
@@ -35,7 +36,6 @@ async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
 
 test('gives no revision again and skips no event when another server takes over without the last commits', async (t) => {
   const cluster = await ownCluster();
-  t.after(() => cluster.dispose());
   const observed: Observation[] = [];
   const open = () =>
     openPostgresStore({
@@ -46,7 +46,10 @@ test('gives no revision again and skips no event when another server takes over 
     });
   const stores = [await open(), await open()] as const;
   const [writer, reader] = stores;
-  t.after(() => Promise.all(stores.map((store) => store.close())));
+  t.after(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    await cluster.dispose();
+  });
   const kept = await commitSome(writer, 'kept');
   await cluster.stop();
   await cluster.save();
@@ -54,6 +57,7 @@ test('gives no revision again and skips no event when another server takes over 
   const lost = await commitSome(writer, 'lost');
   const position = await untilAvailable(() => Promise.resolve(reader.head()));
   assert.equal(position.rev, lost.at(-1));
+  await until(async () => (await reader.logPosition()).rev === position.rev);
   const told = Promise.all(
     stores.map((store) => new Promise<void>((resolve) => void store.onLost(() => resolve()))),
   );

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
+import { deletionMarksTable, markChange } from '../../src/kernel/operations/deletion-marks.ts';
 import { leaseMs } from '../../src/kernel/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/kernel/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../src/kernel/operations/stored-request.ts';
@@ -29,6 +30,8 @@ type Process = {
   readonly facts: Observation[];
   /** What carrying out waits for; resolved unless a test says otherwise. */
   gate: Promise<unknown>;
+  /** Commits a part before the gate. */
+  makesParts: boolean;
 };
 
 /** Time of every process of a test. */
@@ -41,6 +44,7 @@ function startProcess(context: TestContext, store: Store, time: Time): Process {
     begun,
     facts,
     gate: Promise.resolve(),
+    makesParts: false,
     operations: createOperations(
       {
         store,
@@ -50,7 +54,8 @@ function startProcess(context: TestContext, store: Store, time: Time): Process {
         random: () => randomInt(32),
         observe: (fact) => facts.push(fact),
       },
-      async (request, _principal, companions) => {
+      async (request, _principal, companions, operation) => {
+        if (process.makesParts) await operation.progressed();
         begun.push(request.id);
         await process.gate;
         return makeThing(store, request.id, companions);
@@ -255,6 +260,35 @@ for (const [engine, open] of engines) {
     assert.deepEqual([status, outcome.code], ['failed', 'operation_given_up']);
     assert.match(outcome.error, /the program ended 3 times while it carried out the request/);
     assert.deepEqual([await thingsOf(one), await requestsOf(one)], [0, 0]);
+  });
+
+  test(`${engine}: starts that committed a part do not count, and three that committed none are given up with what is left`, async (context) => {
+    const [one, other] = await open(context);
+    const time = { now: startedAt };
+    const id = await accept(deadProcess(context, one, time));
+    const decided = { state: 'decided', roots: 1 } as const;
+    await one.commit({ changes: [markChange(id, id, startedAt, decided)], events: [] });
+    const begin = async (makesParts: boolean): Promise<void> => {
+      const process = deadProcess(context, other, time);
+      process.makesParts = makesParts;
+      time.now += leaseMs + 1;
+      process.operations.resume();
+      while (process.begun.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    };
+    for (let starts = 1; starts <= startsMax + 1; starts += 1) await begin(true);
+    assert.equal(await statusOf(one, id), 'pending');
+    for (let starts = 1; starts <= startsMax; starts += 1) await begin(false);
+    time.now += leaseMs + 1;
+    const last = startProcess(context, one, time);
+    await lookRound(last);
+    assert.deepEqual(last.begun, []);
+    const { status, outcome } = JSON.parse((await one.read(operationsTable, id))?.doc ?? '');
+    assert.deepEqual([status, outcome.code], ['failed', 'operation_given_up']);
+    assert.match(
+      outcome.error,
+      /: a part of what refers to the resource may be deleted, .*; the same request/,
+    );
+    assert.equal(await one.count(deletionMarksTable, { op: 'always' }), 0);
   });
 
   test(`${engine}: what does not end within the drain is given back, and another process takes it at once`, async (context) => {

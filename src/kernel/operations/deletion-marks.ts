@@ -18,7 +18,12 @@ export const deletionMarksTable = 'deletion_marks';
 export type DeletionState = 'marking' | 'judged' | 'decided';
 
 /** The asynchronous operation that carries the request out; its deletion, if that takes several units. */
-export type RunningOperation = { readonly id: string; state: DeletionState | undefined };
+export type RunningOperation = {
+  readonly id: string;
+  state: DeletionState | undefined;
+  /** A part was committed: the starts that ended their process before it do not count. Never rejects. */
+  progressed(): Promise<void>;
+};
 
 /** Octets of marks that are read together. */
 const marksBytesMax = 4 * 1024 * 1024;

@@ -40,7 +40,7 @@ export function heldRow(
 
 export class Lease {
   readonly #store: Store;
-  readonly #stored: StoredRequest;
+  #stored: StoredRequest;
   readonly #holder: string;
   readonly #row: Pick<Row, 'owner' | 'createdAt'>;
   #rev: number;
@@ -93,6 +93,15 @@ export class Lease {
     return this.#lost;
   }
 
+  /** Takes all starts back: what this one has committed already, the next need not do. */
+  progressed(): Promise<void> {
+    if (this.#stored.starts !== 0) {
+      this.#stored = { ...this.#stored, starts: 0 };
+      this.#write(this.#holder, this.#renewedAt);
+    }
+    return this.#writing;
+  }
+
   /** Waits for a running renewal, which changes the row's revision. */
   async settled(): Promise<void> {
     await this.#writing;
@@ -120,7 +129,7 @@ export class Lease {
     this.#writing = this.#writing.then(async () => {
       if (this.#lost) return;
       const { id, starts = 1 } = this.#stored;
-      const stored = holder === null ? { ...this.#stored, starts: starts - 1 } : this.#stored;
+      const stored = holder === null ? { ...this.#stored, starts: Math.max(0, starts - 1) } : this.#stored;
       const next = heldRow(stored, holder, this.#row, at);
       const change: Change = { table: operationRequestsTable, id, expect: { rev: this.#rev }, next };
       const commit = await this.#store.commit({ changes: [change], events: [] }).catch(() => undefined);

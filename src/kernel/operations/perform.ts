@@ -11,7 +11,13 @@ import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
-import { deletionMarksTable, type RunningOperation, releaseMarks, stateOf } from './deletion-marks.ts';
+import {
+  type DeletionState,
+  deletionMarksTable,
+  type RunningOperation,
+  releaseMarks,
+  stateOf,
+} from './deletion-marks.ts';
 import type { Lease } from './lease.ts';
 import { operationsTable, requestOf, type StoredRequest } from './stored-request.ts';
 
@@ -48,9 +54,9 @@ export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
  */
 export async function perform(performance: Performance): Promise<void> {
   const { lease, path, stored, store } = performance;
-  if (lease.isUsedUp) return giveUp(performance);
   const state = lease.isTakenOver ? stateOf(await store.read(deletionMarksTable, stored.id)) : undefined;
-  const operation: RunningOperation = { id: stored.id, state };
+  if (lease.isUsedUp) return giveUp(performance, state);
+  const operation: RunningOperation = { id: stored.id, state, progressed: () => lease.progressed() };
   for (;;) {
     let made = false;
     let expectedRev = lease.rev;
@@ -87,9 +93,13 @@ export async function perform(performance: Performance): Promise<void> {
   }
 }
 
-async function giveUp(performance: Performance): Promise<void> {
+const partlyDeletedText =
+  ': a part of what refers to the resource may be deleted, and the resource and the rest are not; the same request deletes them';
+
+async function giveUp(performance: Performance, state: DeletionState | undefined): Promise<void> {
   const { lease, stored, store, observe } = performance;
-  const message = givenUpText('carried out the request');
+  const left = state === 'decided' ? partlyDeletedText : '';
+  const message = `${givenUpText('carried out the request')}${left}`;
   observe({ kind: 'operation-failed', operation: stored.id, error: new Error(message) });
   await releaseMarks(store, stored.id);
   const outcome: unknown = JSON.parse(problemBody({ code: 'operation_given_up', message }));

@@ -79,8 +79,10 @@ async function note(
   const before = (await readMarks(store, [operation.id])).get(operation.id);
   const change = markChange(operation.id, operation.id, clock(), { state, before, roots: named.length });
   const { outcome } = await store.commit({ changes: [change, ...restsOn], events: [] });
-  if (outcome === 'committed') operation.state = state;
-  return outcome === 'committed';
+  if (outcome !== 'committed') return false;
+  operation.state = state;
+  await operation.progressed();
+  return true;
 }
 
 async function markAll(deletion: LongDeletion): Promise<Problem | undefined> {
@@ -258,7 +260,10 @@ async function deleteParts(deletion: LongDeletion): Promise<Result | undefined> 
     const { changes, events } = part.unit();
     if (changes.length === 0) break;
     const commit = await served.store.commit({ changes, events });
-    if (commit.outcome === 'committed') continue;
+    if (commit.outcome === 'committed') {
+      await operation.progressed();
+      continue;
+    }
     isWhole = false;
     // What another change came before is looked at again.
     if (commit.outcome === 'superseded') continue;

@@ -36,7 +36,8 @@ it('goes on when another request deletes one of the documents between two reads 
     ...kept,
     read: async (table, id) => {
       const row = await kept.read(table, id);
-      if (table === 'children' && id === 'child-1') reads += 1;
+      if (table !== 'children' || id !== 'child-1') return row;
+      reads += 1;
       if (reads !== 2 || row === undefined) return row;
       await kept.commit({ changes: [{ table, id, expect: { rev: row.rev }, next: null }], events: [] });
       return kept.read(table, id);
@@ -69,8 +70,12 @@ it('goes on when another request deletes one of the documents between two reads 
   const parents = configuration.collections.get('parents');
   assert.ok(parents);
   const { served } = serveCollection(serving, parents);
+  let parts = 0;
+  const progressed = async (): Promise<void> => {
+    parts += 1;
+  };
   // An operation that has judged its deletion; nothing else of the request is used before the last unit.
-  const operation = { id: 'op_1', state: 'decided' } as const;
+  const operation = { id: 'op_1', state: 'decided', progressed } as const;
   const ask = { principal, companions: [], request: { id: 'one' }, operation } as unknown as Ask;
   const before = (await kept.read('parents', 'parent')) as Row;
   const result = await new RequestLogic(open, noHooks).write(
@@ -81,6 +86,7 @@ it('goes on when another request deletes one of the documents between two reads 
   );
   assert.deepEqual(result, { refused: { code: 'not_found' } }, 'that of the last unit');
   assert.ok(reads >= 2);
+  assert.equal(parts, 2, 'each part is told, so that a death after it is not one of the operation');
   for (let n = 1; n <= 5; n += 1) assert.equal(await kept.read('children', `child-${n}`), undefined);
 });
 

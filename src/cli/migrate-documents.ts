@@ -2,6 +2,7 @@
 
 import { randomInt } from 'node:crypto';
 import { composeMounted } from '../compose.ts';
+import { forgetStarts } from '../migrations/collection-run.ts';
 import { countOf, judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
 import type { LookReport } from '../migrations/look-at-documents.ts';
 import {
@@ -185,6 +186,7 @@ async function migrateStore(
     const progress = showProgress(terminal.stderr, 'Migrating');
     try {
       const options = optionsOf(reading, store);
+      await forgetStarts(options);
       const { state } = await judgeDocuments({ ...options, migrationLookDocumentsMax: 1 });
       const appends = state.runs.some(({ migrations }) => migrations.some(({ events }) => events));
       if (appends) {

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { WrittenSettings } from '../config/load-settings.ts';
-import { DocumentsUnfit } from '../migrations/migrate-documents.ts';
+import { DocumentsUnfit } from '../migrations/document-work.ts';
 import { storeTables } from '../store-tables.ts';
 import { backup } from './backup.ts';
 import { chosenStore } from './chosen-store.ts';

@@ -1,6 +1,6 @@
 /** Explains the usual reasons why a server cannot start: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
-import { DocumentsUnfit } from '../migrations/migrate-documents.ts';
+import { DocumentsUnfit } from '../migrations/document-work.ts';
 import { DamagedStore } from '../store/sqlite/integrity.ts';
 import { faultOf } from '../store/sqlite/sqlite-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';

@@ -13,6 +13,7 @@ import type { Collection } from '../model/collection.ts';
 import { idField, type Scalar } from '../model/field.ts';
 import { byId, type Filter } from '../model/filter.ts';
 import { compareText, matches, memberAt } from '../model/matches.ts';
+import { givenUpText, startsMax } from '../model/starts-max.ts';
 import { eventOf } from '../resources/collection/row.ts';
 import { documentKey } from '../store/document-key.ts';
 import {
@@ -24,9 +25,9 @@ import {
   type Store,
   StoreUnavailable,
 } from '../store/store.ts';
-import { type DocumentWork, MigrationStopped } from './document-work.ts';
+import { DocumentsUnfit, type DocumentWork, MigrationStopped } from './document-work.ts';
 import type { Candidate, Migrated } from './migrate-document.ts';
-import { type Known, type RunRow, readRun, rowChange } from './migration-rows.ts';
+import { type Known, type RunRow, readMigrationRows, readRun, rowChange } from './migration-rows.ts';
 
 export type RunProgress = {
   readonly collection: string;
@@ -65,9 +66,38 @@ type Ended = Known<RunRow>;
 
 /**
  * @returns the row of the run when all documents are done; undefined if another process ended the run
- * @throws MigrationStopped, StoreUnavailable
+ * @throws MigrationStopped, DocumentsUnfit, StoreUnavailable
  */
 export async function runCollection(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
+  try {
+    return await run(options, task);
+  } catch (error) {
+    await giveBack(options, task).catch(ignore);
+    throw error;
+  }
+}
+
+/** Runs that every start has ended the process of are tried again. */
+export async function forgetStarts(options: Pick<RunOptions, 'store' | 'clock'>): Promise<void> {
+  const { runs } = await readMigrationRows(options.store);
+  for (const known of runs.values()) {
+    if ((known.row.starts ?? 0) >= startsMax) await moveTo(options, known, { ...known.row, starts: 0 });
+  }
+}
+
+/** A run that ends in order is no start that ended its process. */
+async function giveBack(options: RunOptions, { collection }: RunTask): Promise<void> {
+  const known = await readRun(options.store, collection.name);
+  if (known === undefined || known.row.runner !== options.store.processId) return;
+  const { starts = 0 } = known.row;
+  if (starts > 0) await moveTo(options, known, { ...known.row, starts: starts - 1 });
+}
+
+function ignore(): void {
+  // A start that stays counts one too many.
+}
+
+async function run(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
   let known = await beginRun(options, task);
   for (let passes = 0; known !== undefined; ) {
     const ended = await walk(options, task, known);
@@ -119,7 +149,9 @@ async function awaitRun(options: RunOptions, { collection }: RunTask): Promise<E
       performance.now() - since > silentMs ||
       (await store.hasEnded(row.runner));
     if (isFree) {
-      const taken = { ...row, runner: store.processId, began: row.began ?? rev };
+      const { starts = 0 } = row;
+      if (starts >= startsMax) throw new DocumentsUnfit([givenUpSentence(row)]);
+      const taken = { ...row, runner: store.processId, began: row.began ?? rev, starts: starts + 1 };
       const moved = await moveTo(options, known, taken);
       if (moved !== undefined) return moved;
       continue;
@@ -130,7 +162,17 @@ async function awaitRun(options: RunOptions, { collection }: RunTask): Promise<E
   }
 }
 
-async function moveTo({ store, clock }: RunOptions, known: Ended, row: RunRow): Promise<Ended | undefined> {
+function givenUpSentence({ collection, migrations, after }: RunRow): string {
+  const what = migrations.length === 0 ? 'filled in what a declaration adds' : `ran ${migrations.join(', ')}`;
+  const where = after === null ? 'at the first documents' : `behind the document ${after}`;
+  return `${collection}: ${givenUpText(what)} ${where}; find in its log what ended it, or give it more memory or smaller batches (COMITY_MIGRATION_BATCH_DOCUMENTS_MAX), and run "comity migrate", which tries again`;
+}
+
+async function moveTo(
+  { store, clock }: Pick<RunOptions, 'store' | 'clock'>,
+  known: Ended,
+  row: RunRow,
+): Promise<Ended | undefined> {
   const change = rowChange(row, known, clock());
   const commit = await store.commit({ changes: [change], events: [] });
   return commit.outcome === 'committed' ? { ...known, row, rev: commit.rev } : undefined;
@@ -223,6 +265,7 @@ async function attemptBatch(
     after: ids.at(-1) ?? row.after,
     documents: row.documents + (row.phase === 'pass' ? rows.length : changes.length),
     changed: row.changed + changes.length,
+    starts: 0,
   };
   const unit = {
     changes: [...changes, rowChange(moved, known, now)],

@@ -46,6 +46,18 @@ export class MigrationStopped extends Error {
   readonly code = 'migration_stopped';
 }
 
+/** The documents in the store do not fit the configuration. `lines` has a sentence for each collection. */
+export class DocumentsUnfit extends Error {
+  override readonly name = 'DocumentsUnfit';
+  readonly code = 'documents_unfit';
+  readonly lines: readonly string[];
+
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
+
 export type WorkOptions = WorkLimits & {
   readonly configuration: MigratedConfiguration;
   /** URL of the module whose default export is the configuration; undefined: the batches run in this thread. */

@@ -7,7 +7,13 @@ import type { Observe } from '../observe/observation.ts';
 import type { Change, Store } from '../store/store.ts';
 import { type RunProgress, runCollection } from './collection-run.ts';
 import { fingerprintOfShape, shapeOf } from './declared-shape.ts';
-import { createDocumentWork, type DocumentWork, InlineWork, type WorkOptions } from './document-work.ts';
+import {
+  createDocumentWork,
+  DocumentsUnfit,
+  type DocumentWork,
+  InlineWork,
+  type WorkOptions,
+} from './document-work.ts';
 import {
   type Finding,
   isOfRespelling,
@@ -49,18 +55,6 @@ export type MadeRun = {
   /** No migration ran, and nothing but date-times changed, which are kept in UTC now. */
   readonly isRespelling?: boolean;
 };
-
-/** The documents in the store do not fit the configuration. `lines` has a sentence for each collection. */
-export class DocumentsUnfit extends Error {
-  override readonly name = 'DocumentsUnfit';
-  readonly code = 'documents_unfit';
-  readonly lines: readonly string[];
-
-  constructor(lines: readonly string[]) {
-    super(lines.join('\n'));
-    this.lines = lines;
-  }
-}
 
 export type StartOptions = Omit<MigrateDocumentsOptions, 'isAlone'> & {
   readonly migrateAtStart: boolean;

@@ -56,6 +56,8 @@ export type RunRow = {
   readonly after: string | null;
   readonly documents: number;
   readonly changed: number;
+  /** Processes that have run it since the last batch was committed, and did not end in order; absent: none. */
+  readonly starts?: number;
   /** The process that runs it. */
   readonly runner: string;
   readonly startedAt: string;

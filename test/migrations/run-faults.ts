@@ -16,6 +16,8 @@ const after = `{ collections: { notes: collection({ ${access}, indexes: ['title'
     return { ...rest, title: title ?? name, times: times + 1 };
   } }] }`;
 
+const dying = after.replace('for (const end', `process.kill(process.pid, 'SIGKILL'); for (const end`);
+
 async function prepare(project: Project, documents: number) {
   const [old, young] = [project.configure('before', before), project.configure('after', after)];
   const names = Array.from({ length: documents }, (_, index) => `note ${index}`);
@@ -62,6 +64,27 @@ export async function killRespelling(project: Project, kills: number): Promise<v
   const documents = await project.documents(young, 'notes');
   const kept = hours.map((ms) => new Date(ms).toISOString().replace('Z', '00Z'));
   assert.deepEqual(documents.map(({ at }) => at).sort(), kept);
+}
+
+/** Three deaths of a batch that ends its process are all: a start refuses then, and `comity migrate` tries again. */
+export async function endProcesses(project: Project): Promise<void> {
+  const { old, young, names } = await prepare(project, 30);
+  const deadly = project.configure('deadly', dying);
+  const serve = () => spawnCommand(['serve', '--migrate'], project.environment(deadly)).ended;
+  for (let deaths = 1; deaths <= 3; deaths += 1) {
+    const { code } = await serve();
+    assert.ok(code !== 5 && code !== 0, `death ${deaths} ended with ${code}`);
+  }
+  const refused = await serve();
+  assert.equal(refused.code, 5, refused.stderr);
+  assert.match(
+    refused.stderr,
+    /^comity: notes: the program ended 3 times while it ran titles at the first documents; .* and run "comity migrate", which tries again$/m,
+  );
+  assert.equal((await project.documents(old, 'notes')).length, names.length);
+  const tried = await project.run(young, 'migrate', '--yes');
+  assert.equal(tried.code, 0, tried.stderr);
+  await everyDocumentOnce(project, young, names);
 }
 
 async function killed(spawn: () => ReturnType<typeof spawnCommand>, kills: number): Promise<void> {

@@ -32,6 +32,7 @@ import type { ContentThreads } from './resources/content-threads/content-threads
 import { createLogViews } from './resources/events/seen-event.ts';
 import { createWithholds } from './resources/events/withheld-text.ts';
 import { connectionsResource } from './resources/program/connection-routes.ts';
+import type { Phase } from './resources/program/health.ts';
 import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { slowListResource } from './resources/program/slow-list-routes.ts';
@@ -63,7 +64,7 @@ export type ResourcesOptions = {
     readonly cors: CorsPolicy;
     readonly addressOf: CallerAddress;
     readonly mac: (text: string) => string;
-    readonly isDraining: () => boolean;
+    readonly phase: () => Phase;
     readonly sources?: LoadedSettings['sources'];
     readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
       readonly clockDifference: () => string | undefined;

@@ -46,6 +46,7 @@ import { packageVersion } from './package-version.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
 import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
+import { createLife } from './resources/program/health.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
@@ -247,8 +248,8 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
     const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: metrics.loopDelay });
-    let draining = false;
-    const resources = resourcesOf({ ...served, logic, mac, contentThreads, isDraining: () => draining });
+    const life = createLife();
+    const resources = resourcesOf({ ...served, logic, mac, contentThreads, phase: life.phase });
     const { authenticate, principalNow, adminKey } = accounts;
     const { handler, handleAs, operations, routeOf } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
@@ -264,16 +265,17 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const features = [accounts, webhooks, received, mails];
     const rules = [...retentionRules(settings), ...features.flatMap((feature) => feature.retention)];
     const stopRetention = startRetention(store, rules, clock, observe);
-    const drain = (): void => {
-      draining = true;
-    };
     const stop = stopOf({
-      ...{ ...served, store, drain, jobs, documents },
+      ...{ ...served, store, drain: life.drain, jobs, documents },
       ...{ listener, operations, rates, stopRetention, loop, contentThreads },
     });
-    const beside = () => documents.besideServing(webhooks.store);
+    const start = async (): Promise<void> => {
+      for (const feature of [webhooks, received, mails, jobs]) await feature.start();
+      life.serve();
+      documents.besideServing(webhooks.store);
+    };
     const shown = { listener, operations, handleAs, callsAs, adminKey, madeSecrets: received.made };
-    return { ...shown, start: startOf([webhooks, received, mails, jobs], beside), listensAt, stop };
+    return { ...shown, start, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
@@ -287,13 +289,6 @@ function documentsOf(
   return judgeDocumentsAtStart({
     ...{ ...settings, ...services, configuration, module, observe, program: packageVersion() },
   });
-}
-
-function startOf(features: readonly { start(): Promise<void> }[], then: () => void): () => Promise<void> {
-  return async () => {
-    for (const feature of features) await feature.start();
-    then();
-  };
 }
 
 /** The store of a test need not survive the machine. */

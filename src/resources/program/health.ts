@@ -20,17 +20,39 @@ const healthSchema = named('Health', {
   required: ['status'],
 });
 
+/** Of the life of a program: requests are served in all of them, and a load balancer should send them in one. */
+export type Phase = 'starting' | 'serving' | 'draining';
+
+export type Life = {
+  readonly phase: () => Phase;
+  /** The start has ended. */
+  serve(): void;
+  drain(): void;
+};
+
+export function createLife(): Life {
+  let phase: Phase = 'starting';
+  return {
+    phase: () => phase,
+    serve: () => {
+      if (phase === 'starting') phase = 'serving';
+    },
+    drain: () => {
+      phase = 'draining';
+    },
+  };
+}
+
 export type HealthOptions = {
   readonly store: Store;
-  /** True once the program has started to stop. */
-  readonly isDraining: () => boolean;
+  readonly phase: () => Phase;
   readonly program: {
     /** Between this process's clock and another's, in words. */
     readonly clockDifference: () => string | undefined;
   };
 };
 
-export function healthResources({ store, isDraining, program }: HealthOptions): readonly Resource[] {
+export function healthResources({ store, phase, program }: HealthOptions): readonly Resource[] {
   const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false, inReserve: true };
   return [
     documentResource({
@@ -55,13 +77,16 @@ export function healthResources({ store, isDraining, program }: HealthOptions): 
         read: {
           id: 'checkReady',
           summary: 'Check that the process can serve requests',
-          description: '503 while the store does not respond or the server drains.',
+          description:
+            '503 until the start has ended, while the store takes no writes, and while the server drains.',
           gives: { representation: json(healthSchema, { status: 'ready' }) },
         },
       },
       path: '/health/ready',
       read: async () => {
-        if (isDraining()) throw new StoreUnavailable('draining', { retryAfterSeconds: 5 });
+        // What is left of the start may still fail, and end the program.
+        if (phase() === 'starting') throw new StoreUnavailable('starting', { retryAfterSeconds: 1 });
+        if (phase() === 'draining') throw new StoreUnavailable('draining', { retryAfterSeconds: 5 });
         await store.ping();
         const difference = program.clockDifference();
         const detail = difference && `another process on the same store has ${difference}`;

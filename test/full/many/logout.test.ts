@@ -49,6 +49,8 @@ before(async () => {
     COMITY_PASSWORD_PASSES: '1',
     COMITY_RATE_LIMIT_READS: '0',
     COMITY_RATE_LIMIT_WRITES: '0',
+    // Every second use of a refresh token is a reuse.
+    COMITY_REFRESH_REUSE_SECONDS: '0',
   });
   clients = fleet.running.map(({ port }) => openClient(port, 2 * lanes));
 });

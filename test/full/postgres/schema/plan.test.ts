@@ -62,6 +62,7 @@ test('makes everything where there is nothing', () =>
   planned('nothing', tables, [
     'schema nothing',
     'migration 0001-system-tables',
+    'migration 0002-raises',
     'table things',
     'table categories',
     'table events',

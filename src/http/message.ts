@@ -42,6 +42,8 @@ export type Request = {
    * stored request.
    */
   onGone?(listener: () => void): () => void;
+  /** The client has left. Absent if no client waits. */
+  readonly isGone?: boolean;
   /** Address of the peer, for logs and limits. */
   readonly peer: string;
   /** Request id in the log and in error responses. */

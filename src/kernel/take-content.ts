@@ -2,6 +2,7 @@
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import { contentBytesMax, type MessageReading, shortBytesMax } from './message-facts.ts';
 import type { Ask, Operation } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
@@ -12,6 +13,11 @@ type Taken =
   | { readonly ok: false; readonly bytes: Uint8Array | undefined; readonly problem: Problem };
 
 const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
+
+/** @throws StoreUnavailable if no client waits any longer */
+export function requireClient(request: Pick<Request, 'isGone'> | undefined): void {
+  if (request?.isGone === true) throw new StoreUnavailable('the client has left', { retryAfterSeconds: 1 });
+}
 
 /** Goes on once there is room for what a request without content makes. @throws StoreUnavailable */
 export function afterRoom(

@@ -43,7 +43,7 @@ import {
   type Standing,
   type Validators,
 } from './resource.ts';
-import { afterRoom, takeContent } from './take-content.ts';
+import { afterRoom, requireClient, takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely, isDecided } from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
@@ -113,6 +113,8 @@ export class Walk {
   /** Errors of the continued walk must release the turn and the claim as well. */
   #resume(): MaybePromise<Response> {
     try {
+      // What is made for a client that has left takes the time of others; what was changed has its record and its response.
+      if (this.#facts.result === undefined) requireClient(this.#request);
       return this.run();
     } catch (error) {
       return this.#abandon(error);

@@ -6,7 +6,15 @@ import { StoreUnavailable } from '../store/store.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
+/** Logged only: the client has left. */
+const clientGone = 499;
+
 export function handle(request: RequestUnderWay, handler: Handler = request.context.handler): void {
+  // While the request waited for its turn: hundreds that came at once and left would otherwise be worked on for nobody.
+  if (request.isGone) {
+    request.settle({ status: clientGone, route: request.context.routeOf(request) ?? 'none' });
+    return;
+  }
   let response: Response | Promise<Response>;
   try {
     response = handler(request);

@@ -10,6 +10,7 @@ import { randomBytes } from 'node:crypto';
 import type { ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
+import { requireClient } from '../kernel/take-content.ts';
 import type { Holder, MemoryLease } from '../memory/budget.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Connection } from './connection.ts';
@@ -137,9 +138,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
       throw new StoreUnavailable('the memory for what requests make is used up', { retryAfterSeconds });
     }
     this.#madeBytes = octets;
-    return made.enter(octets)?.then(() => {
-      if (this.isGone) throw new StoreUnavailable('the client has left', { retryAfterSeconds });
-    });
+    return made.enter(octets)?.then(() => requireClient(this));
   }
 
   /** The message announces content, which may still be empty. */

@@ -154,6 +154,8 @@ export type Message = {
   readonly body?: string | Uint8Array | undefined;
   /** The body is sent without Content-Length. */
   readonly chunked?: boolean;
+  /** The client has left. */
+  readonly isGone?: boolean;
 };
 
 export type Answered = {
@@ -169,7 +171,7 @@ export type Answered = {
 
 /** One request through the walk. */
 export async function exchange(room: WalkContext, message: Message): Promise<Answered> {
-  const { method, target, fields = [], chunked = false } = message;
+  const { method, target, fields = [], chunked = false, isGone = false } = message;
   const body = message.body === undefined ? undefined : Buffer.from(message.body as string);
   const framing = chunked ? ['Transfer-Encoding', 'chunked'] : ['Content-Length', String(body?.length)];
   const rawFields = ['Host', 'shop.example', ...fields, ...(body === undefined ? [] : framing)];
@@ -184,6 +186,7 @@ export async function exchange(room: WalkContext, message: Message): Promise<Ans
       bytes.length > bytesMax ? { ok: false, code: 'content_too_large' } : { ok: true, bytes },
     peer: '192.0.2.1',
     id: 'test',
+    isGone,
   }).run();
   return answeredOf(response);
 }

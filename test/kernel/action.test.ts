@@ -7,7 +7,7 @@ import { contentLimitsDefault } from '../../src/kernel/content/content-limits.ts
 import type { Operation } from '../../src/kernel/resource.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { openEmbedded } from '../harness/stores.ts';
-import { askerOf, base, roomOf, surround } from '../harness/walked-resources.ts';
+import { askerOf, base, exchange, roomOf, surround } from '../harness/walked-resources.ts';
 
 const limits: ActionLimits = { ...contentLimitsDefault, validationErrorsMax: 10 };
 const tag = { name: 'games', description: 'Games.' };
@@ -66,7 +66,8 @@ const rules = actionResource(
 
 const resources = [roll, odds, rules];
 const store = await openEmbedded();
-const ask = askerOf(roomOf(surround(store), resources));
+const room = roomOf(surround(store), resources);
+const ask = askerOf(room);
 const document = JSON.parse(
   JSON.stringify(
     openApiDocument({
@@ -160,4 +161,15 @@ test('is described where it is, with its codes, its examples and its tag', () =>
   assert('404' in document.paths[`${base}/odds`].query.responses);
   assert.deepEqual(Object.keys(document.paths[`${base}/rules`]), ['get', 'head', 'options']);
   assert.deepEqual(document.tags, [tag]);
+});
+
+test('an action whose client left before its turn is not carried out', async () => {
+  handled.length = 0;
+  const body = JSON.stringify({ dice: 4 });
+  const fields = ['Authorization', 'Bearer ada', 'Content-Type', 'application/json'];
+  const message = { method: 'POST', target: `${base}/rolls`, fields, body };
+  await assert.rejects(exchange(room, { ...message, isGone: true }), /the client has left/);
+  assert.deepEqual(handled, []);
+  assert.equal((await exchange(room, message)).status, 200);
+  assert.deepEqual(handled, ['roll 4']);
 });

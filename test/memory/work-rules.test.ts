@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OctetLine } from '../../src/memory/octet-line.ts';
 import { bulkDeleteOctets, bulkOctets, workRules } from '../../src/memory/work-rules.ts';
+import { readInLine } from '../../src/resources/collection/list-page.ts';
 import { startServer } from '../harness/running-server.ts';
 import { until } from '../harness/until.ts';
 
@@ -30,6 +31,25 @@ test('a line is full while as much waits as may', async () => {
   line.leave(10);
   await waiting[1];
   assert.equal(line.bytes, 5);
+});
+
+test('a page is not read for a client that left while it waited in the line', async () => {
+  const pageLine = new OctetLine(1);
+  const line = { pageLine, pageBytesMax: 1 };
+  assert.equal(pageLine.enter(1), undefined);
+  const request = { isGone: false };
+  let reads = 0;
+  const read = () => {
+    reads += 1;
+    return reads;
+  };
+  const left = readInLine(line, request, read);
+  const stays = readInLine(line, undefined, read);
+  request.isGone = true;
+  pageLine.leave(1);
+  await assert.rejects(async () => left, /the client has left/);
+  assert.equal(await stays, 1);
+  assert.equal(pageLine.bytes, 0);
 });
 
 test('bulk requests beyond what may wait are 503 with Retry-After, and the others are carried out', async () => {

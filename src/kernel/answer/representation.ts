@@ -57,7 +57,8 @@ function encoded(
   if (content.length < context.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
     return { status, fields: fieldsOf(context, representation), content };
   }
-  const coding = chooseCoding(ended.request.fields.acceptEncoding);
+  const { isGone, fields: asked } = ended.request;
+  const coding = isGone === true ? 'identity' : chooseCoding(asked.acceptEncoding);
   // Memory for the content and its compressed copy; without it, the content is sent uncompressed.
   const hasRoom = coding !== 'identity' && ended.request.memory?.hold(2 * content.length) !== false;
   if (coding === 'identity' || !hasRoom) {

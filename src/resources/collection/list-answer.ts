@@ -48,7 +48,8 @@ export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Repres
   // Before the page is read: what changes meanwhile then comes after the place.
   const place = answer.page === undefined ? listing.place() : answer.place;
   const page =
-    answer.page ?? listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
+    answer.page ??
+    listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst, request: ask.request });
   const placed = { ...answer, place };
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, placed, page);
   return representation(ask, placed, page, undefined);
@@ -169,7 +170,8 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       if (list?.prepared.asked.expansion === undefined) return proposal;
       // Only the read can tell that the page includes more than a response may.
       const place = listing.place();
-      const read = listing.page(list.prepared, ask.principal, list.position, { party: ask.party });
+      const reading = { party: ask.party, request: ask.request };
+      const read = listing.page(list.prepared, ask.principal, list.position, reading);
       return whenKnown(read, (page) =>
         page.fault === undefined
           ? { ...proposal, list: { ...list, page, place } }

@@ -1,8 +1,12 @@
 /** A finished page of a list: its body with its validator and cursors, as it is cached and sent. */
 import { hash } from 'node:crypto';
+import type { Request } from '../../http/message.ts';
+import { requireClient } from '../../kernel/take-content.ts';
+import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Field } from '../../model/field.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
-import type { Page, Position } from '../../store/store.ts';
+import type { MaybePromise, Page, Position } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { sealCursor } from '../query/cursor.ts';
 import type { Asked, Fault } from '../query/list-query.ts';
 import { projection, withMember } from '../query/project.ts';
@@ -89,4 +93,20 @@ export function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
+}
+
+/** Reads a page once the queue admits it, for a client that has not left. @throws StoreUnavailable */
+export function readInLine<T>(
+  { pageLine, pageBytesMax }: { readonly pageLine: OctetLine | undefined; readonly pageBytesMax: number },
+  request: Pick<Request, 'isGone'> | undefined,
+  read: () => MaybePromise<T>,
+): MaybePromise<T> {
+  const readNow = () => {
+    requireClient(request);
+    return read();
+  };
+  return whenKnown(pageLine === undefined ? read() : pageLine.run(pageBytesMax, readNow), (found) => {
+    requireClient(request);
+    return found;
+  });
 }

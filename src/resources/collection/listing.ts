@@ -5,6 +5,7 @@
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
+import type { Request } from '../../http/message.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
@@ -20,7 +21,7 @@ import { shapeOf } from '../query/shape.ts';
 import type { ReadRelated } from '../relations/related.ts';
 import { readRelatedPage, versionOfList } from '../relations/related-page.ts';
 import { readGroups } from './group-page.ts';
-import { finish, inOctets, inText, type ListPage, tagOf, textBytesMax } from './list-page.ts';
+import { finish, inOctets, inText, type ListPage, readInLine, tagOf, textBytesMax } from './list-page.ts';
 import { planWords } from './plan-words.ts';
 import type { ShowDocs } from './show-docs.ts';
 import type { SlowLists } from './slow-lists.ts';
@@ -70,6 +71,8 @@ export type PageReading = {
   readonly keepsFirst?: boolean;
   /** Versions of what the page includes, if they are known. */
   readonly included?: readonly string[] | undefined;
+  /** Whose client may leave before the page is read. */
+  readonly request?: Pick<Request, 'isGone'> | undefined;
 };
 
 export type Listing = {
@@ -274,11 +277,12 @@ function createPages(
   planOf: (entry: Prepared, principal: Principal) => Plan,
 ): Listing['page'] {
   const { store, listable, mac, readRelated } = options;
-  return (entry, principal, position, { party, included }) => {
-    const read = () => readPage(options, planOf(entry, principal), position, party);
+  return (entry, principal, position, { party, included, request }) => {
+    const read = () => readInLine(options, request, () => planOf(entry, principal).page(position, party));
     const shown = (page: Page) => listable.view?.(principal)?.show?.(page.docs) ?? page.docs;
     const { expansion, aggregation } = entry.asked;
-    if (aggregation !== undefined) return freshGroups(options, entry, principal, position, party);
+    if (aggregation !== undefined)
+      return freshGroups(options, entry, principal, position, { party, request });
     if (expansion === undefined) {
       return whenKnown(read(), (page) => {
         const tag = tagOf(page.version, principal);
@@ -304,14 +308,14 @@ function fieldsOf({
 async function freshGroups(
   options: ListingOptions,
   entry: Prepared,
-  ...[principal, position, party]: readonly [Principal, Position, string]
+  ...[principal, position, { party, request }]: readonly [Principal, Position, PageReading]
 ): Promise<ListPage> {
-  const { store, listable, pageLine, pageBytesMax: bytesMax, mac } = options;
+  const { store, listable, pageBytesMax: bytesMax, mac } = options;
   const { aggregation, sort, limit } = entry.asked;
   if (aggregation === undefined) throw new Error('the query is no aggregate query');
   const reading = { table: listable.table, filter: filterOf(listable, entry, principal), bytesMax, party };
   const read = () => readGroups(store, { aggregation, sort, limit }, position, reading);
-  const page = await (pageLine === undefined ? read() : pageLine.run(bytesMax, read));
+  const page = await readInLine(options, request, read);
   const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
   const made = finish(mac, entry, position, page, shown);
   return { ...made, total: page.total };
@@ -323,7 +327,7 @@ async function pageFrom(
   ...[entry, principal, position]: readonly [Prepared, Principal, Position]
 ): Promise<ListPage> {
   const plan = store.plan(queryOf(options, entry, principal));
-  const page = await readPage(options, plan, position, '');
+  const page = await readInLine(options, undefined, () => plan.page(position, ''));
   return finish(options.mac, entry, position, page, { docs: page.docs, tag: tagOf(page.version, principal) });
 }
 
@@ -358,16 +362,6 @@ function createPlans(
     caches.plans.set(key, { value: plan, octets: 2 * weigh(query.filter) });
     return plan;
   };
-}
-
-function readPage(
-  { pageLine, pageBytesMax }: ListingOptions,
-  plan: Plan,
-  position: Position,
-  party: string,
-): MaybePromise<Page> {
-  if (pageLine === undefined) return plan.page(position, party);
-  return pageLine.run(pageBytesMax, () => plan.page(position, party));
 }
 
 function queryOf(

@@ -126,7 +126,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
  */
 export function readEarly<P extends QueryProposal>(
   { listing }: QueryOptions,
-  { principal, party }: Ask,
+  { principal, party, request }: Ask,
   proposal: P,
   problemOf: (faults: readonly Fault[]) => Problem,
 ): MaybePromise<P | QueryProposal> {
@@ -135,7 +135,7 @@ export function readEarly<P extends QueryProposal>(
   if (query === undefined || (aggregation === undefined && expansion === undefined)) return proposal;
   const read = async (): Promise<P | QueryProposal> => {
     try {
-      const how = { party, keepsFirst: true };
+      const how = { party, keepsFirst: true, request };
       const place = listing.place();
       const page = await listing.page(query.prepared, principal, query.position, how);
       if (page.fault !== undefined) return { problem: problemOf([page.fault]), query: undefined };

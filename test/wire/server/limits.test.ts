@@ -133,3 +133,26 @@ async function takeSlowly(port: number, t: TestContext) {
   }
   return { received, pauseMsMax };
 }
+
+test('a request whose client has left before its turn is not handled', async (t) => {
+  const handled: string[] = [];
+  let reset: (() => void) | undefined;
+  const served = await serve(t, ({ target }) => {
+    handled.push(target);
+    // Longer than a turn of the event loop may take, so that the next request waits for another.
+    for (const began = performance.now(); performance.now() - began < 15; );
+    if (handled.length === 1) leaving.send('GET /left HTTP/1.1\r\nHost: a\r\n\r\n');
+    if (handled.length === 5) reset?.();
+    return text(200, '');
+  });
+  const leaving = await served.open();
+  reset = () => leaving.socket.resetAndDestroy();
+  const staying = await served.open();
+  staying.send(
+    Array.from({ length: 20 }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''),
+  );
+  for (let index = 0; index < 20; index += 1) assert.equal((await staying.answer()).status, 200);
+  await until(() => served.observed.some((seen) => seen.kind === 'answered' && seen.status === 499));
+  assert.equal(handled.includes('/left'), false);
+  assert.equal(served.listener.counts().requests, 0);
+});

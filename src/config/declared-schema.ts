@@ -185,6 +185,8 @@ export class CompiledSchema {
       {},
       Object.getOwnPropertyDescriptors(schema),
     );
+    // By the kind it reads keywords that are taken out here; it compiles by the keywords alone.
+    delete copy['~kind'];
     for (const [keyword, value] of Object.entries(schema)) {
       if (dataKeywords.has(keyword) || keyword.startsWith('~')) continue;
       if (replacedKeywords.has(keyword)) delete copy[keyword];

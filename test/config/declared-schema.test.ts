@@ -1,7 +1,7 @@
 /** Schemas of declarations: their bounds, loops and defaults, and how values are checked where TypeBox decides otherwise. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TSchema } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import type { SchemaNode } from '../../src/config/declared-schema.ts';
 import {
   enumValuesMax,
@@ -258,13 +258,24 @@ test('takes members whose names match a declared pattern, and no others', () => 
   assert.deepEqual(check(composed, { y: 1 }), ['/y unknown property']);
 });
 
-test('names some of many allowed values', () => {
+test('takes many allowed values, also as literals of a TypeBox union, and names some', () => {
   const codes = times(2500, (index) => `c${index}`);
-  for (const a of [{ enum: codes }, { anyOf: codes.map((code) => ({ const: code })) }]) {
+  const literals = codes.map((code) => ({ const: code }));
+  const union = Type.Union(codes.map((code) => Type.Literal(code)));
+  const refined = Type.Refine(union, (code) => code !== 'c0');
+  for (const a of [{ enum: codes }, { anyOf: literals }, { oneOf: literals }, union, refined]) {
     assert.deepEqual(check(object({ a }), { a: 'c2499' }), []);
     const [fault = ''] = check(object({ a }), { a: 'd' });
     assert.match(fault, /^\/a must be one of "c0", .*, "c19" and 2,480 more$/);
   }
+  const declared = [
+    Type.Object({ a: union }),
+    Type.Object({ a: Type.Optional(Type.Array(Type.Tuple([union]))) }),
+  ];
+  assert.deepEqual(
+    declared.flatMap((schema) => schemaMistakes(schema as SchemaNode, 'schema')),
+    [],
+  );
 });
 
 // An object literal with a member `then` is taken for a promise by the linter.

@@ -268,7 +268,7 @@ test('takes many allowed values, also as literals of a TypeBox union, and names 
     const [fault = ''] = check(object({ a }), { a: 'd' });
     assert.match(fault, /^\/a must be one of "c0", .*, "c19" and 2,480 more$/);
   }
-  const declared = [
+  const declared: readonly object[] = [
     Type.Object({ a: union }),
     Type.Object({ a: Type.Optional(Type.Array(Type.Tuple([union]))) }),
   ];

@@ -100,8 +100,8 @@ function KeyForm({ onSubmit }: FormProps): JSX.Element {
         <input name="key" type="password" autocomplete="off" required placeholder="sk_…" />
       </label>
       <p class="hint">
-        The administrator key is in the terminal of the first start; with it you make the first account. This
-        tab keeps the key until it is closed.
+        The administrator key is in the terminal of the first start; with it you make the first account. Only
+        this page has the key: a reload asks for it again.
       </p>
       <button type="submit">Use the key</button>
     </form>

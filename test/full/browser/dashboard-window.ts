@@ -30,6 +30,7 @@ export async function openWindow(context: BrowserContext, url: string): Promise<
 /** Loads the page again, which has forgotten the key. */
 export async function reloadDashboard(page: Page): Promise<void> {
   await page.reload();
+  await page.getByText('Only this page has the key: a reload asks for it again.').waitFor();
   await useKey(page);
 }
 

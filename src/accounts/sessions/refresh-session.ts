@@ -2,9 +2,9 @@
  * Exchanges a refresh token for the next one and a new access token (§5.4, RFC 9700 §4.14.2). Each is exchanged once. For a secret that is
  * not the current one, the family secret decides, which all refresh tokens of a session share:
  *
- * - right, and exchanged less than `refreshReuseSeconds` ago, or with the same Idempotency-Key: the answer was lost, or another tab
- *   was faster. The response is the current pair, which the stored session contains sealed under the secret of the exchanged token, so that
- *   neither a reader of the store nor a holder of an older token gets it.
+ * - right, and exchanged less than `refreshReuseSeconds` ago, or exchanged last and with the same Idempotency-Key: the answer was lost, or
+ *   another tab was faster. The response is the current pair, which the stored session contains sealed under the secret of the exchanged
+ *   token, so that neither a reader of the store nor a holder of an older token gets it.
  * - right otherwise: the token was copied, and the session ends.
  * - wrong: the client never had a token of the session, whose id is not secret; invalid, and nothing else happens.
  *
@@ -88,7 +88,7 @@ const replacedMax = 4;
 
 /**
  * Follows the chain of secrets from an exchanged token to the current one.
- * @param sinceMs without the Idempotency-Key, only tokens that were exchanged later are answered
+ * @param sinceMs of tokens that were exchanged earlier, only the last one is answered, with its Idempotency-Key: an older one's pair is in use
  */
 function currentPair(
   { id, refresh: { replaced = [], current, access } }: SessionRow,
@@ -97,8 +97,8 @@ function currentPair(
 ): Pair | undefined {
   const at = replaced.findIndex(({ digest }) => matches(parts.secret, digest));
   const given = replaced[at];
-  if (given === undefined || (given.at <= sinceMs && (key === undefined || key !== given.key)))
-    return undefined;
+  const isLate = given !== undefined && given.at <= sinceMs;
+  if (given === undefined || (isLate && (at > 0 || key === undefined || key !== given.key))) return undefined;
   let secret: string | undefined = parts.secret;
   for (const { next } of replaced.slice(0, at + 1).reverse()) {
     if (secret !== undefined) secret = openText(next, { secret, id, purpose: nextPurpose });
@@ -136,7 +136,7 @@ async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Ref
   return commit instanceof Overtaken ? commit : { ok: true, content };
 }
 
-/** What answers the exchanged token again. Older ones stay while they may be used, those with an Idempotency-Key longer. */
+/** What answers the exchanged token again. Older ones stay for the time of their reuse. */
 function keptForRepetition(
   { random, refreshReuseSeconds }: SessionsOptions,
   { session: { id, refresh }, parts, key, now }: Rotation,
@@ -152,7 +152,7 @@ function keptForRepetition(
     ...(key === undefined ? {} : { key }),
   };
   const sinceMs = now - refreshReuseSeconds * 1000;
-  const older = (refresh.replaced ?? []).filter(({ at, key: own }) => at > sinceMs || own !== undefined);
+  const older = (refresh.replaced ?? []).filter(({ at }) => at > sinceMs);
   return {
     access: sealText(access, { secret, id, purpose: accessPurpose }, random),
     replaced: [given, ...older].slice(0, replacedMax),

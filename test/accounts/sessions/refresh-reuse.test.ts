@@ -64,10 +64,8 @@ for (const [engine, open] of engines) {
     const k1 = await use(k, 'lost');
     clock.now += 3_600_000;
     assert.deepEqual(await use(k, 'lost'), { ...k1, expiresIn: 0 }, 'with its Idempotency-Key');
-    const k2 = await use(k1.refreshToken);
-    assert.deepEqual(await use(k, 'lost'), k2);
     await isRefused(k, 'other');
-    await isRefused(k2.refreshToken);
+    await isRefused(k1.refreshToken);
 
     for (const end of [
       (session: string) => here.logout(session),
@@ -81,6 +79,26 @@ for (const [engine, open] of engines) {
       await isRefused(content.refreshToken, 'key');
     }
     for (const process of [here, there]) await process.keys.close();
+  });
+
+  test(`${engine}: after that time, a token with its Idempotency-Key is answered until the pair that replaced it is exchanged`, async (context) => {
+    const [one] = await open(context);
+    const clock = { now: start };
+    const user = await putUser(one, ada);
+    const here = await startProcess(one, clock, { refreshReuseSeconds: reuseMs / 1000 });
+    const use = async (token: string, key?: string) => pairOf(await here.sessions.refresh(token, null, key));
+    const { refreshToken: z } = (await here.login(user)).content;
+    const z1 = await use(z, 'first');
+    const z2 = await use(z1.refreshToken, 'second');
+    assert.deepEqual(await use(z, 'first'), z2, 'within the time, also of a later exchange');
+    clock.now += reuseMs;
+    assert.deepEqual(await use(z1.refreshToken, 'second'), { ...z2, expiresIn: 890 });
+    const z3 = await use(z2.refreshToken);
+    assert.deepEqual(await use(z2.refreshToken), z3);
+    for (const [token, key] of [[z1.refreshToken, 'second'], [z, 'first'], [z3.refreshToken]] as const)
+      assert.deepEqual(await here.sessions.refresh(token, null, key), { ok: false });
+    assert.equal(here.facts.filter(({ type }) => type === 'session.reused').length, 1);
+    await here.keys.close();
   });
 
   test(`${engine}: the stored session opens nothing without the exchanged token`, async (context) => {

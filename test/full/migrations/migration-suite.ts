@@ -171,7 +171,7 @@ function unique(openProject: () => Project): void {
     );
     const renamed = `${schema('title')}, unique: ['title', 'slug']`;
     const up = (body: string) => `{ id: 'one', collection: 'pages', up({ name, ...rest }) { ${body} } }`;
-    const [, second] = await project.documents(before, 'pages');
+    const [first, second] = await project.documents(before, 'pages');
     const same = project.configure(
       'same',
       declare(renamed, up(`return { ...rest, title: 'x', slug: name };`)),
@@ -180,7 +180,7 @@ function unique(openProject: () => Project): void {
     assert.equal(taken.code, 1);
     assert.match(
       taken.stderr,
-      new RegExp(`pages/${second?.id} /title must be unique, and another document has its value`),
+      new RegExp(`pages/${second?.id} /title must be unique, and pages/${first?.id} has its value`),
     );
     const after = project.configure(
       'after',

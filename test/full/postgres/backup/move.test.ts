@@ -135,7 +135,7 @@ test('moves every byte of 20,000 awkward rows to PostgreSQL and back', async (co
     before.tables.find(({ name }) => name === 'things')?.rev.toString(36),
   );
   // A revision is never given again, not even that of a row that is no more.
-  assert.equal(await commitAll(store, put(things, 'next', {})), before.rev + 1);
+  assert.ok((await commitAll(store, put(things, 'next', {}))) > before.rev);
   before.close();
 });
 

@@ -162,7 +162,7 @@ const groups: readonly Group[] = [
       ['src/store/postgres/compile/parameters.ts', '#slots'],
       ['src/store/postgres/compile/walk.ts', 'equal', 'fields'],
       ['src/store/sqlite/writer/transaction.ts', 'touched'],
-      ['src/migrations/look-at-documents.ts', 'missing', '#faults', '#failures'],
+      ['src/migrations/look-at-documents.ts', 'missing', '#faults', '#fillable', '#failures'],
       ['src/webhooks/receive/message.ts', 'fields'],
     ],
   },

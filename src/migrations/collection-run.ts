@@ -285,7 +285,7 @@ function candidateOf({ id, doc, owner, createdAt, updatedAt, rev }: Row, run: Ru
 
 function changesOf(
   { clock, newId }: RunOptions,
-  { collection }: RunTask,
+  { collection, migrations }: RunTask,
   rows: readonly Row[],
   results: readonly Migrated[],
 ): { readonly changes: readonly Change[]; readonly events: readonly EventEntry[] } {
@@ -297,8 +297,10 @@ function changesOf(
     if (result.kind === 'failed') {
       const { migration, pointer, message } = result.failure;
       const of = migration === undefined ? 'does not fit after its migration' : `fails in ${migration}`;
-      throw new MigrationStopped(
-        `${collection.name}/${row.id} ${of}: ${[pointer, message].filter((part) => part !== '').join(' ')}`,
+      const why = [pointer, message].filter((part) => part !== '').join(' ');
+      throw stoppedAt(
+        migrations,
+        `${collection.name}/${row.id} ${migrations.length === 0 ? '' : `${of}: `}${why}`,
       );
     }
     changes.push({ table: collection.name, id: row.id, expect: { rev: row.rev }, next: result.next });
@@ -311,22 +313,31 @@ function changesOf(
 
 async function refusalOf(
   { store }: RunOptions,
-  { collection }: RunTask,
+  { collection, migrations }: RunTask,
   changes: readonly Change[],
   commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
-): Promise<MigrationStopped> {
+): Promise<Error> {
   const change = changes[commit.change];
   const at = `${collection.name}/${change?.id}`;
   if (commit.outcome === 'taken') {
     const holder = await holderOf(store, collection, changes, { change, name: commit.field });
-    return new MigrationStopped(
+    return stoppedAt(
+      migrations,
       `${at} /${commit.field} must be unique, and ${holder === undefined ? 'another document' : `${collection.name}/${holder}`} has its value`,
     );
   }
   const reference = collection.references.find(({ field }) => field === commit.field);
-  return new MigrationStopped(
+  return stoppedAt(
+    migrations,
     `${at} /${commit.field} names a document that does not exist in ${reference?.collection ?? 'its collection'}`,
   );
+}
+
+/** Without a migration there is none to correct: the documents do not fit the declaration. */
+function stoppedAt(migrations: RunTask['migrations'], sentence: string): Error {
+  if (migrations.length > 0) return new MigrationStopped(sentence);
+  const remedy = 'correct it with a server of the earlier declaration, or declare a migration';
+  return new DocumentsUnfit([`${sentence}; ${remedy}`]);
 }
 
 /** The id of the document that has the value of the unique field, in the store or by an earlier change of the unit. */

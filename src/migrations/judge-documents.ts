@@ -230,6 +230,9 @@ function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
   const { documents, isAll, unfit, filled, faults } = report;
   const why = reasons.length === 0 ? '' : ` (${reasons.join('; ')})`;
   const looked = isAll ? `of ${countOf(documents, true)}` : `of the first ${countOf(documents, true)}`;
+  const left = unfit - filled;
+  const needing =
+    left === 0 || left === unfit ? '' : `, ${left} of which ${left === 1 ? 'needs' : 'need'} a migration`;
   const [fault] = faults;
   const example =
     fault === undefined
@@ -241,7 +244,7 @@ function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
       : filled === unfit
         ? `run "comity migrate", which ${wordsOfFilling(report)}, or start with --migrate`
         : 'run "comity migrate --dry-run" to see them, and declare a migration';
-  return `${collection}: documents may not fit its declaration, which has changed${why}; ${looked}, ${unfit} do not fit${example}; ${remedy}`;
+  return `${collection}: documents may not fit its declaration, which has changed${why}; ${looked}, ${unfit} do not fit${needing}${example}; ${remedy}`;
 }
 
 /** What a run without migrations does to the documents of the report. */

@@ -26,7 +26,7 @@ export type LookReport = {
   /** Documents looked at, and whether these are all. */
   readonly documents: number;
   readonly isAll: boolean;
-  /** Documents that do not fit, by their first fault. */
+  /** Documents that do not fit, by their first fault; those that need a migration come first. */
   readonly unfit: number;
   readonly faults: readonly FaultKind[];
   /** Those of them that fit once their defaults are filled in and their date-times are kept in UTC. */
@@ -138,6 +138,8 @@ class Report {
   readonly #name: string;
   readonly #changedBy: Map<string, number>;
   readonly #faults = new Map<string, Kind>();
+  /** Of documents that need no migration. */
+  readonly #fillable = new Map<string, Kind>();
   readonly #failures = new Map<string, Kind>();
   #unfit = 0;
   #filled = 0;
@@ -158,11 +160,12 @@ class Report {
     const fault = looked.fault ?? (isMigrated ? undefined : dangling);
     if (fault !== undefined) {
       this.#unfit += 1;
-      if (looked.isFilled && dangling === undefined) {
+      const isFilled = looked.isFilled && dangling === undefined;
+      if (isFilled) {
         this.#filled += 1;
         if (fault.message === respellingMessage) this.#respelt += 1;
       }
-      count(this.#faults, id, fault);
+      count(isFilled ? this.#fillable : this.#faults, id, fault);
     }
     const failure = looked.failure ?? (isMigrated ? dangling : undefined);
     if (failure !== undefined) {
@@ -176,7 +179,7 @@ class Report {
       ...{ collection: this.#name, documents: this.documents, isAll },
       ...{
         unfit: this.#unfit,
-        faults: kindsOf(this.#faults),
+        faults: [...kindsOf(this.#faults), ...kindsOf(this.#fillable)],
         filled: this.#filled,
         respelt: this.#respelt,
         changedBy: this.#changedBy,

@@ -158,7 +158,9 @@ for (const [engine, open] of await openProjects()) {
     const config = project.configure('instants', source());
     const ids = await prepare(project, [`${second}.000Z`, `${second}Z`], config);
     const { code, stderr } = await project.run(config, 'migrate', '--yes');
-    assert.notEqual(code, 0);
+    assert.equal(code, 5, stderr);
+    assert.doesNotMatch(stderr, /correct the migration/);
+    assert.match(stderr, /; correct it with a server of the earlier declaration, or declare a migration\n$/);
     assert.ok(
       stderr.includes(`events2/${ids[1]} /at must be unique, and events2/${ids[0]} has its value`) ||
         stderr.includes(`events2/${ids[0]} /at must be unique, and events2/${ids[1]} has its value`),
@@ -173,5 +175,43 @@ for (const [engine, open] of await openProjects()) {
     const { code, stderr } = await project.run(config, 'migrate', '--yes');
     assert.equal(code, 5, stderr);
     assert.match(stderr, new RegExp(`such as events2.${id}: /at must be an RFC 3339 date and time`));
+  });
+  test(`${engine}: names first what needs a migration where text becomes a date-time`, async () => {
+    const project = open();
+    const declared = (format: string, rest = '') =>
+      `{ collections: { a: collection({ schema: Type.Object({ at: Type.String(${format}) }), ${rest} }) } }`;
+    const bad = '2026-01-31 12:00';
+    await project.seed(
+      project.configure('text', declared('')),
+      'a',
+      ['2026-01-31T13:00:00+01:00', '2026-01-31T12:00:00Z', bad].map((at) => ({ at })),
+    );
+    const config = project.configure('instant', declared(`{ format: 'date-time' }`));
+    const ids = (await project.documents(config, 'a')).map(({ id }) => id);
+    const [id] = (await project.documents(config, 'a')).filter(({ at }) => at === bad).map((each) => each.id);
+    const sentence = `of 3 documents, 3 do not fit, 1 of which needs a migration, such as a/${id}: /at must be `;
+    const checked = await project.run(config, 'check');
+    assert.deepEqual([checked.code, checked.stdout.includes(sentence)], [0, true], checked.stdout);
+    for (const command of ['serve', 'migrate']) {
+      const { code, stderr } = await project.run(config, command);
+      assert.deepEqual([code, stderr.includes(sentence)], [5, true], stderr);
+    }
+    const { stdout } = await project.run(config, 'migrate', '--dry-run');
+    assert.match(
+      stdout,
+      new RegExp(`do not fit\n {2}1: /at must be .*, such as ${id}\n {2}2: /at is a date-time`),
+    );
+
+    const instants = project.configure('unique', declared(`{ format: 'date-time' }`, `unique: ['at']`));
+    await withStore(project, config, (store) =>
+      rewrite(store, 'a', String(id), (doc) => doc.replace(bad, '2026-01-31T14:00:00Z')),
+    );
+    const { code, stderr } = await project.run(instants, 'migrate', '--yes');
+    assert.equal(code, 5, stderr);
+    const others = ids.filter((each) => each !== id);
+    assert.ok(
+      others.every((each) => stderr.includes(String(each))),
+      stderr,
+    );
   });
 }

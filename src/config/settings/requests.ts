@@ -89,7 +89,7 @@ export const requestsSettings = section('Requests', {
   ),
   cascadeMax: integer(
     { unit: 'documents', default: 1000, least: 1, most: 10_000 },
-    'Documents that one unit deletes or changes because they refer to a deleted one. A deletion with more becomes an operation (202), in units of as many.',
+    'Documents that one unit deletes or changes because they refer to a deleted one. A deletion with more becomes an operation (202), in units of as many, for at most 100,000 documents of collections that others refer to. Also the references in a row that a deletion follows.',
   ),
   cascadeBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: KiB, most: 64 * MiB },

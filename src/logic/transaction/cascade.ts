@@ -5,6 +5,7 @@
  */
 
 import type { ResourceRefused } from '../../config/handler.ts';
+import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection, CollectionReference } from '../../model/collection.ts';
 import { byId } from '../../model/filter.ts';
@@ -42,6 +43,12 @@ export class CascadeExceeded extends Error {
   constructor(cascadeMax: number) {
     super(`more than ${cascadeMax} resources depend on it (COMITY_CASCADE_MAX, COMITY_CASCADE_BYTES_MAX)`);
   }
+}
+
+/** Each document on the way down keeps a page of those that refer to it, so a walk goes no deeper in several units than in one. */
+export function tooDeep(cascadeMax: number): Problem {
+  const message = `resources depend on it through more than ${cascadeMax} references in a row (COMITY_CASCADE_MAX): delete the last ones of the chain first, or raise the setting`;
+  return { code: 'dependants_exist', message };
 }
 
 export function cycleAt({ table, id }: RowName): ResourceRefused {

@@ -37,6 +37,7 @@ import {
   cascadeSteps,
   cycleAt,
   referring,
+  tooDeep,
 } from './cascade.ts';
 import type { Transaction } from './resource-call.ts';
 
@@ -54,6 +55,7 @@ export type LongDeletion = {
 
 /** Documents that others refer to, of one deletion: what is known of each is kept in memory while they are judged. */
 const markedMax = 100_000;
+const tooManyMarked = `it would delete more than ${markedMax} resources that others may refer to: delete some of them first`;
 
 /** @returns undefined: the request can make its unit. A step that was made is told by `operation.state`. */
 export async function stepDeletion(deletion: LongDeletion): Promise<Result | undefined> {
@@ -90,8 +92,8 @@ async function markAll(deletion: LongDeletion): Promise<Problem | undefined> {
   const seen = new Set<string>();
   async function descend(rows: readonly RowName[], depth: number): Promise<Problem | undefined> {
     const fresh = rows.filter((row) => !seen.has(markId(row)));
-    if (depth > cascadeMax || seen.size + fresh.length > markedMax)
-      return { code: 'dependants_exist', message: new CascadeExceeded(markedMax).message };
+    if (depth > cascadeMax) return tooDeep(cascadeMax);
+    if (seen.size + fresh.length > markedMax) return { code: 'dependants_exist', message: tooManyMarked };
     for (const row of fresh) seen.add(markId(row));
     const refused = await markEach(deletion, fresh);
     if (refused !== undefined) return refused;
@@ -167,8 +169,7 @@ async function judgeAll(deletion: LongDeletion): Promise<Problem | undefined> {
   for await (const found of cascadeSteps({ ...walk, isForgotten }, named)) {
     if ('cycle' in found) return problemOrFailure(cycleAt(found.cycle), 'a deletion');
     const { step } = found;
-    if (step === undefined)
-      return { code: 'dependants_exist', message: new CascadeExceeded(cascadeMax).message };
+    if (step === undefined) return tooDeep(cascadeMax);
     const refused = step.without === undefined ? await restrictionOf(deletion, step, isDoomed) : undefined;
     if (refused !== undefined) return refused;
     if (collectionOf(step.table)?.hooks?.beforeWrite === undefined) continue;
@@ -251,8 +252,8 @@ async function deleteParts(deletion: LongDeletion): Promise<Result | undefined> 
     try {
       isWhole = await part.cascade(named, undefined, isDoomed);
     } catch (error) {
-      if (error instanceof CascadeExceeded)
-        return { refused: { code: 'dependants_exist', message: error.message } };
+      // A part takes at least one document, except of a chain that is too deep.
+      if (error instanceof CascadeExceeded) return { refused: tooDeep(deletion.open().cascadeMax) };
       // Another request deleted one of them between two reads: the next part looks again.
       if (!(error instanceof StoreUnavailable) && part.torn() !== undefined) continue;
       return { refused: problemOrFailure(error, whatOf(served)) };

@@ -7,7 +7,7 @@ import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { until } from '../../harness/until.ts';
+import { eventually, until } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('./fixtures/cascade.config.ts', import.meta.url));
 const cascadeMax = 20;
@@ -261,6 +261,26 @@ for (const engine of engineNames) {
         await until(async () => (await server.send('GET', location)).status === 303);
       assert.ok(await isGone(`tickets/${ticket}`));
       assert.deepEqual(await idsOf(`comments?ticketId=${ticket}`), []);
+    });
+
+    test('go as deep as a unit has documents, and say so of a deeper chain', async () => {
+      const chain = [await make('tickets', { subject: 'first' })];
+      const lengthen = async (to: number) => {
+        while (chain.length < to)
+          chain.push(await make('tickets', { subject: 'next', parentId: chain.at(-1) }));
+      };
+      await lengthen(cascadeMax + 2);
+      const [first = '', second = ''] = chain;
+      const { headers } = await remove(`tickets/${first}`);
+      const failed = await eventually(async () => {
+        const { status, json } = await server.send('GET', String(headers.location));
+        return status === 200 && json().status === 'failed' ? json() : undefined;
+      });
+      const outcome = failed.outcome as { code: string; error: string };
+      assert.equal(outcome.code, 'dependants_exist');
+      assert.match(outcome.error, /more than 20 references in a row \(COMITY_CASCADE_MAX\)/);
+      assert.equal((await remove(`tickets/${second}`)).status, 204);
+      assert.equal((await remove(`tickets/${first}`)).status, 204);
     });
 
     test('with as many dependants as a unit takes are one unit, and with more an operation', async () => {

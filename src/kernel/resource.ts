@@ -296,9 +296,9 @@ export function readPreferences(field: string | undefined): Preferences {
   };
 }
 
-/** `delta-seconds` of RFC 7240 §4.3; a wish that is none has no effect. */
+/** `delta-seconds` of RFC 7240 §4.3, of any length: Infinity too, which is above every bound. A wish that is none has no effect. */
 function secondsOf(text = ''): number {
   return deltaSeconds.test(text) ? Number(text) : 0;
 }
 
-const deltaSeconds = /^\d{1,9}$/;
+const deltaSeconds = /^\d+$/;

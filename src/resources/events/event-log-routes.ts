@@ -117,7 +117,7 @@ function logDocumentation(limits: ListOptions['limits'], waitSecondsMax: number)
       {
         name: 'after',
         in: 'query',
-        description: `Reads the log in the order of commits, after this place: a \`nextCursor\` of such a page, a \`Comity-Position\` of a list, or the id of an event; empty: from the oldest event; \`now\`: the next ones. \`nextCursor\` is then always a string, from which the log goes on. A page may be short or empty while more follow. With \`Prefer: wait=SECONDS\` an empty page is held until something follows, at most ${waitSecondsMax} seconds. A place that is unknown or no longer kept is answered 410. Without \`sort\`, \`order\`, \`page\` and \`cursor\`.`,
+        description: `Reads the log in the order of commits, after this place: a \`nextCursor\` of such a page, a \`Comity-Position\` of a list, or the id of an event; empty: from the oldest event; \`now\`: the next ones. \`nextCursor\` is then always a string, from which the log goes on. A page may be short or empty while more follow, also without a \`Link\`. With \`Prefer: wait=SECONDS\` an empty page is held until something follows, at most ${waitSecondsMax} seconds. A place that is unknown or no longer kept is answered 410. Without \`sort\`, \`order\`, \`page\` and \`cursor\`.`,
         schema: { type: 'string' },
       },
     ],

@@ -149,6 +149,12 @@ for (const engine of engineNames) {
       const rest = await page(`limit=1000&after=${first.nextCursor}`);
       assert.equal(rest.items.length, 2);
       assert.equal(rest.headers.get('Cache-Control'), 'no-store');
+      const types = Array.from({ length: 120 }, (_, n) => `articles.deleted${n}`);
+      const long = `limit=1&type[in]=articles.created,${types.join(',')}`;
+      const unlinked = await page(`after=${from}&${long}`);
+      assert.deepEqual([unlinked.items.length, unlinked.headers.has('Link')], [1, false]);
+      const second = await page(`after=${unlinked.nextCursor}&${long}`);
+      assert.deepEqual(second.items.map(nameOf), [nameOf(first.items[1] ?? {})]);
       const empty = await page(`after=${rest.nextCursor}`);
       assert.deepEqual([empty.items, empty.headers.has('Link')], [[], false]);
       const lastId = nameOf(rest.items[1] ?? {});
@@ -202,7 +208,7 @@ for (const engine of engineNames) {
       );
       assert.equal(found.headers.get('Preference-Applied'), 'wait=2');
       const began = performance.now();
-      const empty = await page(`after=${found.nextCursor}`, { ...asAda, Prefer: 'wait=3600' });
+      const empty = await page(`after=${found.nextCursor}`, { ...asAda, Prefer: `wait=${'9'.repeat(20)}` });
       assert.deepEqual(empty.items, []);
       assert.equal(empty.headers.get('Preference-Applied'), 'wait=2');
       assert.ok(performance.now() - began >= 1990);

@@ -2,7 +2,9 @@
  * The fields that clients may name, from a collection's schema (§2.1), read as plain JSON Schema: a schema need not be made with TypeBox.
  * Other fields than scalars and arrays of scalars can only be selected.
  */
+
 import { type Field, type Fields, madeFields, type ScalarType } from '../model/field.ts';
+import { namedSchemas, type SchemaNode } from './declared-schema.ts';
 
 /** The keywords of JSON Schema that decide a field's type; all others only restrict its values. */
 export type Schema = {
@@ -13,6 +15,7 @@ export type Schema = {
   readonly anyOf?: unknown;
   readonly oneOf?: unknown;
   readonly items?: unknown;
+  readonly $ref?: unknown;
   readonly properties?: unknown;
 };
 
@@ -24,7 +27,12 @@ export function fieldsOf(schema: Schema): Fields {
   const fields = new Map<string, Field>();
   const [id, ...times] = madeFields;
   if (id !== undefined) fields.set(id.name, id);
-  addProperties(schema, [], fields);
+  let named: ReadonlyMap<string, unknown> | undefined;
+  const referred: Referred = ($ref) => {
+    named ??= namedSchemas(schema as SchemaNode);
+    return named.get($ref);
+  };
+  addProperties(schema, [], { fields, referred });
   for (const time of times) fields.set(time.name, time);
   return fields;
 }
@@ -35,29 +43,35 @@ export function propertiesOf(schema: Schema): readonly (readonly [name: string, 
     : [];
 }
 
-function addProperties(schema: Schema, above: readonly string[], fields: Map<string, Field>): void {
+/** What a reference leads to. */
+type Referred = ($ref: string) => unknown;
+
+type Adding = { readonly fields: Map<string, Field>; readonly referred: Referred };
+
+function addProperties(schema: Schema, above: readonly string[], adding: Adding): void {
+  const { fields, referred } = adding;
   for (const [name, property] of propertiesOf(schema)) {
     const path = [...above, name];
-    const field = fieldOf(property, path);
+    const field = fieldOf(property, path, referred);
     fields.set(field.name, field);
     const nested =
       field.type === 'json' && path.length < nestedLevelsMax ? objectWithin(property) : undefined;
-    if (nested !== undefined) addProperties(nested, path, fields);
+    if (nested !== undefined) addProperties(nested, path, adding);
   }
 }
 
-function fieldOf(schema: Schema, path: readonly string[]): Field {
+function fieldOf(schema: Schema, path: readonly string[], referred: Referred): Field {
   const name = path.join('.');
-  const scalar = scalarTypeOf(schema);
+  const scalar = scalarTypeOf(schema, referred);
   if (scalar !== undefined) return { name, path, type: scalar };
-  const item = itemTypeOf(schema);
+  const item = itemTypeOf(schema, referred);
   return item === undefined ? { name, path, type: 'json' } : { name, path, type: 'array', item };
 }
 
 /** One scalar type that covers all non-null alternatives, or undefined. */
-function scalarTypeOf(schema: Schema): ScalarType | undefined {
+function scalarTypeOf(schema: Schema, referred: Referred): ScalarType | undefined {
   let found: ScalarType | undefined;
-  for (const alternative of alternativesOf(schema)) {
+  for (const alternative of alternativesOf(schema, referred)) {
     const type = plainScalarType(alternative);
     if (type === undefined) return undefined;
     const joint = found === undefined ? type : jointType(found, type);
@@ -67,25 +81,55 @@ function scalarTypeOf(schema: Schema): ScalarType | undefined {
   return found;
 }
 
-function itemTypeOf(schema: Schema): ScalarType | undefined {
-  const [only, ...others] = alternativesOf(schema);
+function itemTypeOf(schema: Schema, referred: Referred): ScalarType | undefined {
+  const [only, ...others] = alternativesOf(schema, referred);
   if (only === undefined || others.length > 0 || only.type !== 'array' || !isRecord(only.items))
     return undefined;
-  return scalarTypeOf(only.items);
+  return scalarTypeOf(only.items, referred);
 }
 
+/** Objects behind a reference have no fields of their own: they may hold themselves. */
 function objectWithin(schema: Schema): Schema | undefined {
   const [only, ...others] = alternativesOf(schema);
   return others.length === 0 && only?.type === 'object' ? only : undefined;
 }
 
-/** The schema's alternatives without `null`: a nullable field compares like the field itself. */
-function alternativesOf(schema: Schema): readonly Schema[] {
+/**
+ * The schema's alternatives without `null`: a nullable field compares like the field itself.
+ * @param referred undefined: references stay
+ */
+function alternativesOf(
+  schema: Schema,
+  referred?: Referred,
+  seen: Set<Schema> = new Set(),
+): readonly Schema[] {
+  if (referred !== undefined && schema.$ref !== undefined) {
+    // What it leads to is among the alternatives already.
+    if (seen.has(schema)) return [];
+    seen.add(schema);
+    return alternativesOf(withoutReferences(schema, referred), referred, seen);
+  }
+  const within = (part: Schema): readonly Schema[] => alternativesOf(part, referred, seen);
   const parts = Array.isArray(schema.anyOf) ? schema.anyOf : schema.oneOf;
-  if (Array.isArray(parts)) return parts.filter(isRecord).flatMap(alternativesOf);
-  if (Array.isArray(schema.type)) return schema.type.flatMap((type) => alternativesOf({ ...schema, type }));
-  if (Array.isArray(schema.enum)) return schema.enum.flatMap((value) => alternativesOf({ const: value }));
+  if (Array.isArray(parts)) return parts.filter(isRecord).flatMap(within);
+  if (Array.isArray(schema.type)) return schema.type.flatMap((type) => within({ ...schema, type }));
+  if (Array.isArray(schema.enum)) return schema.enum.flatMap((value) => within({ const: value }));
   return schema.type === 'null' || schema.const === null ? [] : [schema];
+}
+
+/** With the keywords of what it refers to, which those beside the reference narrow. */
+function withoutReferences(schema: Schema, referred: Referred): Schema {
+  const followed = new Set<unknown>();
+  let { $ref, ...own } = schema;
+  while (typeof $ref === 'string' && !followed.has($ref)) {
+    followed.add($ref);
+    const target = referred($ref);
+    if (!isRecord(target)) break;
+    const { $ref: next, ...keywords } = target;
+    own = { ...keywords, ...own };
+    $ref = next;
+  }
+  return own;
 }
 
 function plainScalarType(schema: Schema): ScalarType | undefined {

@@ -73,3 +73,41 @@ test('goes at most eight levels deep', () => {
   for (let level = 0; level < 50; level += 1) schema = { type: 'object', properties: { n: schema } };
   assert.equal(fieldsOf(schema).size, 3 + 8);
 });
+
+const $defs = {
+  at: { type: 'string', format: 'date-time' },
+  again: { $ref: '#/$defs/at' },
+  loop: { anyOf: [{ type: 'string' }, { $ref: '#/$defs/loop' }] },
+  ring: { $ref: '#/$defs/ring' },
+  count: { $anchor: 'count', type: 'integer' },
+  price: { $id: 'price', type: 'number' },
+  is: { type: 'boolean' },
+  name: { enum: ['a', 'b', null] },
+  tags: { type: 'array', items: { $ref: '#/$defs/name' } },
+  tree: { type: 'object', properties: { left: { $ref: '#/$defs/tree' }, right: { $ref: '#/$defs/tree' } } },
+};
+const referring: readonly (readonly [schema: object, type: string])[] = [
+  [{ $ref: '#/$defs/at' }, 'timestamp'],
+  [{ $ref: '#/$defs/again', description: 'x' }, 'timestamp'],
+  [{ anyOf: [{ $ref: '#/$defs/at' }, { type: 'null' }] }, 'timestamp'],
+  [{ anyOf: [{ $ref: '#/$defs/at' }, { $ref: '#/$defs/count' }] }, 'json'],
+  [{ anyOf: [{ $ref: '#count' }, { $ref: 'price' }] }, 'number'],
+  [{ $ref: '#count' }, 'integer'],
+  [{ $ref: '#/$defs/is' }, 'boolean'],
+  [{ $ref: '#/$defs/name' }, 'string'],
+  [{ $ref: '#/$defs/at', const: '2026-01-31T12:00:00Z' }, 'string'],
+  [{ $ref: '#/$defs/tags' }, 'array of string'],
+  [{ type: 'array', items: { $ref: '#/$defs/at' } }, 'array of timestamp'],
+  [{ $ref: '#/$defs/loop' }, 'string'],
+  [{ $ref: '#/$defs/ring' }, 'json'],
+  [{ $ref: '#/$defs/tree' }, 'json'],
+  [{ $ref: '#/$defs/absent' }, 'json'],
+];
+for (const [it, type] of referring) {
+  test(`reads ${JSON.stringify(it)} as ${type}`, () => {
+    const fields = fieldsOf({ type: 'object', properties: { it }, $defs } as object);
+    assert.equal(fields.size, 4);
+    const field = fields.get('it');
+    assert.equal(field?.item === undefined ? field?.type : `${field.type} of ${field.item}`, type);
+  });
+}

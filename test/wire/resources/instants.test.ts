@@ -47,6 +47,8 @@ for (const engine of engineNames) {
         ...{ dueAt: '2027-01-01T00:00:00.000Z', firstAt: noon },
       });
       assert.deepEqual((await program.send('GET', `${path}/${id}`)).json(), made);
+      const seen = await program.send('GET', `${path}?seenAt=2026-01-31T13:00:00%2B01:00&sort=-seenAt`);
+      assert.deepEqual(seen.json().items, [made], seen.body);
       const note = { title: 'note', startsAt: noon, entry: { kind: 'note', at: '2026-01-31T12:00:00Z' } };
       assert.deepEqual((await done('POST', path, note)).entry, note.entry);
     });

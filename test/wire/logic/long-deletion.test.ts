@@ -168,6 +168,21 @@ for (const engine of engineNames) {
     const childrenOf = async (parent: string): Promise<number> =>
       ((await server.send('GET', `/api/v1/children?parentId=${parent}`)).json().items as unknown[]).length;
 
+    test('accept a change until the mark, and then delete nothing if it failed the precondition', async () => {
+      const { parent, etag, token } = await familyOf(['1', '2', '3', '4', '5']);
+      const headers = { Authorization: `Bearer ${token}`, 'If-Match': etag };
+      const accepted = await server.send('DELETE', `/api/v1/parents/${parent}`, { anonymous: true, headers });
+      assert.equal(accepted.status, 202, accepted.body);
+      const changed = await patch(server, `parents/${parent}`, { name: 'changed' });
+      const ended = await endOf(server, String(accepted.headers.location));
+      const outcome = ended.status === 303 ? undefined : (ended.json().outcome as { code: string }).code;
+      // The mark may have been faster.
+      const wanted = changed.status === 200 ? 'precondition_failed' : undefined;
+      if (wanted === undefined) assert.ok([404, 409].includes(changed.status), changed.body);
+      assert.equal(outcome, wanted);
+      assert.equal(await childrenOf(parent), wanted === undefined ? 0 : 5);
+    });
+
     for (const { title, texts, first, heldAt = 0, meanwhile, code } of scenarios) {
       test(title, async () => {
         const family = await familyOf(texts ?? Array.from({ length: children }, (_, n) => `${n}`));

@@ -79,10 +79,13 @@ export function* partsOf(node: SchemaNode): Generator<readonly [path: string, pa
   }
 }
 
-/** Visits the schema and every schema within it. */
+/** Visits the schema and every schema within it, each object once: one may hold itself, which its bounds refuse later. */
 export function eachNode(root: unknown, visit: (node: SchemaNode, same: SchemaNode) => void): void {
   const left = [root].flat().filter(isNode);
+  const seen = new Set<SchemaNode>();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
+    if (seen.has(node)) continue;
+    seen.add(node);
     visit(node, node);
     for (const [, part] of partsOf(node)) left.push(part);
   }

@@ -111,3 +111,9 @@ for (const [it, type] of referring) {
     assert.equal(field?.item === undefined ? field?.type : `${field.type} of ${field.item}`, type);
   });
 }
+
+test('ends where a schema object holds itself, which is refused afterwards', () => {
+  const properties: Record<string, object> = { it: { $ref: '#/$defs/at' } };
+  properties.self = { type: 'object', properties };
+  assert.equal(fieldsOf({ type: 'object', properties, $defs } as object).get('it')?.type, 'timestamp');
+});

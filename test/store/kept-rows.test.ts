@@ -79,7 +79,8 @@ test('shows by id what a page shows at the same revision, while units commit, ar
     for (let count = random(4); count > 0 && underWay.size < 20; count -= 1) {
       start(change(ids[random(ids.length)] ?? '', `"${turn}"`));
     }
-    if (random(200) === 0) start(removes(store.purge(table, 1002, 1)));
+    // On a busy machine purges wait for a reader thread while turns go on.
+    if (random(200) === 0 && underWay.size < 20) start(removes(store.purge(table, 1002, 1)));
     const revision = store.revision();
     const rows = plan.rows({ from: 'start' }) as readonly Row[];
     const byIds = ids

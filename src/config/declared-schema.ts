@@ -174,7 +174,7 @@ export class CompiledSchema {
     return compiled;
   }
 
-  /** What a reference leads to. */
+  /** Returns the target of a reference. */
   referred($ref: string): unknown {
     return this.#named.get($ref);
   }

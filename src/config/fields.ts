@@ -43,7 +43,7 @@ export function propertiesOf(schema: Schema): readonly (readonly [name: string, 
     : [];
 }
 
-/** What a reference leads to. */
+/** Returns the target of a reference. */
 type Referred = ($ref: string) => unknown;
 
 type Adding = { readonly fields: Map<string, Field>; readonly referred: Referred };

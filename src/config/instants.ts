@@ -17,11 +17,11 @@ export type Instants = {
   readonly shorten: (value: Json) => Json;
   /** The pointer of the first instant that is not spelled as it is kept; undefined if there is none. */
   readonly findRespelt: (value: unknown) => string | undefined;
-  /** What is no instant. At most `errorsMax`. */
+  /** Lists the texts that are no instants, at most `errorsMax`. */
   readonly findFaults: (value: unknown, errorsMax: number) => readonly FieldError[];
 };
 
-/** Whether documents of the schema may have instants. */
+/** True if documents of the schema may have instants. */
 export function holdsInstants(root: SchemaNode): boolean {
   let holds = false;
   eachNode(root, ({ format }) => {
@@ -73,7 +73,7 @@ type OnText = (text: string, path: readonly (string | number)[]) => string;
 
 class Walk {
   readonly #applying: Applying;
-  /** Whether there may be instants below a schema. */
+  /** For each schema, true if there may be instants below it. */
   readonly #leads: WeakMap<SchemaNode, boolean>;
   readonly #onText: OnText;
   readonly #path: (string | number)[] = [];

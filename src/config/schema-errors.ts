@@ -253,7 +253,7 @@ function keywordMessage(error: SchemaError): string | undefined {
 const ofMember = /\/(?:(?:properties|patternProperties)\/[^/]*|additionalProperties|unevaluatedProperties)$/;
 const ofItem = /\/(?:items|prefixItems|additionalItems)(?:\/\d+)?$/;
 
-/** What the schema `false` at this place refuses. */
+/** Names what the schema `false` at this place refuses. */
 function refusedBy(schemaPath: string): string {
   if (ofMember.test(schemaPath)) return 'unknown property';
   return ofItem.test(schemaPath) ? 'unexpected item' : 'is not allowed';

@@ -11,7 +11,7 @@ import { type CompiledSchema, eachNode, isNode, type SchemaNode } from './declar
 
 export type FindUnknownMembers = (value: unknown) => readonly FieldError[];
 
-/** Whether the schema of an object decides about members that it does not declare itself. */
+/** True if the schema of an object decides about members that it does not declare itself. */
 export function decidesFurther(node: SchemaNode): boolean {
   return (
     'additionalProperties' in node ||
@@ -19,7 +19,7 @@ export function decidesFurther(node: SchemaNode): boolean {
   );
 }
 
-/** Whether the schema says which members an object has, by their names or by patterns for them. */
+/** True if the schema says which members an object has, by their names or by patterns for them. */
 export function declaresMembers(node: SchemaNode): boolean {
   return isNode(node.properties) || isNode(node.patternProperties) || node.unevaluatedProperties === false;
 }

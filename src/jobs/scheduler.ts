@@ -42,7 +42,7 @@ const missedMs = 60_000;
 const againMs = 5000;
 /** Changes of the inbox that come together lead to one look. */
 const gatherMs = 50;
-/** How often a process looks at its jobs on a clock that is never set: one that is set back would delay the alarms. */
+/** Interval at which a process looks at its jobs, on a clock that is never set: one that is set back would delay the alarms. */
 const lookMs = 300_000;
 /** How many runs of other processes may come between a read and a commit. */
 const triesMax = 20;

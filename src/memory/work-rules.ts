@@ -9,7 +9,7 @@ const KiB = 1024;
 
 export type WorkRule = {
   readonly work: string;
-  /** What is counted. */
+  /** The unit that is counted. */
   readonly per: string;
   /** Charged for each. */
   readonly octets: number;

@@ -247,7 +247,7 @@ function unsureSentence({ collection, reasons, report }: Of<'unsure'>): string {
   return `${collection}: documents may not fit its declaration, which has changed${why}; ${looked}, ${unfit} do not fit${needing}${example}; ${remedy}`;
 }
 
-/** What a run without migrations does to the documents of the report. */
+/** Describes the changes that a run without migrations makes to the documents of the report. */
 export function wordsOfFilling({ filled, respelt }: Pick<LookReport, 'filled' | 'respelt'>): string {
   const parts = [
     ...(filled > respelt ? ['fills in their defaults'] : []),
@@ -256,7 +256,7 @@ export function wordsOfFilling({ filled, respelt }: Pick<LookReport, 'filled' | 
   return parts.join(' and ');
 }
 
-/** Whether nothing but the spelling of date-times may keep documents from fitting: an earlier version kept them as they were sent. */
+/** True if nothing but the spelling of date-times may keep documents from fitting: an earlier version kept them as they were sent. */
 export function isOfRespelling(finding: Finding): boolean {
   if (finding.kind !== 'unsure') return false;
   const { reasons, report } = finding;

@@ -47,7 +47,7 @@ export class Connection {
   requests = 0;
   closing = false;
   broken = false;
-  /** What is left of a request whose response is sent. */
+  /** The unread content of a request whose response is sent. */
   unread: Unread | undefined;
   /** An Upgrade was declined: node:http lost the octets after it, so the connection ends with the response. */
   declinesUpgrade = false;

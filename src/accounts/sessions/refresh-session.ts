@@ -136,7 +136,7 @@ async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Ref
   return commit instanceof Overtaken ? commit : { ok: true, content };
 }
 
-/** What answers the exchanged token again. Older ones stay for the time of their reuse. */
+/** The sealed pairs by which exchanged tokens are answered again. Older ones stay for the time of their reuse. */
 function keptForRepetition(
   { random, refreshReuseSeconds }: SessionsOptions,
   { session: { id, refresh }, parts, key, now }: Rotation,

@@ -26,7 +26,7 @@ export type SessionRow = {
 };
 
 export type ReplacedToken = {
-  /** Of its secret. */
+  /** Hash of its secret. */
   readonly digest: string;
   /** Milliseconds since the epoch. */
   readonly at: number;

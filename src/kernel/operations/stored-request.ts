@@ -12,7 +12,7 @@ export type StoredRequest = {
   readonly id: string;
   /** The id of the request that was accepted; absent: kept by an earlier version. */
   readonly requestId?: string;
-  /** How often a process began it and has not said how that ended (lease.ts). Absent: once. */
+  /** Starts of which no process recorded the end (lease.ts). Absent: one. */
   readonly starts?: number;
   readonly method: string;
   readonly target: string;

@@ -174,7 +174,7 @@ async function send(
   }
 }
 
-/** What it throws is of no use to anyone: the response has ended. */
+/** Ignores what the iterator throws, because the response has ended. */
 async function end(iterator: Iterators, by: RunningFunction): Promise<void> {
   try {
     await callAs(by, () => iterator.return?.());

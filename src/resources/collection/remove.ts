@@ -160,7 +160,7 @@ async function mayStillDelete(served: Served, { principal, operation }: Ask, row
 /** Of its row, its event and its unit, for each character of a document. */
 const octetsOfDeleted = 4;
 
-/** What is charged for an id is enough for a document of some kilobytes; the rest of a longer one is charged as it is read. */
+/** The charge for an id covers a document of some kilobytes; the rest of a longer one is charged as it is read. */
 function holdMore({ request }: Ask, octets: number): void {
   if (octets <= 0 || request.memory?.hold(octets) !== false) return;
   throw new StoreUnavailable('the memory budget for documents to delete is used up', {

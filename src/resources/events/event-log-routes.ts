@@ -191,7 +191,7 @@ function logOperation(options: EventsOptions): Operation<Standing, never, LogPro
   };
 }
 
-/** What a stream and the feed have in common: the view that the caller has of the log. */
+/** The part that a stream and the feed share: the view that the caller has of the log. */
 function follow(options: EventsOptions, list: ListOptions, ask: Ask, query: string) {
   const { known } = ask;
   const asked = proposeList(list, query, ask.principal).list?.prepared.asked;

@@ -144,7 +144,7 @@ function keyOf({ key, withholds }: BatchReader, { rev, id }: LogPosition): strin
   return `${rev} ${id} ${withholds === undefined ? '' : 'withheld '}${key}`;
 }
 
-/** What the reader gets of one event, in this order. */
+/** One of the messages that the reader gets for an event. */
 type Message = {
   /** The type of the event, `left` or `entered`. */
   readonly name: string;

@@ -117,7 +117,7 @@ export function startPeers(options: PeersOptions): Peers {
 
 /** Observes a difference when it begins and when it ends. A look measures this clock, and the next one writes that and compares. */
 function compareClocks(clock: () => number, observe: Observe) {
-  /** Of this clock before the database's, as last measured. */
+  /** Milliseconds by which this clock is ahead of the database's, as last measured. */
   let aheadMs: number | undefined;
   let differed = false;
   return {

@@ -31,7 +31,7 @@ export function isPortalSession(principal: Principal): boolean {
   return principal.kind === 'authenticated' && tenantOfId(principal.id) !== undefined;
 }
 
-/** Whether the principal has the rights of the credential that created the endpoint. */
+/** True if the principal has the rights of the credential that created the endpoint. */
 export function hasRightsOf(principal: Principal, { scopes }: Pick<EndpointSecrets, 'scopes'>): boolean {
   if (principal.kind !== 'authenticated') return false;
   return isAdministrator(principal) || scopes.every((scope) => principal.scopes.has(scope));

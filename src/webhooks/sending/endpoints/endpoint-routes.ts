@@ -161,7 +161,7 @@ async function secretsChange(
 const narrower =
   'the endpoint was created with a credential that has more rights than this one, so this one cannot change its URL';
 
-/** What a tenant may change of the endpoints that administrators made for it; of the events it may only take some away. */
+/** The members that a tenant may change of the endpoints that administrators made for it; of the events it may only take some away. */
 const tenantsMembers: ReadonlySet<string> = new Set([
   'status',
   'disabledReason',
@@ -170,7 +170,7 @@ const tenantsMembers: ReadonlySet<string> = new Set([
   'updatedAt',
 ]);
 
-/** Whether the change needs the rights with which the endpoint was created. @param after undefined: a deletion */
+/** True if the change needs the rights with which the endpoint was created. @param after undefined: a deletion */
 function needsRights(
   principal: Principal,
   current: Endpoint,

@@ -1,10 +1,10 @@
 /** Every check of the repository, by the name under which its findings are printed. */
 import { findBoundsProblems } from './bounds.ts';
+import { findCommentProblems } from './comments.ts';
 import { findTypeProblems } from './compile.ts';
 import { findCycleProblems } from './cycles.ts';
 import { findEmitterProblems } from './emitters.ts';
 import { findGeneratedDocsProblems } from './generated-docs.ts';
-import { findHeaderProblems } from './headers.ts';
 import { findImportProblems } from './imports.ts';
 import { findLeafProblems } from './leaves.ts';
 import { findLintProblems } from './lint.ts';
@@ -25,7 +25,7 @@ export const checks: Readonly<Record<string, Check>> = {
   sizes: findSizeProblems,
   leaves: (root) => findLeafProblems(root),
   names: findNameProblems,
-  headers: findHeaderProblems,
+  comments: findCommentProblems,
   bounds: findBoundsProblems,
   traces: findTraces,
   lockfile: findLockfileProblems,

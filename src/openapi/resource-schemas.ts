@@ -148,7 +148,7 @@ const bytesPerCodePointMax = 4;
 const shortFormats: ReadonlySet<unknown> = new Set(['date-time', 'date', 'time', 'uuid', 'ipv4', 'ipv6']);
 
 /**
- * Describes the bounds of indexed texts in bytes (config/text-bounds.ts); JSON Schema counts code points.
+ * Describes the bounds of indexed texts in bytes (`textBounds` of model/collection.ts); JSON Schema counts code points.
  * @param schema plain JSON, not changed
  */
 export function withTextBounds(schema: Item, { textBounds }: Pick<Collection, 'textBounds'>): Item {

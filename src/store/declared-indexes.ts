@@ -1,6 +1,6 @@
 /**
  * The indexes that each table of the contract needs, the same in both engines, and the tables that a store may have. The SQL of an index
- * belongs to the engine (sqlite/layout.ts, postgres/schema/layout.ts).
+ * belongs to the engine (sqlite/table-layout.ts, postgres/schema/schema-layout.ts).
  *
  * Every index leaves out softly deleted rows. All but the unique ones end with the id, so that they hold the total order of pages.
  */

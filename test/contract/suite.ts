@@ -1,5 +1,5 @@
 /**
- * What store.ts promises, as tests that know nothing of an engine. Every engine goes through it unchanged.
+ * The promises of store/store.ts as tests that know nothing of an engine. Every engine goes through it unchanged.
  */
 import { after, afterEach, before, describe } from 'node:test';
 import type { Table } from '../../src/store/store.ts';

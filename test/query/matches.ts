@@ -1,4 +1,4 @@
-/** The two-valued logic of filter.ts on one flat resource: what a compiled filter is judged by. */
+/** The two-valued logic of model/filter.ts on one flat resource: what a compiled filter is judged by. */
 import type { Scalar } from '../../src/model/field.ts';
 import type { Filter } from '../../src/model/filter.ts';
 import type { Resource } from './shop.ts';

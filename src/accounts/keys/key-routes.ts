@@ -1,6 +1,6 @@
 /**
  * `/keys`: API keys as a collection of their own (§5.2). One's own for everybody with a credential that may write, all of them for
- * administrators. A key is made by create.ts; what it may do is fixed then, so there is no PUT.
+ * administrators. A key is made by create-key.ts; what it may do is fixed then, so there is no PUT.
  */
 
 import type { CollectionOperation } from '../../kernel/documentation.ts';

@@ -1,4 +1,4 @@
-/** The successful ends of the decision graph. With the refusals of problem.ts, they are every status of a resource request (§7). */
+/** The successful ends of the decision graph. With the refusals of http/problem.ts, they are every status of a resource request (§7). */
 
 export const answers = {
   server_options: { status: 204, section: '§4.8.1', meaning: 'The capabilities of the server.' },

@@ -273,7 +273,7 @@ class ConditionReading {
 }
 
 /**
- * A condition in SQL's three-valued logic, which filter.ts does not have: the rows where it is true and the rows where
+ * A condition in SQL's three-valued logic, which model/filter.ts does not have: the rows where it is true and the rows where
  * it is false; on all others it is unknown. NOT swaps the two, AND and OR combine them (De Morgan), and WHERE keeps the
  * first. Both grow linearly with the text.
  */

@@ -2,7 +2,7 @@
  * HTTP/2 on sockets that another server accepted: a server of node:http2 that never listens and gets its connections by
  * `emit('connection', socket)`, after ALPN, a look at the preface, or an upgrade. The `stream` event is used, because
  * the objects that imitate node:http cost a third more a request and hide the order of fields. Its limits are in
- * limits.ts where node:http2 has no setting.
+ * server/limits.ts where node:http2 has no setting.
  */
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * The store on PostgreSQL: the contract of store.ts over one schema that any number of processes share. Each connection has one
+ * The store on PostgreSQL: the contract of store/store.ts over one schema that any number of processes share. Each connection has one
  * job: a few carry all reads of bounded cost, some run long reads, one commits, one listens for changes by other processes.
  */
 import { randomUUID } from 'node:crypto';

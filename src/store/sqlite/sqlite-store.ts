@@ -1,5 +1,5 @@
 /**
- * The store on embedded SQLite: the contract of store.ts over one file `comity.db` in a folder that this process locks. Three
+ * The store on embedded SQLite: the contract of store/store.ts over one file `comity.db` in a folder that this process locks. Three
  * kinds of connections: this thread reads what an index serves, reader threads scan, one writer thread commits. Several
  * threads of the process can each have a store over the same folder (home.ts).
  */

@@ -135,7 +135,7 @@ function isUnencodable(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }
 
-/** Classifies a failed commit by SQLSTATE, by what is certain about the transaction (callers see connection/failure.ts). */
+/** Classifies a failed commit by SQLSTATE, by what is certain about the transaction (connection/connection-failure.ts has the others). */
 export function meaningOf(error: unknown): Meaning {
   if (isUnencodable(error)) return 'values';
   const state = sqlState(error);

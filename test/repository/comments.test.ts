@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findHeaderProblems } from '../../scripts/checks/headers.ts';
+import { findHeaderProblems, findNamedFileProblems } from '../../scripts/checks/comments.ts';
 import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
 
 test('finds files that open with code, with an empty comment, or after a gap', (t) => {
@@ -25,4 +25,31 @@ test('takes a block, a run of line comments, and a first line that names the int
     'src/main.ts': '#!/usr/bin/env node\n/** Turns arguments into an exit code. */\nexport const a = 1;\n',
   });
   assertNoProblems(findHeaderProblems(root));
+});
+
+test('finds files that a comment names and that do not exist, or not alone', (t) => {
+  const root = makeTree(t, {
+    'src/http/field.ts': [
+      '/** Fields, as value.ts, http/name.ts and octets.ts beside it, `other.ts` not. */',
+      'export const a = 1; // see store/field.ts,',
+      '/**',
+      ' * and gone/field.ts, and store.ts',
+      ' */',
+    ].join('\n'),
+    'src/http/octets.ts': '',
+    'src/http/name.ts': '',
+    'src/model/octets.ts': '',
+    'src/model/store.ts': '',
+    'src/store/field.ts': '',
+    'src/store/store.ts': '',
+    'test/store.ts': '/** A store, as store.ts of this folder. */',
+  });
+  assert.deepEqual(
+    findNamedFileProblems(root).map(({ file, line, message }) => `${file}:${line} ${message}`),
+    [
+      'src/http/field.ts:1 No file is named value.ts',
+      'src/http/field.ts:4 No file is named gone/field.ts',
+      'src/http/field.ts:4 2 files are named store.ts: add the folder',
+    ],
+  );
 });

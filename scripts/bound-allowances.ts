@@ -40,8 +40,8 @@ const groups: readonly Group[] = [
       ['src/http/conduct/decide.ts', 'nodes'],
       ['src/openapi/components.ts', '#kinds', '#interned'],
       ['src/openapi/document.ts', 'made'],
-      ['src/openapi/member-standing.ts', 'roles', 'scopes'],
-      ['src/openapi/schema-names.ts', 'found', 'used'],
+      ['src/openapi/resource-path.ts', 'roles', 'scopes'],
+      ['src/openapi/document.ts', 'found', 'used'],
       ['src/openapi/traits.ts', 'settled', 'answers', 'refusals'],
       ['src/resources/content-threads/content-threads.ts', 'plain', 'readOnly', 'hidden'],
       ['src/resources/content-threads/content-thread.ts', 'workshops'],
@@ -84,7 +84,7 @@ const groups: readonly Group[] = [
   },
   {
     reason: 'One entry for each route, method and status of the program; unknown methods share one.',
-    at: [['src/observe/request-cells.ts', '#routes']],
+    at: [['src/observe/metrics.ts', '#routes']],
   },
   {
     reason:
@@ -92,7 +92,7 @@ const groups: readonly Group[] = [
     at: [
       ['src/accounts/credential-ends.ts', '#held', '#byRow', 'listeners'],
       ['src/tunnel/open-tunnels.ts', 'cuts', 'waiting'],
-      ['src/tunnel/flow.ts', 'spares'],
+      ['src/tunnel/relay.ts', 'spares'],
       ['src/tunnel/relay.ts', 'relays'],
       ['src/resources/events/shared-batches.ts', 'underWay'],
       ['src/realtime/hub.ts', '#listeners'],

@@ -10,7 +10,6 @@ export const leafExceptions: ReadonlyMap<string, string> = new Map([
   ],
   ['src/cli/events/declare-events.ts', 'the commands of one noun, loaded at start without their code'],
   ['src/cli/listen/declare-listen.ts', 'the commands of one noun, loaded at start without their code'],
-  ['src/cli/events/set-member.ts', 'the grammar of --set'],
   ['src/http/syntax/utf-8.ts', 'one grammar a file'],
   ['src/resources/collection/dependants.ts', 'a rule that is looked for by its name'],
 ]);

@@ -2,10 +2,14 @@
  * `comity migrate`: brings a store to the configuration. On PostgreSQL first its schema, while servers keep serving; then, on both stores,
  * the documents (src/migrations). Indexes that stored documents do not fit yet are made after the documents.
  */
+
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { DocumentsUnfit } from '../migrations/document-work.ts';
+import { type Address, describe } from '../store/postgres/connection/address.ts';
+import { type MigrateOptions, migrateSchema, previewMigration } from '../store/postgres/schema/migrate.ts';
+import type { Step } from '../store/postgres/schema/step.ts';
 import { storeTables } from '../store-tables.ts';
 import { backup } from './backup.ts';
 import { chosenStore } from './chosen-store.ts';
@@ -21,15 +25,7 @@ import {
   previewStore,
   tellPreview,
 } from './migrate-documents.ts';
-import {
-  describePlace,
-  type MadeStep,
-  makeSteps,
-  previewSchema,
-  type SchemaPlace,
-  schemaReport,
-  tellPlan,
-} from './migrate-schema.ts';
+import { showProgress } from './progress.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
@@ -222,4 +218,63 @@ function tellJson(
   const { made: runs, contradictions = [], duplicates = [] } = documents;
   const told = dryRun ? { reports, contradictions, duplicates } : { runs };
   terminal.out(JSON.stringify({ ...schema, dryRun, documents: told }, undefined, 2));
+}
+
+// The part of `comity migrate` that is the schema in PostgreSQL: shows the changes that it needs, and makes them while servers keep serving.
+
+type SchemaPlace = { readonly address: Address; readonly migration: MigrateOptions };
+
+type MadeStep = { readonly step: Step; readonly durationMs?: number };
+
+function previewSchema({ address, migration }: SchemaPlace): Promise<readonly Step[]> {
+  return previewMigration(address, migration);
+}
+
+function describePlace({ address, migration }: SchemaPlace): string {
+  return `${describe(address)}, schema ${migration.schema}`;
+}
+
+async function makeSteps(
+  terminal: Terminal,
+  { address, migration }: SchemaPlace,
+  tell: (line: string) => void,
+): Promise<readonly MadeStep[]> {
+  const made: MadeStep[] = [];
+  let label = '';
+  const progress = showProgress(terminal.stderr, 'Building');
+  await migrateSchema(address, {
+    ...migration,
+    onWaiting: () => terminal.err('comity: another process migrates this schema; waiting for it to end'),
+    onStep: (_, at, of) => {
+      label = `${at}/${of}`;
+    },
+    ...(terminal.stderr.isTTY && { onProgress: progress.advance }),
+    onStepDone: (step, durationMs) => {
+      progress.end();
+      made.push({ step, durationMs: Math.round(durationMs) });
+      tell(`${label}  ${step.what}  (${Math.round(durationMs)} ms)`);
+    },
+  }).finally(progress.end);
+  return made;
+}
+
+function tellPlan(terminal: Terminal, place: SchemaPlace, steps: readonly Step[]): void {
+  terminal.out(`Steps for ${describePlace(place)}; servers can keep using it meanwhile:`);
+  for (const [at, { what }] of steps.entries()) terminal.out(`  ${at + 1}  ${what}`);
+  const searched = steps.flatMap(({ fills }) => (fills === undefined ? [] : [fills.table.name]));
+  if (searched.length === 0) return;
+  terminal.out(
+    `Servers of another declaration answer q of ${searched.join(', ')} with 503 from the first step on.`,
+  );
+}
+
+/** Members of the report by `--json`. */
+function schemaReport({ address, migration }: SchemaPlace, made: readonly MadeStep[]) {
+  return {
+    ...{ engine: 'postgres', database: describe(address), schema: migration.schema },
+    steps: made.map(({ step: { what, sql, transactional }, ...rest }) => ({
+      ...{ what, transactional, sql },
+      ...rest,
+    })),
+  };
 }

@@ -48,7 +48,7 @@ export function recipientsLeft({ to, cc, bcc, accepted, refused }: KeptMail): re
  *   the same, none left            failed    dueAt = null
  *   impossible                     failed    dueAt = null
  *   aborted                        unchanged the program stopped: nothing is counted; due again at the next start
- *   sent again (mail-routes.ts)    pending   dueAt = now, scheduledAttempts = 0, refused = [], unless it was sent
+ *   sent again (mails.ts)          pending   dueAt = now, scheduledAttempts = 0, refused = [], unless it was sent
  *
  * @param mail the current row, which may have changed since the attempt began
  * @param attemptedTo the recipients of the attempt

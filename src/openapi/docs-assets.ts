@@ -3,12 +3,15 @@
  * Every asset is served by this program; pages load no font, script or image from another host
  * (docs/decisions/0007-api-viewer.md).
  */
+
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { docsPage, docsScript, docsStyle } from './docs-page.ts';
-import { errorsPage } from './errors-page.ts';
+import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import type { Retry } from '../http/problems/problem-entry.ts';
+import { bar, docsPage, docsScript, docsStyle, escapeHtml } from './docs-page.ts';
+import { reasonPhrases } from './refusals.ts';
 
 export type DocsAsset = {
   readonly path: string;
@@ -88,4 +91,53 @@ function viewerFile(): string {
 /** 48 bits of the content, enough to tell releases apart. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 8);
+}
+
+// The page at `/docs/errors`: each code has an anchor, to which `type` of a problem points (RFC 9457 §3.1.1).
+
+const advice: Readonly<Record<Retry, string>> = {
+  no: 'The same request gets the same response.',
+  later: 'The same request may succeed later; wait for Retry-After if the response has it.',
+  'after-reading': 'Read the resource again, then decide.',
+  'with-credentials': 'Send a different credential.',
+};
+
+/** @param stylePath path of the stylesheet */
+function errorsPage(title: string, stylePath: string): string {
+  const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
+  const sections = [...byStatus]
+    .sort(([one], [other]) => one - other)
+    .map(
+      ([status, codes]) =>
+        `<section>\n<h2>${status} ${reasonPhrases[status] ?? ''}</h2>\n${codes.map(entry).join('\n')}\n</section>`,
+    );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Errors: ${escapeHtml(title)} API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${stylePath}">
+</head>
+<body>
+${bar(title, 'errors')}
+<main>
+<h1>Errors</h1>
+<p>Every error response has a JSON body with <code>error</code>, a message for people, and <code>code</code>, which is stable and for programs.
+With <code>Accept: application/problem+json</code> it also has the members of RFC&nbsp;9457. If the content is invalid, <code>errors</code> points to each invalid member.</p>
+${sections.join('\n')}
+</main>
+</body>
+</html>
+`;
+}
+
+function entry(code: ProblemCode): string {
+  const { message, meaning, retry } = problems[code];
+  return `<article id="${code}">
+<h3><a href="#${code}"><code>${code}</code></a></h3>
+<p>${escapeHtml(meaning)}</p>
+<p class="quiet">“${escapeHtml(message)}”. ${advice[retry]}</p>
+</article>`;
 }

@@ -246,7 +246,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
   }
 }
 
-/** The fields that a status requires in a refusal, as in kernel/answer/problem.ts. */
+/** The fields that a status requires in a refusal, as in kernel/answer/respond.ts. */
 export function refusalFields(
   status: number,
   codes: readonly ProblemCode[],

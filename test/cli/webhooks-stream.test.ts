@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { after, test } from 'node:test';
 import { startReceiver } from '../../examples/receiver/start-receiver.ts';
-import { withMember } from '../../src/cli/events/set-member.ts';
+import { withMember } from '../../src/cli/events/event-commands.ts';
 import { followEvents, readEventStream } from '../../src/cli/listen/follow-events.ts';
-import { forwardEvent } from '../../src/cli/listen/forward-event.ts';
+import { forwardEvent } from '../../src/cli/listen/listen.ts';
 
 import { pastTime } from '../../src/cli/option-values.ts';
 import { openWebhookServer } from '../../src/cli/server-client.ts';

@@ -3,7 +3,7 @@ import { BlockList } from 'node:net';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { contains, parseAddress, parseBlock } from '../../src/egress/address.ts';
-import { judgeAddress, specialPurposeIpv4, specialPurposeIpv6 } from '../../src/egress/judge-address.ts';
+import { judgeAddress, specialPurposeIpv4, specialPurposeIpv6 } from '../../src/egress/policy.ts';
 
 import { readVectors } from './vectors.ts';
 

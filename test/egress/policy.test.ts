@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { judgeAddress } from '../../src/egress/judge-address.ts';
 import {
   blockedPorts,
   createEgressPolicy,
   type EgressPolicyOptions,
   hostnameOf,
+  judgeAddress,
 } from '../../src/egress/policy.ts';
 
 import { readVectors } from './vectors.ts';

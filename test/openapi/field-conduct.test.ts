@@ -6,7 +6,7 @@ import { resolveCollections } from '../../src/config/collections.ts';
 import type { Access, Action } from '../../src/model/access.ts';
 import { allow } from '../../src/model/access-function.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
-import { memberStanding } from '../../src/openapi/member-standing.ts';
+import { memberStanding } from '../../src/openapi/resource-path.ts';
 import { documentOf, faults, type Item, operation } from './fixture.ts';
 
 const schema = Type.Object({

@@ -28,7 +28,7 @@ import type { Settings } from '../../src/config/settings.ts';
 import { holdResources } from '../../src/hold/hold-routes.ts';
 import { jobResources } from '../../src/jobs/job-routes.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
-import { mailResources } from '../../src/mail/mail-routes.ts';
+import { mailResources } from '../../src/mail/mails.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';

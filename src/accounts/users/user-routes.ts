@@ -5,16 +5,23 @@
  */
 
 import { Type } from 'typebox';
+import type { ResolvedAccounts } from '../../config/accounts.ts';
+import type { Problem } from '../../http/problem.ts';
 import { actionResource, type Done } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
-import type { Ask, Operation, Proposal, Resource } from '../../kernel/resource.ts';
+import type { Ask, Operation, Proposal, Resource, Result, Standing } from '../../kernel/resource.ts';
+import { normalizeEmail } from '../../mail/email.ts';
 import { permission } from '../../model/access.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import { type Revise, revised } from '../../resources/collection/revised.ts';
+import { commitUnit, madeOf } from '../../resources/collection/commit.ts';
+import { createOperation } from '../../resources/collection/proposing.ts';
+import { type NewFields, type Revise, revised } from '../../resources/collection/revised.ts';
+import { nextRow } from '../../resources/collection/row.ts';
 import type { Accompaniment, Served, Written } from '../../resources/collection/served.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
 import { memberStanding } from '../../resources/collection/standing.ts';
-import type { Change } from '../../store/store.ts';
+import type { FieldsOrWritten } from '../../resources/document/representation.ts';
+import type { Change, MaybePromise } from '../../store/store.ts';
 import { examplePassword, newPasswordSchema } from '../account-schemas.ts';
 import { changedFields, passwordsTable, readUser, type User } from '../account-tables.ts';
 import { administratorsOnly } from '../administrators-only.ts';
@@ -24,10 +31,8 @@ import { factOfAsk } from '../fact-of-ask.ts';
 import { newPasswordFault } from '../passwords/new-password.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
 import { type Administering, createAdministering } from './administering.ts';
-import { createUserOperation } from './create-user.ts';
 import { createLeavings, type Leavings } from './leavings.ts';
 import { demandAddress } from './new-accounts.ts';
-import { beyondRights, reviseUser } from './revise-user.ts';
 import type { UserResourcesOptions } from './user-route-options.ts';
 
 export function userResources(options: UserResourcesOptions, serving: Serving): ServedCollection {
@@ -205,6 +210,10 @@ function sameGrants(before: User, after: User): boolean {
   return JSON.stringify(grants(before)) === JSON.stringify(grants(after));
 }
 
+const beyondRights: Problem = {
+  code: 'forbidden',
+  message: 'you do not administer this account, or it has or would have rights that you lack',
+};
 const lost: Done = { refused: { code: 'unavailable' } };
 const gone: Done = { refused: { code: 'not_found' } };
 const closed: Done = { refused: beyondRights };
@@ -285,4 +294,83 @@ async function setPassword(
     return { changes, result: { content: null } };
   };
   return commitRetried<Done>(store, { table: passwordsTable, id }, attempt, () => lost);
+}
+
+// POST to `/users`: an administrator, or an account that administers others, makes an account. It has no password until one is set or
+// reset; its owner is itself.
+
+function createUserOperation(
+  { users, creation }: Pick<ResolvedAccounts, 'users' | 'creation'>,
+  revise: Revise,
+): (served: Served) => Operation {
+  return (served) => {
+    const { answersForms, ...asAnywhere } = createOperation({ ...served, collection: creation }) as Operation;
+    const operation: Operation = {
+      ...asAnywhere,
+      permission: (principal) => permission(users.access.create, 'create', principal),
+      act: (ask: Ask, _standing: Standing, proposal: (Proposal & { fields?: NewFields }) | undefined) => {
+        const fields = proposal?.fields ?? {};
+        const write = { action: 'create', id: `usr_${served.newId()}`, before: undefined, fields } as const;
+        const { logic } = served;
+        if (logic === undefined) return create(served, ask, write.id, fields);
+        return logic.write(served, ask, [write], (within, own, [after = fields]) =>
+          create(within, own, write.id, after),
+        );
+      },
+    };
+    return revised(answersForms === undefined ? operation : { ...operation, answersForms }, revise);
+  };
+}
+
+function create(served: Served, ask: Ask, id: string, fields: FieldsOrWritten): MaybePromise<Result> {
+  const at = served.clock();
+  const times = { createdAt: at, updatedAt: at, deletedAt: null };
+  const next = nextRow(served, { id, fields, owner: id, ...times });
+  const location = `${served.path}/${id}`;
+  const made = madeOf(served, ask.principal, next, {
+    ...{ created: true, location, modifiedAt: at, validated: true },
+  });
+  const changes = [{ table: served.collection.name, id, expect: { absent: true }, next } as const];
+  return commitUnit(served, ask, { changes, events: [] }, made, []);
+}
+
+// Revises a change of an account that a request asks for, before hooks run: its address, and the rights of the caller over the account.
+// Hooks may change what the caller may not.
+
+function reviseUser(administering: Pick<Administering, 'mayChange'>): Revise {
+  return async (revision) => {
+    const found = await reviseEmail(revision);
+    if ('refused' in found) return found;
+    const { ask, before } = revision;
+    const next = { doc: JSON.stringify(found.fields), owner: before?.owner ?? null };
+    return administering.mayChange(ask.principal, { before, next }) ? found : { refused: beyondRights };
+  };
+}
+
+/**
+ * The address is stored in its one spelling, so that it stays unique, and no longer taken for verified once it has changed, unless the
+ * same request says so.
+ */
+const reviseEmail: Revise = ({ before, content, fields }) => {
+  const email = normalizeEmail(String(fields.email));
+  if (email === undefined) {
+    const errors = [{ pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' }];
+    return { refused: { code: 'validation_failed', errors } };
+  }
+  if (before === undefined) return { fields: { ...fields, email } };
+  const stood = readUser(before.doc).email;
+  if (stood === email || names(content, 'emailVerified')) return { fields: { ...fields, email } };
+  return { fields: { ...fields, email, emailVerified: false } };
+};
+
+/** Whether the content of a PUT or a PATCH speaks of the member. */
+function names(content: unknown, member: string): boolean {
+  if (typeof content !== 'object' || content === null) return false;
+  if (!('format' in content && 'value' in content)) return Object.hasOwn(content, member);
+  const { format, value } = content;
+  if (format !== 'json-patch') return names(value, member);
+  return (
+    Array.isArray(value) &&
+    value.some(({ op, path }: { op?: unknown; path?: unknown }) => op !== 'test' && path === `/${member}`)
+  );
 }

@@ -1,11 +1,11 @@
 /** `comity events trigger`, which posts an event with a given object or a sample, and `comity events types`. */
+
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import { tableText } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
-import { withMember } from './set-member.ts';
 
 export type TriggerArguments = ServerArguments & {
   /** JSON, `@file`, or `-` for stdin. */
@@ -100,4 +100,34 @@ export async function listEventTypes(
   const rows = items.map(({ type, description }) => [type, description]);
   terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'DESCRIPTION'], ...rows]));
   return exitCodes.done;
+}
+
+/**
+ * Replaces one member of the object, at any depth: `--set path=value`.
+ * @param written `price=10`, `customer.name=Ada`; the value is JSON if it parses, else text
+ * @returns a copy with the member
+ */
+export function withMember(object: Members, written: string): Members {
+  const equals = written.indexOf('=');
+  const names = written.slice(0, Math.max(0, equals)).split('.');
+  if (equals < 1 || names.some((name) => name === '')) {
+    const message = `--set must be like price=10 or customer.name=Ada, not ${JSON.stringify(written)}`;
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  return put(object, names, valueIn(written.slice(equals + 1)));
+}
+
+function put(object: Members, [name = '', ...rest]: readonly string[], value: unknown): Members {
+  const inner = Object.hasOwn(object, name) ? object[name] : undefined;
+  const next = rest.length === 0 ? value : put(isMembers(inner) ? inner : {}, rest, value);
+  // Entries, because a member may be called "__proto__".
+  return Object.fromEntries([...Object.entries(object).filter(([key]) => key !== name), [name, next]]);
+}
+
+function valueIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

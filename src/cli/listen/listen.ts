@@ -3,17 +3,25 @@
  * that a receiver can be tried before it is public. It registers, stores and retries nothing: it shows each response,
  * and `--since` begins again after any event.
  */
-import { randomBytes } from 'node:crypto';
+
+import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Scheme } from '../../model/endpoint.ts';
 import { eventPatternFault, matchesEventPattern } from '../../model/event-pattern.ts';
-import { standardKey } from '../../webhooks/signature/mac-keys.ts';
+import { objectOf } from '../../webhooks/sending/sent-event.ts';
+import {
+  messageId,
+  plainFields,
+  type Signed,
+  standardFields,
+  timestampedFields,
+} from '../../webhooks/sent-headers.ts';
+import { standardKey, textKey } from '../../webhooks/signature/mac-keys.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { onInterrupt } from '../progress.ts';
 import { openWebhookServer, type ServerArguments, withKeys } from '../server-client.ts';
 import { printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 import { followEvents, type StreamEvent } from './follow-events.ts';
-import { type Forwarded, forwardEvent } from './forward-event.ts';
 
 export type ListenArguments = ServerArguments & {
   readonly forwardTo: string;
@@ -111,4 +119,79 @@ function tell(
   const outcome = status === null ? (error ?? 'failed') : String(status);
   const time = at.toTimeString().slice(0, 8);
   terminal.out(`${time}  ${printable(type)}  ${printable(id)}  ${outcome} in ${Math.round(tookMs)} ms`);
+}
+
+// Posts one event to a program on this machine, with the body and the fields of a delivery (§5.6).
+
+type ForwardOptions = { readonly target: URL; readonly scheme: Scheme; readonly secret: string };
+
+/** Either a status or an error, and the duration. */
+type Forwarded = {
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly tookMs: number;
+};
+
+/** The longest timeout of a receiver (§6.8). */
+const answerMsMax = 30_000;
+
+/**
+ * Never rejects: an unreachable program is a result.
+ * @param options with a secret that fits the scheme
+ */
+export async function forwardEvent(
+  event: StreamEvent,
+  { target, scheme, secret }: ForwardOptions,
+): Promise<Forwarded> {
+  const startedAt = performance.now();
+  try {
+    const body = Buffer.from(bodyOf(event, scheme));
+    const answer = await fetch(target, {
+      method: 'POST',
+      headers: fieldsOf(event, body, scheme, secret),
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerMsMax),
+    });
+    const { status } = answer;
+    await answer.body?.cancel();
+    return { status, error: null, tookMs: performance.now() - startedAt };
+  } catch (error) {
+    return { status: null, error: reasonOf(error), tookMs: performance.now() - startedAt };
+  }
+}
+
+/** The body of §2.6 as received, or of §2.7 made from it. */
+function bodyOf({ type, data }: StreamEvent, scheme: Scheme): string {
+  const object = scheme === 'standard' ? objectOf(data) : undefined;
+  if (object === undefined) return data;
+  const { created } = JSON.parse(data) as { readonly created: number };
+  const timestamp = new Date(created * 1000).toISOString();
+  return `{"type":${JSON.stringify(type)},"timestamp":"${timestamp}","data":${object}}`;
+}
+
+function fieldsOf({ id, type }: StreamEvent, body: Uint8Array, scheme: Scheme, secret: string): Headers {
+  const signed: Signed = {
+    // The log has no deliveries. One id for each event lets the receiver recognise duplicates.
+    delivery: { id: `dlv_${id}`, eventType: type },
+    body,
+    keys: [createSecretKey(scheme === 'standard' ? standardKey(secret) : textKey(secret))],
+    timestamp: Math.floor(Date.now() / 1000),
+  };
+  const fields =
+    scheme === 'standard'
+      ? standardFields(signed, messageId(id), [])
+      : scheme === 'plain'
+        ? plainFields(signed)
+        : timestampedFields(signed);
+  const headers = new Headers({ 'Content-Type': 'application/json' });
+  for (let at = 0; at < fields.length; at += 2) headers.set(fields[at] ?? '', fields[at + 1] ?? '');
+  return headers;
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return 'timeout';
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof Error && 'code' in cause) return String(cause.code);
+  return error instanceof Error ? error.message : String(error);
 }

@@ -6,7 +6,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TunnelEnd } from '../../../src/observe/observation.ts';
-import { UdpTunnel } from '../../../src/tunnel/udp/udp-tunnel.ts';
+import { UdpTunnel } from '../../../src/tunnel/udp/udp.ts';
 import { datagram, Tunnel } from './proxy-under-test.ts';
 
 type Ended = { readonly why: TunnelEnd; readonly sentBytes: number; readonly receivedBytes: number };

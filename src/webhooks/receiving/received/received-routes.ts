@@ -4,23 +4,35 @@
  * `sort=-id` lists the newest first at the cost of one page. The octets are at `/{id}/body`.
  */
 
+import { Type } from 'typebox';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
-import type { CollectionOperation, Item, OperationDocumentation } from '../../../kernel/documentation.ts';
-import type { Operation, Proposal } from '../../../kernel/resource.ts';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import {
+  type CollectionOperation,
+  type Item,
+  type OperationDocumentation,
+  representationOf,
+} from '../../../kernel/documentation.ts';
+import type { Operation, Proposal, Resource } from '../../../kernel/resource.ts';
 import type { Collection } from '../../../model/collection.ts';
 import type { Received } from '../../../model/received.ts';
 import { type NewFields, type Revise, revised } from '../../../resources/collection/revised.ts';
+import { timeAfter } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
 import {
   type ServedCollection,
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
-import { receivedCollection } from '../received-tables.ts';
-import { receivedAttemptsResource } from './received-attempts.ts';
-import { bodyResource } from './received-body.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { Overtaken } from '../../../store/store.ts';
+import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
+import { receivedAttemptsTable, receivedCollection } from '../received-tables.ts';
+import { contentGone, putBackChange, senderGone } from './put-back.ts';
+import { bodyResource, keptContent } from './received-body.ts';
 import type { ReceivedResourcesOptions } from './received-route-options.ts';
-import { replayResource } from './replay.ts';
 import { replayByQueryResource } from './replay-by-query.ts';
 
 const changeable = 'status';
@@ -147,4 +159,94 @@ function readOnly(problem: Problem): Problem {
     errors.set(error.pointer, { ...error, message });
   }
   return { ...problem, errors: [...errors.values()] };
+}
+
+// `/received/{id}/attempts`: the attempts to hand on a message, oldest first.
+
+function receivedAttemptsResource(served: Served, limitMax: number): Resource {
+  return attemptsResource(served, receivedAttemptsTable, limitMax, documentation);
+}
+
+const attemptSchema: Item = {
+  description: 'One attempt to hand on a message.',
+  type: 'object',
+  properties: {
+    number: { type: 'integer', minimum: 1 },
+    outcome: { enum: ['processed', 'failed'] },
+    error: {
+      type: ['string', 'null'],
+      description:
+        'Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `status`, or the kind of connection failure.',
+    },
+    message: { type: ['string', 'null'], description: 'Message for people.' },
+    statusCode: {
+      type: ['integer', 'null'],
+      description: 'Status of the response to the forwarded message.',
+    },
+    trigger: { enum: ['automatic', 'manual'] },
+    at: { type: 'string', format: 'date-time' },
+    durationMs: { type: 'number' },
+  },
+  required: ['number', 'outcome', 'error', 'message', 'statusCode', 'trigger', 'at', 'durationMs'],
+};
+
+const attemptExample: Item = {
+  number: 1,
+  outcome: 'failed',
+  error: 'thrown',
+  message: 'no product has the sku K-7',
+  statusCode: null,
+  trigger: 'automatic',
+  at: '2026-08-01T09:30:00.000Z',
+  durationMs: 12,
+};
+
+const documentation: AttemptsDocumentation = {
+  name: 'ReceivedAttempt',
+  noun: 'the attempts to hand on a message',
+  of: 'Id of the message.',
+  summary: 'List the attempts to hand on a message',
+  pageDescription: 'A page of attempts to hand on a message.',
+  schema: attemptSchema,
+  example: attemptExample,
+};
+
+// POST to `/received/{id}/replay`: hands the message on again, whatever its state. The response, 202, comes first. The
+// process of the sender's lane notices the change of the table.
+
+function replayResource(options: ReceivedResourcesOptions, served: Served, limits: ActionLimits): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'replay', 'update', 'Id of the message.'),
+      noun: 'the replay of a received message',
+      id: 'replayReceivedMessage',
+      summary: 'Replay a message',
+      description:
+        'Regardless of its status: the message becomes pending and due immediately, and its schedule of retries restarts. 409 if its body or its sender no longer exists.',
+      input: { name: 'ReceivedReplay', schema: Type.Object({}), example: {}, optional: true },
+      output: { schema: representationOf(served.collection) },
+      answers: 'queued',
+      codes: ['content_unavailable', 'sender_unavailable'],
+      changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+      handler: (_ask, _input, standing) => replay(options, served, standing),
+    },
+    limits,
+  );
+}
+
+async function replay(
+  { senders }: ReceivedResourcesOptions,
+  served: Served,
+  { row, id }: MemberStanding,
+): Promise<Done> {
+  const { store, clock, collection, path } = served;
+  if (row === undefined) throw new Error('a replay requires the row of its message');
+  const current = JSON.parse(row.doc) as Received;
+  const sender = senders.get(current.sender);
+  if (sender === undefined) return { refused: senderGone };
+  if ((await keptContent(store, current)) === undefined) return { refused: contentGone };
+  const { change, received } = putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt));
+  const commit = await tryCommit(store, { changes: [change], events: [] });
+  if (commit instanceof Overtaken) return commit;
+  return { content: received, queued: `${path}/${id}` };
 }

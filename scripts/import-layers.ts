@@ -1,4 +1,4 @@
-/** What rooms may lean on together, as rows of scripts/import-table.ts name it. */
+/** Groups of folders that several rows may import, as rows of scripts/import-table.ts name it. */
 
 export const http = ['src/http', 'src/http/syntax'];
 export const values = [...http, 'src/model', 'src/model/search'];

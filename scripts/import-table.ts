@@ -1,5 +1,5 @@
 /**
- * What each folder of src/ may import. `scripts/checks/imports.ts` holds the code to it, and fails on a row that no
+ * The imports that each folder of src/ is allowed. `scripts/checks/imports.ts` holds the code to it, and fails on a row that no
  * longer says anything. The arrows are those of ARCHITECTURE.md: change both together and say why in docs/decisions/.
  */
 import type { FolderRow } from './folder-row.ts';

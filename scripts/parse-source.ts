@@ -1,5 +1,5 @@
 /**
- * What the checks need to know of one source file: what it imports, how long its functions are, how it opens.
+ * Reads from one source file what the checks need: its imports, the length of its functions, its comments.
  * One parse by oxc-parser serves them all. It resolves nothing and reads no other file.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What decides and what proves the clauses of the specification: nodes and answers of the decision graph by the sections that they cite, test
+ * The code that decides and the tests that prove the clauses of the specification: nodes and answers of the decision graph by the sections that they cite, test
  * files by the sections in their header and titles, and the tests that a clause names by title.
  */
 import { answers } from '../src/http/conduct/answers.ts';

@@ -1,4 +1,4 @@
-/** How the program ends: what still comes in is refused, what is under way may finish, and what others rest on closes last. */
+/** Ends the program: what still comes in is refused, what is under way may finish, and what others rest on closes last. */
 import type { Features } from './all-resources.ts';
 import type { Settings } from './config/settings.ts';
 import type { Scheduler } from './jobs/scheduler.ts';

@@ -14,6 +14,8 @@ import { runAlone } from './problem.ts';
 const headedFolders = ['src', 'scripts', 'bench', 'examples'];
 const headerLinesMax = 10;
 const headerLettersMin = 15;
+/** A header in src/ or scripts/ names the thing or the action first. */
+const indirectOpening = /^(?:Whether|What|How|Of)\b/;
 
 /** Where a comment that names a file means one of the repository; a name in quotation marks or backticks is an example. */
 const namingFolders = ['src', 'bench', 'test'];
@@ -28,6 +30,15 @@ export function findHeaderProblems(root: string): readonly Problem[] {
     const lines = header.filter((line) => line !== '').length;
     if (header.join('').length < headerLettersMin) {
       problems.push({ file, line: 1, message: 'The file does not begin with a comment that describes it' });
+    } else if (
+      /^(?:src|scripts)\//.test(file) &&
+      indirectOpening.test(header.find((line) => line !== '') ?? '')
+    ) {
+      problems.push({
+        file,
+        line: 1,
+        message: 'The header begins with Whether, What, How or Of: name the thing or the action',
+      });
     } else if (lines > headerLinesMax) {
       const message = `The header has ${lines} lines, the limit is ${headerLinesMax}: move the rest to the code that it describes`;
       problems.push({ file, line: 1, message });

@@ -1,5 +1,5 @@
 /**
- * What a check finds, and how it is told. Every check is a function from a root folder to a list of problems:
+ * The findings of a check, and their wording. Every check is a function from a root folder to a list of problems:
  * the test runner asserts that the list is empty, and the same script run alone prints it.
  */
 import { repositoryRoot } from '../source-tree.ts';

@@ -1,4 +1,4 @@
-/** What a run prints: a line a file, what failed in full, and the counts. */
+/** The output of a run: a line a file, what failed in full, and the counts. */
 import { relative } from 'node:path';
 import { repositoryRoot } from '../source-tree.ts';
 import type { Ended } from './protocol.ts';

@@ -1,4 +1,4 @@
-/** What a process that runs test files tells the runner, and what the runner answers, over the channel between the two. */
+/** Messages between the runner and a process that runs test files, over the channel between the two. */
 
 /** From the process to the runner. */
 export type Report = Ready | Ended | Remark | Uncaught | FileEnded;

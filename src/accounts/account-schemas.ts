@@ -1,4 +1,4 @@
-/** What several operations of accounts take and answer (§2.3, §5), and who may call those that any credential opens. */
+/** Schemas that several operations of accounts take and answer with (§2.3, §5), and who may call those that any credential opens. */
 import { Type } from 'typebox';
 import type { ActionLimits } from '../kernel/action.ts';
 import { named, type Tag } from '../kernel/documentation.ts';

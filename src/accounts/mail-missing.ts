@@ -1,4 +1,4 @@
-/** What is said where only a mail could help and the program can send none, of whichever account it is about. */
+/** The refusal where only a mail could help and the program can send none, the same for every account. */
 import type { Done } from '../kernel/action.ts';
 
 export const mailMissing: Done = {

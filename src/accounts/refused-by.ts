@@ -1,4 +1,4 @@
-/** What an operation on an account was refused for, as the action tells it. */
+/** The reason why an operation on an account was refused, as the action words it. */
 import type { Allowance } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { Done } from '../kernel/action.ts';

@@ -1,5 +1,5 @@
 /**
- * What a user writes: `export default defineConfig({ collections: { products: collection({ ... }) } })`. Both functions return their argument
+ * The functions that a user's declaration calls: `export default defineConfig({ collections: { products: collection({ ... }) } })`. Both functions return their argument
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
 import { getCallSites } from 'node:util';

@@ -1,4 +1,4 @@
-/** What the checks of one collection share: the declaration, and where mistakes are reported. */
+/** The common ground of the checks of one collection: the declaration, and where mistakes are reported. */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import type { Through } from '../model/reference-path.ts';

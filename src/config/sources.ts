@@ -1,5 +1,5 @@
 /**
- * What the inbox holds messages of (`sender` of a received message): senders of webhooks, and functions of the application that get
+ * The sources of messages in the inbox (`sender` of a received message): senders of webhooks, and functions of the application that get
  * messages of the program itself, which are subscribers (an event each) and jobs (a scheduled run each).
  */
 import type { HandOnTo } from './senders.ts';

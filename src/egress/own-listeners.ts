@@ -1,5 +1,5 @@
 /**
- * Whether a destination is a listener of this program, so that no event returns to the API that emitted it. A listener on the unspecified
+ * Recognises a destination that is a listener of this program, so that no event returns to the API that emitted it. A listener on the unspecified
  * address (`0.0.0.0`, `::`) is on every address of this machine. Proxies and translators outside that lead back cannot be detected.
  */
 import { networkInterfaces } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * What functions of an application are given: some members of a run, as if they were the object's own, so that a function may spread and
+ * The argument of an application's functions: some members of a run, as if they were the object's own, so that a function may spread and
  * print them. Most functions read a part of it, so a run makes each member when it is read, by an accessor of its class. In an object
  * with accessors of its own each would have a hidden class of its own, too: 7 us for each write, most of it in collections.
  */

@@ -1,4 +1,4 @@
-/** What features need of mail: rows that keep a mail, to be committed with the unit that causes it (keep-mail.ts). */
+/** The part of mail that other features use: rows that keep a mail, to be committed with the unit that causes it (keep-mail.ts). */
 import type { Change } from '../store/store.ts';
 
 export type Attachment = {

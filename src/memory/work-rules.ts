@@ -1,5 +1,5 @@
 /**
- * What requests make out of less: octets that the rows, events and words of one take at most in this process, by kind of work. They are charged
+ * The octets that requests make out of less: octets that the rows, events and words of one take at most in this process, by kind of work. They are charged
  * before anything is made (RequestMemory.makeRoom); docs/reference/limits.md lists them, and test/full/measured/growth.test.ts sends each many
  * times at once. Measured: live memory of the main thread (heap and external) after a full collection of garbage every few milliseconds, on the
  * embedded store.

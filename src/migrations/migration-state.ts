@@ -1,5 +1,6 @@
 /**
- * What the declared migrations are to a store: which are pending, in which order they run, and which contradict what was made before. Pure.
+ * Compares the declared migrations with those that a store records: which are pending, in which order they run, and which contradict what
+ * was made before. Pure.
  */
 import type { DeclaredMigration } from '../config/migrations.ts';
 import { type MigratedConfiguration, migratedCollections } from './migrated-collections.ts';

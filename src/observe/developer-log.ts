@@ -1,5 +1,5 @@
 /**
- * What a developer sees of requests (`comity dev`): a line each, the trace of one that failed, and the errors of the application's functions
+ * Shows requests to a developer (`comity dev`): a line each, the trace of one that failed, and the errors of the application's functions
  * with their place. Only `path` of an exchange is shown, which has no query, since that may hold a credential.
  */
 import type { Observation } from './observation.ts';

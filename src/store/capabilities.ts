@@ -1,4 +1,4 @@
-/** What every feature is given besides its settings. src/compose.ts makes it once; tests replace the clock and the randomness. */
+/** The capabilities that every feature is given besides its settings. src/compose.ts makes it once; tests replace the clock and the randomness. */
 import type { Observe } from '../observe/observation.ts';
 import type { Store } from './store.ts';
 

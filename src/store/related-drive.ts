@@ -1,5 +1,5 @@
 /**
- * How a list under a condition on rows that references name (`related`) avoids a look for each row of its own table.
+ * Lets a list under a condition on rows that references name (`related`) avoid a look for each row of its own table.
  *
  * `settle`: where the filter says which row the reference names, the condition is the same for all rows of the list, and one look decides it.
  * `driveOf`: where indexes lead from a value to the rows of the other table, and from them to those that refer to them, a read can begin

@@ -1,5 +1,5 @@
 /**
- * How an engine will read the pages of a list, for people who ask why it is fast or slow: by which index, or by a look at every row. The same
+ * The way in which an engine will read the pages of a list, for people who ask why it is fast or slow: by which index, or by a look at every row. The same
  * in both engines as far as what a page costs is the same; which plan the engine's own planner makes of a scan is not told.
  */
 import type { Field } from '../model/field.ts';

@@ -18,6 +18,17 @@ test('finds a header of eleven lines and allows ten', (t) => {
   assert.deepEqual(placesOf(findHeaderProblems(root)), ['src/eleven.ts:1']);
 });
 
+test('finds a header of a source file that begins indirectly', (t) => {
+  const header = (words: string) => `/** ${words} */\nexport const a = 1;\n`;
+  const root = makeTree(t, {
+    'src/of.ts': header('Of entity tags, the comparison.'),
+    'src/office.ts': header('Offices, and what they keep.'),
+    'scripts/what.ts': header('What a check finds in the tree.'),
+    'bench/how.ts': header('How soon an event arrives.'),
+  });
+  assert.deepEqual(placesOf(findHeaderProblems(root)), ['scripts/what.ts:1', 'src/of.ts:1']);
+});
+
 test('takes a block, a run of line comments, and a first line that names the interpreter', (t) => {
   const root = makeTree(t, {
     'src/block.ts': '/** Entity tags of RFC 9110, section 8.8.3. */\nexport const a = 1;\n',

@@ -1,4 +1,4 @@
-/** What the resources of API keys need besides what every collection does. */
+/** The needs of the resources of API keys beyond those of every collection. */
 
 import type { ContentLimits } from '../../kernel/content/content-limits.ts';
 import type { Change } from '../../store/store.ts';

@@ -1,4 +1,4 @@
-/** What a login answers after a right password of an account with a second factor: a challenge, and how it can be met (§5.8). */
+/** The answer of a login after a right password of an account with a second factor: a challenge, and how it can be met (§5.8). */
 import type { Problem } from '../../http/problem.ts';
 import { digestOf } from '../digest.ts';
 import type { ChallengeTokens } from './challenge-tokens.ts';

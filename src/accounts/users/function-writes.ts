@@ -1,5 +1,5 @@
 /**
- * How an application's functions change accounts (§5.7.9): the fields of the application and the name, by the rules of the collection.
+ * Changes of accounts by an application's functions (§5.7.9): the fields of the application and the name, by the rules of the collection.
  * What belongs to Comity (the address, roles, scopes, the tenant, `disabled`) has checks and consequences in the requests that change it,
  * so a function may not reach it, not even by a hook of accounts.
  */

@@ -1,5 +1,5 @@
 /**
- * What an account leaves behind: its password, sessions, identities at providers, codes that were mailed to it, and its keys with their
+ * Removes the leavings of a deleted account: its password, sessions, identities at providers, codes that were mailed to it, and its keys with their
  * texts. All of it is dead from the moment that the account is gone, since every verifier looks the account up; it is
  * removed all the same, in the unit of the deletion as far as that stays small, the rest right after.
  *

@@ -1,4 +1,4 @@
-/** What the resources of accounts need besides what every collection does. */
+/** The needs of the resources of accounts beyond those of every collection. */
 
 import type { ResolvedAccounts } from '../../config/accounts.ts';
 import type { ContentLimits } from '../../kernel/content/content-limits.ts';

@@ -1,4 +1,4 @@
-/** What the checks of a sender's declaration share: how they report mistakes and read members. */
+/** The common ground of the checks of a sender's declaration: reporting mistakes, and reading members. */
 import { isToken } from '../../http/syntax/token.ts';
 import { isRecord, kindOf } from '../inspection.ts';
 import { suggestion } from '../nearest.ts';

@@ -1,5 +1,5 @@
 /**
- * What the handler of an action returns, as the content of the response. A value that does not fit its declaration is a
+ * The return value of an action's handler as the content of the response. A value that does not fit its declaration is a
  * fault of the application: the response is a 500, and nothing is written.
  */
 import type { TSchema } from 'typebox';

@@ -1,5 +1,5 @@
 /**
- * What an application's functions call (model/logic/logic.ts), over one function that carries out a call as data: on a thread it sends a
+ * The calls of an application's functions (model/logic/logic.ts), over one function that carries out a call as data: on a thread it sends a
  * message to the program, in the program it asks the transaction.
  */
 

@@ -1,4 +1,4 @@
-/** What a function of an application may ask while it runs, as data: threads send it as a message. */
+/** The calls that a function of an application may make while it runs, as data: threads send it as a message. */
 import type { Cause } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';

@@ -1,5 +1,5 @@
 /**
- * What actions answer with, and what a configuration has of them: requests beyond reading and writing documents (config/action.ts).
+ * Actions, as a configuration has them, and their answers: requests beyond reading and writing documents (config/action.ts).
  */
 
 export type ActionMethod = 'GET' | 'QUERY' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

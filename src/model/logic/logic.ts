@@ -1,5 +1,5 @@
 /**
- * What an application's own functions get, and what they declare. The functions are part of the configuration: hooks run within a write,
+ * The arguments and declarations of an application's own functions. The functions are part of the configuration: hooks run within a write,
  * actions within a request, subscribers, jobs and handlers of received messages on threads of their own.
  */
 import type { RulePrincipal } from '../access-function.ts';

@@ -1,5 +1,5 @@
 /**
- * What the queries of a collection may name beyond its references (§4.17), and what of it they find: only the fields that the caller sees in
+ * The reach of a collection's queries beyond its references (§4.17): they find only the fields that the caller sees in
  * every resource, of only the resources that it may read. So a filter through a reference tells nothing that a list of the other collection
  * would not.
  */

@@ -1,5 +1,5 @@
 /**
- * What the embedded store tells of its tables and indexes (`Store.report`), read by a reader thread. Small tables are counted; a larger one
+ * Reports on the tables and indexes of the embedded store (`Store.report`), read by a reader thread. Small tables are counted; a larger one
  * is estimated from parts of the range of its rowids, so that the cost does not grow with it (5 ms for 10^6 rows).
  */
 import { statSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * How a sender signs (§5.6), as data: the three schemes, and vendors' variants. verify-by-rule.ts verifies by such a
+ * A sender's way of signing (§5.6), as data: the three schemes, and vendors' variants. verify-by-rule.ts verifies by such a
  * rule.
  */
 

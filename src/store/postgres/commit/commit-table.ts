@@ -1,4 +1,4 @@
-/** What committing needs of each table: counter, references, dependants and statements. Built once when the store opens. */
+/** The parts of each table that a commit needs: counter, references, dependants and statements. Built once when the store opens. */
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Change, eventsTable, type Unit } from '../../store.ts';
 import { unitCharacters } from '../../unit-size.ts';

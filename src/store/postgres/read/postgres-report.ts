@@ -1,5 +1,5 @@
 /**
- * What PostgreSQL tells of the store's tables and indexes (`Store.report`). Small tables are counted; of a larger one the server's own
+ * Reports on the store's tables and indexes in PostgreSQL (`Store.report`). Small tables are counted; of a larger one the server's own
  * estimate is taken, so that the cost does not grow with it. Sizes include indexes and long values.
  */
 import { reportIndexes, wantedIndexes } from '../../declared-indexes.ts';

@@ -193,7 +193,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     pollMs: options.databasePollMs ?? 1000,
     numbers,
     onChanged: (tables) => listeners.call(tables),
-    readCounters: (newest) => read.send({ sql: countersSqlOf(schema, looksOnly), values: [newest] }),
+    readCounters: (known) => read.send({ sql: countersSqlOf(schema, looksOnly), values: [known] }),
     onLost() {
       observe({ kind: 'store-failed', what: 'acknowledged writes', error: new Error(lostText) });
       listeners.call([lostUnits]);
@@ -244,8 +244,9 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
 
 /** A store that is only looked at may lack the table of raises. */
 function countersSqlOf(schema: string, looksOnly: boolean): string {
-  const lost = looksOnly ? 'false AND $1::bigint IS NULL' : isLostSql(schema);
-  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters UNION ALL SELECT ${lostNumber}, 0 WHERE ${lost}`;
+  const lost = looksOnly ? 'false' : isLostSql(schema, 'known.rev');
+  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters
+UNION ALL SELECT DISTINCT ${lostNumber}, 0 FROM unnest($1::bigint[]) AS known (rev) WHERE ${lost}`;
 }
 
 const lostText =

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, before, test } from 'node:test';
 import type { Changes, Following } from '../../../src/store/postgres/changes/changes.ts';
-import { createChanges } from '../../../src/store/postgres/changes/changes.ts';
+import { createChanges, lostNumber } from '../../../src/store/postgres/changes/changes.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Connection, Rows } from '../../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../../src/store/postgres/connection/connection.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { until } from '../../harness/until.ts';
 import { Wire } from './wire.ts';
 
 const numbers = new Map([
@@ -81,7 +82,7 @@ type Followed = {
 function follow(
   context: { after(end: () => Promise<void>): void },
   schema: string,
-  counters: () => Promise<Rows>,
+  counters: (known: readonly number[]) => Promise<Rows>,
   options: { readonly url?: string; readonly pollMs?: number; readonly connectTimeoutMs?: number } = {},
 ): Followed {
   const happened = new EventEmitter();
@@ -256,6 +257,84 @@ test('a store that lost revisions counts as changed in every table', async (t) =
   await commit(5, [1]);
   await called(3);
   assert.deepEqual(calls[2], ['products']);
+});
+
+/** Revisions that another server's counter was raised over, when it took over without the units from 5 on. */
+const raisedOver = { before: 4, after: 2 ** 40 };
+
+async function countersAfter(counters: () => Promise<Rows>, known: readonly number[]): Promise<Rows> {
+  const isLost = known.some((rev) => raisedOver.before < rev && rev <= raisedOver.after);
+  return isLost ? [...(await counters()), [lostNumber, 0]] : counters();
+}
+
+for (const heardBy of ['notification', 'a commit of this process'] as const) {
+  test(`units that were lost while no look succeeded are noticed, though a later one was heard of by ${heardBy}`, async (t) => {
+    const schema = `missed ${heardBy}`;
+    const { counters, commit, rewind } = await makeSchema(schema);
+    let fails = false;
+    const { changes, called, observes, losses } = follow(t, schema, (known) =>
+      fails ? Promise.reject(new Error('not now')) : countersAfter(counters, known),
+    );
+    await observes(1);
+    for (const rev of [4, 10]) {
+      await commit(rev, [1], { silently: true });
+      await changes.poll();
+    }
+    fails = true;
+    await rewind(4);
+    const later = raisedOver.after + 1;
+    await commit(later, [1], { silently: heardBy !== 'notification' });
+    if (heardBy !== 'notification') changes.note(1, later);
+    await called(3);
+    await changes.poll();
+    assert.equal(losses(), 0);
+    fails = false;
+    await changes.poll();
+    assert.equal(losses(), 1);
+    assert.equal(changes.known('products'), later);
+    await changes.poll();
+    assert.equal(losses(), 1);
+  });
+}
+
+test('a process that heard of nothing but what was kept, and of later units, has lost nothing', async (t) => {
+  const { counters, commit } = await makeSchema('kept');
+  const { changes, observes, losses } = follow(t, 'kept', (known) => countersAfter(counters, known));
+  await observes(1);
+  await commit(4, [1]);
+  await changes.poll();
+  await commit(raisedOver.after + 1, [1]);
+  await changes.poll();
+  await changes.poll();
+  assert.equal(losses(), 0);
+});
+
+test('what is committed while a look finds out that units are lost is not forgotten', async (t) => {
+  const { counters, commit, rewind } = await makeSchema('meanwhile');
+  const held = Promise.withResolvers<void>();
+  let holds = false;
+  let isRead = false;
+  const { changes, observes, losses } = follow(t, 'meanwhile', async (known) => {
+    const rows = await countersAfter(counters, known);
+    isRead = holds;
+    if (holds) await held.promise;
+    return rows;
+  });
+  await observes(1);
+  await commit(10, [1], { silently: true });
+  await changes.poll();
+  await rewind(4);
+  holds = true;
+  const looking = changes.poll();
+  await until(() => isRead);
+  const later = raisedOver.after + 1;
+  await commit(later, [1], { silently: true });
+  changes.note(1, later);
+  held.resolve();
+  await looking;
+  assert.equal(losses(), 1);
+  assert.equal(changes.known('products'), later);
+  assert.equal(changes.newestRev, later);
 });
 
 test('asked to look while it looks, it looks once more', async (t) => {

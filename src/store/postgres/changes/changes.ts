@@ -4,6 +4,7 @@
  * a lost notification costs time, never a change.
  */
 import type { Observation } from '../../../observe/observation.ts';
+import { raiseStepMin } from '../../raised-revision.ts';
 import type { Address } from '../connection/address.ts';
 import type { Rows } from '../connection/call.ts';
 import { channelOf } from '../schema/physical-name.ts';
@@ -20,8 +21,8 @@ export type ChangesOptions = {
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   /** Called when units that this process knew of are lost. */
   readonly onLost: () => void;
-  /** Reads every row `[n, rev]` of comity_counters, and one of `lostNumber` if the unit of the revision `newest` is lost. */
-  readonly readCounters: (newest: number) => Promise<Rows>;
+  /** Reads every row `[n, rev]` of comity_counters, and one of `lostNumber` if the unit of one of the revisions is lost. */
+  readonly readCounters: (known: readonly number[]) => Promise<Rows>;
   readonly observe: (observation: Following) => void;
 };
 
@@ -148,20 +149,23 @@ class FollowedChanges implements Changes {
   }
 
   async #readAndCompare(): Promise<void> {
-    const newestBefore = this.#known.newest;
+    const asked = this.#known.beginLook();
     const inDoubt = this.#inDoubt;
     let counters: Rows;
     try {
-      counters = await this.#options.readCounters(newestBefore);
+      counters = await this.#options.readCounters(asked);
     } catch {
       // Readers report failing storage; the next poll finds what was missed meanwhile.
       return;
     }
     if (inDoubt) this.#inDoubt = false;
+    const newestAsked = asked.at(-1) ?? 0;
     const isLost = counters.some(
-      ([number, rev]) => number === lostNumber || (number === storeNumber && Number(rev) < newestBefore),
+      ([number, rev]) => number === lostNumber || (number === storeNumber && Number(rev) < newestAsked),
     );
-    this.#changed(isLost || inDoubt ? this.#known.replace(counters) : this.#known.compare(counters));
+    const changed = isLost ? undefined : this.#known.compare(counters, newestAsked);
+    if (isLost) this.#known.replace(counters);
+    this.#changed(changed === undefined || inDoubt ? new Set(this.#options.numbers.keys()) : changed);
     this.#becomeReady();
     if (isLost && !this.#closed) this.#options.onLost();
   }
@@ -172,26 +176,27 @@ const storeNumber = 0;
 /** Stands for no table. */
 export const lostNumber = -1;
 
-/**
- * The newest known revision of each table, from any source. Revisions only rise, unless a database lost commits (a restored copy, a standby
- * that lagged and took over); then everything derived from newer revisions must go.
- */
-class KnownRevisions {
-  readonly #numbers: ReadonlyMap<string, number>;
-  readonly #names = new Map<number, string>();
+/** Reigns whose newest revision is kept until a look has asked about it; the oldest goes. */
+const reignsKeptMax = 100;
+
+/** Revisions that were heard of, from any source. */
+class HeardRevisions {
+  readonly #names: ReadonlyMap<number, string>;
   readonly #revs = new Map<number, number>();
   /** Those that are certain. */
   readonly #confirmedRevs = new Map<number, number>();
-  #newest = 0;
+  /**
+   * The newest of each reign, ascending. A reign is what is committed between two raises of the counter, each of which skips at least
+   * `raiseStepMin` revisions: what a later reign commits says nothing about an earlier one, whose last units may be lost.
+   */
+  #newest: readonly number[] = [];
   #confirmed = 0;
 
-  /** @param numbers of the tables in comity_counters, by name */
-  constructor(numbers: ReadonlyMap<string, number>) {
-    this.#numbers = numbers;
-    for (const [name, number] of numbers) this.#names.set(number, name);
+  constructor(names: ReadonlyMap<number, string>) {
+    this.#names = names;
   }
 
-  get newest(): number {
+  get newest(): readonly number[] {
     return this.#newest;
   }
 
@@ -199,18 +204,14 @@ class KnownRevisions {
     return this.#confirmed;
   }
 
-  confirmedOf(table: string): number {
-    return this.#confirmedRevs.get(this.#numbers.get(table) ?? storeNumber) ?? 0;
-  }
-
-  get tables(): ReadonlySet<string> {
-    return new Set(this.#names.values());
+  confirmedOf(number: number): number {
+    return this.#confirmedRevs.get(number) ?? 0;
   }
 
   /** @returns the table, if the revision is new and the process has the table */
   raise(number: number, rev: number): string | undefined {
     // The store's counter may be raised without a unit, and so be at a revision that no unit has.
-    if (rev > this.#newest && number !== storeNumber) this.#newest = rev;
+    if (number !== storeNumber) this.#hear(rev);
     const name = this.#names.get(number);
     if (name === undefined || rev <= (this.#revs.get(number) ?? 0)) return undefined;
     this.#revs.set(number, rev);
@@ -220,28 +221,89 @@ class KnownRevisions {
   /** As `raise`, for a revision that is certain. */
   confirm(number: number, rev: number): string | undefined {
     if (rev > this.#confirmed && number !== storeNumber) this.#confirmed = rev;
-    if (rev > (this.#confirmedRevs.get(number) ?? 0)) this.#confirmedRevs.set(number, rev);
+    if (rev > this.confirmedOf(number)) this.#confirmedRevs.set(number, rev);
     return this.raise(number, rev);
   }
 
-  /** Compares with the rows of comity_counters. @returns the changed tables */
-  compare(counters: Rows): ReadonlySet<string> {
+  /** Takes the rows of comity_counters. @returns the changed tables */
+  confirmAll(counters: Rows): ReadonlySet<string> {
     const changed = new Set<string>();
-    for (const [number, rev] of counters) {
+    // The newest first, which alone says how far the log was seen.
+    for (const [number, rev] of counters.toSorted((one, other) => Number(other[1]) - Number(one[1]))) {
       const name = this.confirm(Number(number), Number(rev));
       if (name !== undefined) changed.add(name);
     }
     return changed;
   }
 
-  /** Replaces the known revisions. @returns all tables */
-  replace(counters: Rows): ReadonlySet<string> {
-    this.#revs.clear();
-    this.#confirmedRevs.clear();
-    this.#newest = 0;
-    this.#confirmed = 0;
-    for (const [number, rev] of counters) this.confirm(Number(number), Number(rev));
-    return this.tables;
+  /** Forgets the reigns that ended before the revision. */
+  prove(rev: number): void {
+    this.#newest = this.#newest.filter((newest) => newest >= rev);
+  }
+
+  #hear(rev: number): void {
+    const last = this.#newest.at(-1) ?? 0;
+    if (rev <= last) return;
+    const earlier = rev - last < raiseStepMin ? this.#newest.slice(0, -1) : this.#newest;
+    this.#newest = [...earlier, rev].slice(-reignsKeptMax);
+  }
+}
+
+/**
+ * The revisions that this process knows. They only rise, unless a database lost commits (a restored copy, a standby that lagged and took over);
+ * then everything derived from newer revisions must go, except what was heard since the look that found out began.
+ */
+class KnownRevisions {
+  readonly #numbers: ReadonlyMap<string, number>;
+  readonly #names: ReadonlyMap<number, string>;
+  #heard: HeardRevisions;
+  #heardSinceLook: HeardRevisions;
+
+  /** @param numbers of the tables in comity_counters, by name */
+  constructor(numbers: ReadonlyMap<string, number>) {
+    this.#numbers = numbers;
+    this.#names = new Map(numbers.entries().map(([name, number]) => [number, name]));
+    this.#heard = new HeardRevisions(this.#names);
+    this.#heardSinceLook = new HeardRevisions(this.#names);
+  }
+
+  get confirmed(): number {
+    return this.#heard.confirmed;
+  }
+
+  confirmedOf(table: string): number {
+    return this.#heard.confirmedOf(this.#numbers.get(table) ?? storeNumber);
+  }
+
+  /** @returns the table, if the revision is new and the process has the table */
+  raise(number: number, rev: number): string | undefined {
+    this.#heardSinceLook.raise(number, rev);
+    return this.#heard.raise(number, rev);
+  }
+
+  /** As `raise`, for a revision that is certain. */
+  confirm(number: number, rev: number): string | undefined {
+    this.#heardSinceLook.confirm(number, rev);
+    return this.#heard.confirm(number, rev);
+  }
+
+  /** @returns revisions, ascending, of which one is lost if any that was heard of is */
+  beginLook(): readonly number[] {
+    this.#heardSinceLook = new HeardRevisions(this.#names);
+    return this.#heard.newest;
+  }
+
+  /** Takes the rows of a look that found nothing lost. @returns the changed tables */
+  compare(counters: Rows, newestAsked: number): ReadonlySet<string> {
+    this.#heard.prove(newestAsked);
+    return this.#heard.confirmAll(counters);
+  }
+
+  /** Takes the rows of a look that found something lost, in place of what was heard before it began. */
+  replace(counters: Rows): void {
+    this.#heard = this.#heardSinceLook;
+    this.#heard.confirmAll(counters);
+    this.#heardSinceLook = new HeardRevisions(this.#names);
   }
 }
 

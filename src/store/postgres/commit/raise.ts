@@ -54,9 +54,9 @@ SELECT ${serverSql}, (SELECT after FROM raised)`;
   ];
 }
 
-/** True if no unit can have the revision `$1` (`Store.isLost`). @param schema not quoted */
-export function isLostSql(schema: string): string {
+/** True if no unit can have the revision (`Store.isLost`). @param schema not quoted @param rev SQL of a bigint */
+export function isLostSql(schema: string, rev = '$1::bigint'): string {
   const counters = `${quoteName(schema)}.comity_counters`;
   const raises = `${quoteName(schema)}.comity_raises`;
-  return `(SELECT rev FROM ${counters} WHERE n = 0) < $1::bigint OR EXISTS (SELECT FROM ${raises} WHERE before < $1::bigint AND $1::bigint <= after)`;
+  return `(SELECT rev FROM ${counters} WHERE n = 0) < ${rev} OR EXISTS (SELECT FROM ${raises} WHERE before < ${rev} AND ${rev} <= after)`;
 }

@@ -61,7 +61,7 @@ export function startSearchSweep(options: SweepOptions): SearchSweep {
       for (const layout of layouts) {
         if (signal.aborted) return;
         try {
-          await sweep(options, layout);
+          await sweep(options, layout, signal);
           frequent.set(layout.table.name, await readFrequentWords(options, layout));
         } catch (error) {
           if (!signal.aborted) options.observe({ kind: 'store-failed', what: 'search texts', error });
@@ -82,6 +82,7 @@ export function startSearchSweep(options: SweepOptions): SearchSweep {
 async function sweep(
   { address, schema, connectTimeoutMs, read }: SweepOptions,
   layout: Layout,
+  signal: AbortSignal,
 ): Promise<void> {
   const { search, table } = layout;
   if (search === undefined || table.words === undefined) return;
@@ -89,10 +90,15 @@ async function sweep(
   const [row] = await read.send({ sql: looked, values: [] });
   if (row?.[0] !== true) return;
   const session = await openSession(address, 'comity search', connectTimeoutMs);
+  const end = (): Promise<void> => session.end();
+  // What is under way has a second; the rest is left to the next process.
+  signal.addEventListener('abort', end);
   try {
-    await fillSearch(session, layout, { isRecorded: isRecordedSql(search.pending, schema) });
+    if (!signal.aborted)
+      await fillSearch(session, layout, { isRecorded: isRecordedSql(search.pending, schema) });
   } finally {
-    await session.end();
+    signal.removeEventListener('abort', end);
+    await end();
   }
 }
 

@@ -4,14 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { always } from '../../../src/model/filter.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { commitAll, event, put, tables, things } from '../../contract/fixture.ts';
 import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
-import { until } from '../../harness/until.ts';
+import { eventually, until } from '../../harness/until.ts';
 
 async function commitSome(store: Store, name: string): Promise<readonly number[]> {
   const revs: number[] = [];
@@ -23,15 +22,15 @@ async function commitSome(store: Store, name: string): Promise<readonly number[]
 }
 
 /** Repeats what fails while the connections are made again. */
-async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
-  for (;;) {
+function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
+  return eventually(async () => {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      await delay(20);
+      return undefined;
     }
-  }
+  });
 }
 
 test('gives no revision again and skips no event when another server takes over without the last commits', async (t) => {
@@ -58,14 +57,13 @@ test('gives no revision again and skips no event when another server takes over 
   const position = await untilAvailable(() => Promise.resolve(reader.head()));
   assert.equal(position.rev, lost.at(-1));
   await until(async () => (await reader.logPosition()).rev === position.rev);
-  const told = Promise.all(
-    stores.map((store) => new Promise<void>((resolve) => void store.onLost(() => resolve()))),
-  );
+  const told = new Set<Store>();
+  for (const store of stores) store.onLost(() => void told.add(store));
   await cluster.stop('immediate');
   await cluster.load();
   await cluster.start();
   const later = await commitSome(writer, 'later');
-  await told;
+  await until(() => told.size === stores.length, 'both stores learn of the loss');
   assert.ok(observed.some((fact) => fact.kind === 'store-failed' && fact.what === 'acknowledged writes'));
   assert.ok(Math.min(...later) > Math.max(...lost));
   const shown = new Set((await reader.tail(position, always, 100)).map(({ rev }) => rev));

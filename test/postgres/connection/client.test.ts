@@ -110,6 +110,25 @@ test('a session that was cut is not made again', async (t) => {
   await session.end();
 });
 
+for (const [kind, conduct, isAnswered] of [
+  ['short', 'works', false],
+  ['short', 'is silent', false],
+  ['long', 'works', true],
+  ['long', 'is silent', false],
+] as const) {
+  const does = isAnswered ? 'waits for' : 'gives up';
+  test(`a ${kind} session ${does} a statement of a server that ${conduct}`, async (t) => {
+    const wire = await Wire.before(server.url, t);
+    const bounds = { answerTimeoutMs: 200, isLong: kind === 'long' };
+    const session = await openSession(addressOf(wire.url), 'comity', 3000, bounds);
+    t.after(() => session.end());
+    wire.lossy = conduct === 'is silent';
+    const answer = session.rows('SELECT 1 FROM pg_sleep(1.5)');
+    if (isAnswered) assert.deepEqual(await answer, [[1]]);
+    else await assert.rejects(answer, /no reply within \d+ ms/);
+  });
+}
+
 test('sessions are named after their purpose, or as the URL says', async (t) => {
   const nameOf = async (url: string): Promise<unknown> => {
     const session = await openSession(addressOf(url), 'comity purpose', 10_000);

@@ -7,6 +7,7 @@ import { StoreUnavailable } from '../../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { freePort } from '../../wire/free-port.ts';
 import { open, pidOf, plain, sql, untilAsleep } from './open.ts';
+import { tlsFront } from './tls-front.ts';
 import { Wire } from './wire.ts';
 
 let server: TestDatabase;
@@ -258,6 +259,33 @@ test('closing ends where the server has fallen silent', async (t) => {
   await connection.close();
   await answer;
 });
+
+for (const transport of ['TCP', 'TLS'] as const) {
+  for (const [when, vanish] of [
+    ['just before', (wire: Wire, close: () => Promise<void>) => [wire.cut(), close()]],
+    ['just after', (wire: Wire, close: () => Promise<void>) => [close(), wire.cut()]],
+    [
+      'in the turn after',
+      (wire: Wire, close: () => Promise<void>) => [close(), setImmediate(() => wire.cut())],
+    ],
+  ] as const) {
+    test(`closing ends where the server vanishes ${when} it, over ${transport}`, async (t) => {
+      const wire = await Wire.before(server.url, t);
+      const plain = new URL(wire.url);
+      plain.search = '';
+      const front = await tlsFront(plain.href);
+      t.after(() => front.close());
+      const url = transport === 'TCP' ? wire.url : front.url('localhost', '?sslmode=require');
+      const { connection, made } = open(t, url);
+      await made(1);
+      const answer = connection.send([sql('SELECT 1 FROM pg_sleep(60)')]).catch(() => undefined);
+      await wire.untilAsked(1);
+      wire.refusing = true;
+      await Promise.all(vanish(wire, () => connection.close()));
+      await answer;
+    });
+  }
+}
 
 /** In full, with the server itself: test/full/postgres/restart.test.ts. */
 test('a server that goes away and comes back is found again without help', async (t) => {

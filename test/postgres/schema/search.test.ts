@@ -1,8 +1,10 @@
 /** `comity migrate` with search: texts of rows from before are made beside writers, and the index of words comes last. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Client } from 'pg';
 import { createSearchIndex, indexedText } from '../../../src/model/search/search-index.ts';
 import { withoutFrequent } from '../../../src/store/postgres/compile/words.ts';
+import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
@@ -12,6 +14,7 @@ import { startSearchSweep } from '../../../src/store/postgres/search-sweep.ts';
 import { type Store, StoreUnavailable, type Table } from '../../../src/store/store.ts';
 import { byId, categories, commitAll, idsOn, put } from '../../contract/fixture.ts';
 import { until } from '../../harness/until.ts';
+import { Wire } from '../connection/wire.ts';
 import { makeSchema, migrateOptions, testDatabase } from './database.ts';
 
 const database = await testDatabase();
@@ -133,6 +136,37 @@ test('rows that a process of the earlier declaration writes after the migration 
   await old.close();
   await store.close();
 });
+
+for (const server of ['answers', 'has fallen silent'] as const) {
+  test(`a store closes while a row whose text is to be made is locked, where the server ${server}`, async (t) => {
+    const schema = `locked ${server}`;
+    await filled(schema);
+    const old = await openPostgresStore({ url, schema, tables: [before] });
+    await migrateSchema(address, migrateOptions(schema, { tables: [after] }));
+    await commitAll(old, put(before, 'late', { name: 'Quartz' }, undefined, { search: 'quartz\n' }));
+    await old.close();
+    const holder = new Client({ connectionString: url });
+    await holder.connect();
+    await holder.query(`BEGIN; SELECT FROM "${schema}".categories WHERE id = 'late' FOR UPDATE`);
+    const connectTimeoutMs = 1000;
+    const read = createReadLane({
+      address,
+      timeoutMs: 5000,
+      connections: 1,
+      connectTimeoutMs,
+      onLost: ignore,
+    });
+    const wire = await Wire.before(url, t);
+    const layouts = layoutsOf([after], schema);
+    const options = { schema, connectTimeoutMs, layouts, read, everyMs: 20, observe: ignore };
+    const sweep = startSearchSweep({ ...options, address: addressOf(wire.url) });
+    await wire.untilAsked(3);
+    wire.lossy = server !== 'answers';
+    await sweep.stop();
+    await holder.end();
+    await read.close();
+  });
+}
 
 test('of two declarations alive at once only the recorded one makes texts, and a search is right or unavailable', async () => {
   const german: Table = { ...before, words: createSearchIndex(['name'], 'german') };

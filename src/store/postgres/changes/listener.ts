@@ -119,7 +119,9 @@ class ProvenListener implements Listener {
 
 async function sayFromElsewhere(options: ListenerOptions, word: string): Promise<void> {
   const { address, channel, connectTimeoutMs } = options;
-  const elsewhere = await openSession(address, 'comity prove', connectTimeoutMs, connectTimeoutMs);
+  const elsewhere = await openSession(address, 'comity prove', connectTimeoutMs, {
+    answerTimeoutMs: connectTimeoutMs,
+  });
   try {
     await elsewhere.rows('SELECT pg_notify($1, $2)', [channel, word]);
   } finally {

@@ -65,7 +65,7 @@ export async function restore(
     const address = addressOf(target.url);
     await openSchema(address, target);
     signal.throwIfAborted();
-    const session = await openSession(address, 'comity restore', target.connectTimeoutMs);
+    const session = await openSession(address, 'comity restore', target.connectTimeoutMs, { isLong: true });
     const place = `the schema "${target.schema}" of ${describe(address)}`;
     const { schema, lockTimeoutMs = 10_000 } = target;
     const set = target.rowToSet?.(source.origin === originOf(target));

@@ -14,10 +14,10 @@ import { SchemaBusy, UnfitServer } from './schema-failure.ts';
 import { layoutsOf } from './schema-layout.ts';
 import { type PlanOptions, planSteps } from './schema-plan.ts';
 
-import { openSession, type Session } from './session.ts';
+import { openSession, type Session, type SessionBounds } from './session.ts';
 import type { Step } from './step.ts';
 
-export type MigrateOptions = {
+export type MigrateOptions = Pick<SessionBounds, 'answerTimeoutMs'> & {
   readonly schema: string;
   readonly tables: readonly Table[];
   readonly connectTimeoutMs: number;
@@ -127,7 +127,10 @@ async function withSession<T>(
   const { schema, tables, program, keepsUndeclared = false, connectTimeoutMs, clock = Date.now } = options;
   const layouts = layoutsOf(tables, schema);
   const plan: PlanOptions = { schema, layouts, keepsUndeclared, program, now: clock() };
-  const session = await openSession(address, 'comity migrate', connectTimeoutMs);
+  const session = await openSession(address, 'comity migrate', connectTimeoutMs, {
+    ...options,
+    isLong: true,
+  });
   try {
     const { user } = await checkServer(session);
     return await work(session, plan, user);

@@ -15,17 +15,15 @@ import { SchemaBusy, SchemaOutdated } from './schema-failure.ts';
 import { layoutsOf, type TableNumbers } from './schema-layout.ts';
 import { missingThings, type PlanOptions, planSteps } from './schema-plan.ts';
 
-import { inTransaction, openSession, type Session } from './session.ts';
+import { inTransaction, openSession, type Session, type SessionBounds } from './session.ts';
 
-export type OpenSchemaOptions = {
+export type OpenSchemaOptions = Pick<SessionBounds, 'answerTimeoutMs'> & {
   readonly schema: string;
   readonly tables: readonly Table[];
   readonly observe: Observe;
   readonly connectTimeoutMs: number;
   /** Time that another process may take to create or migrate the schema. Default 30 s. */
   readonly waitMs?: number;
-  /** Timeout of one statement. Default 30 s. */
-  readonly answerTimeoutMs?: number;
   /** Opens a schema that lacks something, or everything. */
   readonly looksOnly?: boolean;
   /** Version of the program, recorded with the migrations it makes. Default `unknown`. */
@@ -41,7 +39,7 @@ export async function openSchema(
   address: Address,
   options: OpenSchemaOptions,
 ): Promise<{ readonly numbers: TableNumbers }> {
-  const { schema, tables, connectTimeoutMs, answerTimeoutMs = 30_000, waitMs = 30_000 } = options;
+  const { schema, tables, connectTimeoutMs, waitMs = 30_000 } = options;
   const layouts = layoutsOf(tables, schema);
   const plan: PlanOptions = {
     schema,
@@ -49,7 +47,7 @@ export async function openSchema(
     program: options.program ?? 'unknown',
     now: (options.clock ?? Date.now)(),
   };
-  const session = await openSession(address, 'comity start', connectTimeoutMs, answerTimeoutMs);
+  const session = await openSession(address, 'comity start', connectTimeoutMs, options);
   try {
     const { user } = await checkServer(session);
     const endsAt = performance.now() + waitMs;

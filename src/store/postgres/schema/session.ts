@@ -6,6 +6,7 @@ import type { Client, QueryArrayConfig } from 'pg';
 import type { Address } from '../connection/address.ts';
 import { openClient } from '../connection/client.ts';
 import type { Cell, Rows } from '../connection/connection.ts';
+import { sqlState } from '../connection/connection-failure.ts';
 import { DatabaseFailed } from './schema-failure.ts';
 
 export type Session = {
@@ -18,22 +19,34 @@ export type Session = {
   readonly end: () => Promise<void>;
 };
 
+export type SessionBounds = {
+  /** Timeout of a statement, after which the connection is cut. Default 30 s. */
+  readonly answerTimeoutMs?: number;
+  /**
+   * Statements may take any time, such as the build of an index: the connection is cut only if the server does not answer another one
+   * either, which is asked each time that `answerTimeoutMs` have passed.
+   */
+  readonly isLong?: boolean;
+};
+
+const answerTimeoutMsDefault = 30_000;
 const closeTimeoutMs = 1000;
 
-/** @param answerTimeoutMs timeout of a statement, after which the connection is cut; default: none @throws DatabaseFailed */
+/** @throws DatabaseFailed */
 export async function openSession(
   address: Address,
   name: string,
   connectTimeoutMs: number,
-  answerTimeoutMs?: number,
+  { answerTimeoutMs = answerTimeoutMsDefault, isLong = false }: SessionBounds = {},
 ): Promise<Session> {
   const client = await openClient(address, name, connectTimeoutMs).catch((error: unknown) => {
     throw new DatabaseFailed(error);
   });
   // `pg` has this from the start of the connection, but does not declare it.
   const { processID: processNumber } = client as unknown as { readonly processID: number };
+  const isAlive = isLong ? () => answers(address, name, connectTimeoutMs) : async () => false;
   const rows = (sql: string, values: readonly Cell[] = []): Promise<Rows> =>
-    send(client, { text: sql, values: [...values], rowMode: 'array' }, answerTimeoutMs);
+    send(client, { text: sql, values: [...values], rowMode: 'array' }, { answerTimeoutMs, isAlive });
   return {
     rows,
     isDirect: async () => (await rows('SELECT pg_backend_pid()'))[0]?.[0] === processNumber,
@@ -56,19 +69,44 @@ export async function inTransaction<T>(session: Session, mode: string, work: () 
   }
 }
 
-async function send(client: Client, query: QueryArrayConfig, timeoutMs: number | undefined): Promise<Rows> {
+type Patience = { readonly answerTimeoutMs: number; readonly isAlive: () => Promise<boolean> };
+
+async function send(
+  client: Client,
+  query: QueryArrayConfig,
+  { answerTimeoutMs, isAlive }: Patience,
+): Promise<Rows> {
+  let isOver = false;
   let isLate = false;
-  const cut = (): void => {
+  const look = async (): Promise<void> => {
+    const goesOn = await isAlive();
+    if (isOver) return;
+    if (goesOn) {
+      timer = setTimeout(look, answerTimeoutMs);
+      return;
+    }
     isLate = true;
     client.connection.stream.destroy();
   };
-  const timer = timeoutMs === undefined ? undefined : setTimeout(cut, timeoutMs);
+  let timer = setTimeout(look, answerTimeoutMs);
   try {
     return (await client.query<Cell[]>(query)).rows;
   } catch (error) {
-    throw new DatabaseFailed(isLate ? new Error(`no reply within ${timeoutMs} ms`, { cause: error }) : error);
+    const late = `no reply within ${answerTimeoutMs} ms`;
+    throw new DatabaseFailed(isLate ? new Error(late, { cause: error }) : error);
   } finally {
+    isOver = true;
     clearTimeout(timer);
+  }
+}
+
+/** True if the server says anything to another client, even that it takes no more. */
+async function answers(address: Address, name: string, connectTimeoutMs: number): Promise<boolean> {
+  try {
+    await endSession(await openClient(address, name, connectTimeoutMs));
+    return true;
+  } catch (error) {
+    return sqlState(error) !== undefined;
   }
 }
 

@@ -65,7 +65,7 @@ function readMembers(value: { readonly [name: string]: Json }, patternsMax: numb
   if (after !== undefined && subscribe === undefined) return wrong('after requires subscribe');
   if (after !== undefined && !isPlace(after)) {
     return wrong(
-      `after must be the id of an event, a place in the log, or empty for the oldest event: a string of at most ${placeCharactersMax} characters`,
+      `after must be the id of an event, a place in the log, now, or empty for the oldest event: a string of at most ${placeCharactersMax} characters`,
     );
   }
   const kind = subscribe === undefined ? 'unsubscribe' : 'subscribe';
@@ -80,7 +80,7 @@ function readMembers(value: { readonly [name: string]: Json }, patternsMax: numb
     ok: true,
     frame:
       kind === 'subscribe'
-        ? { kind, patterns, after: isPlace(after) ? after : undefined }
+        ? { kind, patterns, after: isPlace(after) && after !== 'now' ? after : undefined }
         : { kind, patterns },
   };
 }

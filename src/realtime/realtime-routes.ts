@@ -92,7 +92,7 @@ const converseDocumentation: OperationDocumentation = {
   id: 'openRealtime',
   summary: 'Follow events over a WebSocket',
   description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are JSON texts. \
-\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received or a \`Comity-Position\`, or without \`after\` from now on; if that is unknown or no longer kept, \`{"reset": {...}}\` is sent first and the events follow from now on. \
+\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received or a \`Comity-Position\`, or without \`after\`, or with \`now\`, from now on; if that is unknown or no longer kept, \`{"reset": {...}}\` is sent first and the events follow from now on. \
 \`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
 a resource that the caller may read is sent as \`{"event": {...}}\`; \`{"left": {...}}\` names a resource, or the resources that refer to another, that the caller may no longer read, and \
 \`{"entered": {...}}\` those that it may read from now on. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \

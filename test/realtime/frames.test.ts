@@ -7,6 +7,7 @@ test('reads subscriptions, with and without a place, and their ends', () => {
   const sound: readonly (readonly [string, unknown])[] = [
     ['{"subscribe":["a.*"]}', { kind: 'subscribe', patterns: ['a.*'], after: undefined }],
     ['{"subscribe":["a"],"after":""}', { kind: 'subscribe', patterns: ['a'], after: '' }],
+    ['{"subscribe":["a"],"after":"now"}', { kind: 'subscribe', patterns: ['a'], after: undefined }],
     [' {"after":"evt_1","subscribe":[]} ', { kind: 'subscribe', patterns: [], after: 'evt_1' }],
     ['{"unsubscribe":["a.*","*"]}', { kind: 'unsubscribe', patterns: ['a.*', '*'] }],
   ];

@@ -199,6 +199,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
         'Cache-Control',
         'Vary',
         ...validators,
+        ...own.representation.filter((name) => name === 'Comity-Position'),
         ...(traits.method === 'QUERY' ? (['Location'] as const) : []),
       ];
     case 'see_other':

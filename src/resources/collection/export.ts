@@ -10,8 +10,8 @@ import {
   type ListOptions,
   type ListProposal,
   proposeList,
+  repeatedFields,
   representList,
-  varyByPreference,
 } from './list-answer.ts';
 import type { Served } from './served.ts';
 
@@ -30,18 +30,17 @@ export function exportOperation(
     permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
     standing: () => open,
     propose: (ask: Ask) => proposeList(listed, ask.query ?? '', ask.principal),
-    validators: async (ask) => ({
-      tag: await listing.tag(ask.principal),
-      modifiedAt: null,
-      cacheControl,
-      fields: varyByPreference,
-    }),
+    validators: async (ask) => {
+      const fields = repeatedFields(listing);
+      return { tag: await listing.tag(ask.principal), modifiedAt: null, cacheControl, fields };
+    },
     represent: async (ask, _standing, proposal) => {
       if (proposal?.list === undefined) throw new Error('an export requires its query');
       const { prepared, position } = proposal.list;
       const asked = { ...prepared.asked, owner };
+      const place = listing.place();
       const page = await listing.pageFrom(store, { ...prepared, asked }, ask.principal, position);
-      return representList(ask, { listing, cacheControl, ...proposal.list, page });
+      return representList(ask, { listing, cacheControl, ...proposal.list, page, place });
     },
   };
 }

@@ -42,6 +42,14 @@ export type ListAnswer = {
 /** `Prefer: count=exact` changes the response, so caches must compare the field (RFC 7240 §2). */
 export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 
+/**
+ * Fields of a list that its 304 repeats. A cache takes them over for the list that it has, whose own place may be expired.
+ * @param place from before the page was read, if it was
+ */
+export function repeatedFields(listing: Listing, place = listing.place()): readonly string[] {
+  return [...varyByPreference, 'Comity-Position', place];
+}
+
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
   const { keepsFirst = false } = answer;
@@ -178,12 +186,15 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
           : { problem: parameterProblem([page.fault]), list: undefined },
       );
     },
-    validators: async (ask, _standing, proposal) => ({
-      tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal, proposal?.list?.prepared)),
-      modifiedAt: null,
-      cacheControl,
-      fields: varyByPreference,
-    }),
+    validators: async (ask, _standing, proposal) => {
+      const fields = repeatedFields(listing, proposal?.list?.place);
+      return {
+        tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal, proposal?.list?.prepared)),
+        modifiedAt: null,
+        cacheControl,
+        fields,
+      };
+    },
     represent: (ask, _standing, proposal) => {
       if (proposal?.list === undefined) throw new Error('a list requires its query');
       return representList(ask, { listing, cacheControl, ...proposal.list });

@@ -29,7 +29,7 @@ import { compileJson } from '../query/json-query.ts';
 import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { GroupsExceeded } from './group-page.ts';
-import { representList, varyByPreference } from './list-answer.ts';
+import { repeatedFields, representList } from './list-answer.ts';
 import type { ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
 
@@ -92,13 +92,14 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
       return whenKnown(proposed, (proposal) => keepQuery(options, ask, proposal));
     },
     validators: async (ask, _standing, proposal) => {
+      const repeated = repeatedFields(listing, proposal?.query?.place);
       const listTag =
         proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared));
       return {
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
-        fields: [...locationFields(proposal?.query?.location, listTag), ...varyByPreference],
+        fields: [...locationFields(proposal?.query?.location, listTag), ...repeated],
       };
     },
     represent: (ask, _standing, proposal) => {

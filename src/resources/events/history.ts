@@ -20,7 +20,7 @@ import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { deprecationFields } from '../collection/collection-routes.ts';
-import { type ListProposal, proposeList, representList } from '../collection/list-answer.ts';
+import { type ListProposal, proposeList, repeatedFields, representList } from '../collection/list-answer.ts';
 import type { Listing } from '../collection/listing.ts';
 import { formerOwnerMember } from '../collection/row.ts';
 import type { Served } from '../collection/served.ts';
@@ -99,11 +99,12 @@ function historyOperation(options: HistoryOptions): Operation<MemberStanding, ne
       };
       return { ...proposeList(list, ask.query ?? '', ask.principal), listing };
     },
-    validators: async (ask, _standing, proposal) => ({
-      tag: proposal?.listing === undefined ? null : await proposal.listing.tag(ask.principal),
-      modifiedAt: null,
-      cacheControl,
-    }),
+    validators: async (ask, _standing, proposal) => {
+      const { listing } = proposal ?? {};
+      const fields = listing === undefined ? [] : repeatedFields(listing);
+      const tag = listing === undefined ? null : await listing.tag(ask.principal);
+      return { tag, modifiedAt: null, cacheControl, fields };
+    },
     represent: (ask, _standing, proposal) => {
       if (proposal?.list === undefined || proposal.listing === undefined)
         throw new Error('a history requires its query');

@@ -9,7 +9,7 @@ import type { Ask, Operation, Representation, Resource, Standing } from '../../k
 import { permission } from '../../model/access.ts';
 import { anonymous, type Principal } from '../../model/principal.ts';
 import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
-import { representList, varyByPreference } from '../collection/list-answer.ts';
+import { repeatedFields, representList } from '../collection/list-answer.ts';
 import type { ListPage } from '../collection/list-page.ts';
 import {
   proposeQuery,
@@ -112,11 +112,12 @@ function repeatOperation(
     },
     validators: async (ask, { found }, proposal) => {
       const { listing, collection } = present(found).options;
+      const fields = repeatedFields(listing, proposal?.query?.place);
       return {
         tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared)),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
-        fields: varyByPreference,
+        fields,
       };
     },
     represent: (ask, { found }, proposal) => represent(path, ask, present(found), proposal),

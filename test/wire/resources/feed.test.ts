@@ -136,6 +136,33 @@ for (const engine of engineNames) {
       followers.close();
     });
 
+    test('a 304 and an export give the place of now, which a cache keeps with the list that it has', async () => {
+      const lists = {
+        'a list': { method: 'GET', path: 'articles?limit=1' },
+        'a list with what it refers to': { method: 'GET', path: 'books?limit=1&expand=shelfId' },
+        'a QUERY': { method: 'QUERY', path: 'articles', body: '{"limit":1}' },
+        'an export': { method: 'GET', path: 'articles/bulk?limit=1' },
+      } as const;
+      for (const [name, { path, ...init }] of Object.entries(lists)) {
+        const ask = (fields: Record<string, string> = {}) =>
+          fetch(`${program.url}${base}/${path}`, {
+            ...init,
+            headers: {
+              ...asAdministrator,
+              ...('body' in init ? { 'Content-Type': 'application/json' } : {}),
+              ...fields,
+            },
+          });
+        const first = await ask();
+        assert.equal(first.status, 200, `${name}: ${await first.text()}`);
+        await write('POST', 'drafts', { text: 't' });
+        const place = (await page('after=now')).nextCursor;
+        const again = await ask({ 'If-None-Match': String(first.headers.get('ETag')) });
+        assert.deepEqual([again.status, again.headers.get('Comity-Position')], [304, place], name);
+        assert.ok(first.headers.has('Comity-Position'), name);
+      }
+    });
+
     test('filters, selects and bounds its pages, and refuses an order or another position', async () => {
       const from = (await page('after=now')).nextCursor;
       const ids = [];

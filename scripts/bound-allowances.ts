@@ -51,7 +51,7 @@ const groups: readonly Group[] = [
       ['src/openapi/related-schemas.ts', 'reached'],
       ['src/resources/collection/reach.ts', 'hiding', 'found'],
       ['src/resources/collection/serving.ts', 'known'],
-      ['src/resources/events/seen-event.ts', 'byType', 'open'],
+      ['src/resources/events/seen-event.ts', 'byType', 'open', 'tags'],
       ['src/resources/events/withheld-text.ts', 'byType', 'judged'],
       ['src/resources/events/history.ts', 'hiddenNow'],
       ['src/realtime/readers.ts', '#rules'],

@@ -84,7 +84,7 @@ export type OperationDocumentation = {
   /** A paged list, with `page` and `cursor`; with limits also `limit`. */
   readonly paged?: 'as-stored' | ListLimits;
   /** A paged list with filters on these fields, sorting and field selection. */
-  readonly listed?: { readonly fields: Fields; readonly limits: ListLimits };
+  readonly listed?: { readonly fields: Fields; readonly tag?: string; readonly limits: ListLimits };
   readonly takes?: Content;
   /** Content of the responses by answer; an answer that is missing here has none. */
   readonly gives?: Readonly<Partial<Record<AnswerName, Content>>>;

@@ -4,7 +4,7 @@
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Access, Rule } from './access.ts';
-import { type Field, type Fields, ownerField } from './field.ts';
+import { type Field, type Fields, ownerField, tagField } from './field.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
 import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
@@ -227,6 +227,13 @@ export function ownerMember({ schema }: Pick<Collection, 'schema'>): string {
 export function withOwner({ schema, fields }: Pick<Collection, 'schema' | 'fields'>): Fields {
   const name = ownerMember({ schema });
   return fields.has(name) ? fields : new Map([...fields, [name, { ...ownerField, name }]]);
+}
+
+/** Names the entity tag in `fields`: `etag`, or `$etag` if the collection declares a field of that name. */
+export function tagFieldOf({ schema }: Pick<Collection, 'schema'>): Field {
+  return Object.hasOwn(schema.properties, tagField.name)
+    ? { ...tagField, name: `$${tagField.name}` }
+    : tagField;
 }
 
 /** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */

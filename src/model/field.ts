@@ -40,6 +40,9 @@ export const idField: Field = { name: 'id', path: ['id'], type: 'string', column
 /** The owner of a row; only administrators can name it (`withOwner` in collection.ts). */
 export const ownerField: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
+/** The text of the ETag field, which `fields` can name and nothing else (`tagFieldOf` in collection.ts). Its path is where the member is added. */
+export const tagField: Field = { name: 'etag', path: [], type: 'string', column: 'rev' };
+
 /** The fields that the server sets for every resource (§2.1). */
 export const madeFields: readonly Field[] = [
   idField,

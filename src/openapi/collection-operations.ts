@@ -250,7 +250,7 @@ function readDescription({
     summary: `Read ${names.one}`,
     member: { collection, action: 'read' },
     codes: ['query_parameter_invalid'],
-    parameters: [selectionParameter(named.fields), ...relatedParameters(relating, limits)],
+    parameters: [selectionParameter(listedOf(named)), ...relatedParameters(relating, limits)],
     gives: { representation: selectableContent(names, examples, relating) },
   };
 }

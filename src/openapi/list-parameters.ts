@@ -5,7 +5,7 @@
 
 import { queryParameters } from '../config/reserved-names.ts';
 import type { Item, ListLimits } from '../kernel/documentation.ts';
-import type { Collection } from '../model/collection.ts';
+import { type Collection, tagFieldOf } from '../model/collection.ts';
 import { type Field, type Fields, rankFieldOf } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { filterable, operatorSchema, sortable } from './field-operators.ts';
@@ -17,6 +17,8 @@ export type Listed = {
   readonly searched: boolean;
   /** The sort key by what `q` finds. */
   readonly rank?: string | undefined;
+  /** Names the entity tag in `fields`. */
+  readonly tag?: string | undefined;
 };
 
 export function listParameters(listed: Listed, limits: ListLimits, components: Components): readonly Item[] {
@@ -26,7 +28,7 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
     sortParameter(listed),
     shared('order', components),
     ...(listed.searched ? [shared('q', components)] : []),
-    selectionParameter(listed.fields),
+    selectionParameter(listed),
     ...filterable(listed.fields).map((field) => ({
       name: field.name,
       in: 'query',
@@ -57,20 +59,23 @@ export function pageParameters(components: Components): readonly Item[] {
 }
 
 /** `fields=name,price`. */
-export function selectionParameter(fields: Fields): Item {
+export function selectionParameter(selectable: Pick<Listed, 'fields' | 'tag'>): Item {
+  const { tag } = selectable;
+  const tagged =
+    tag === undefined ? '' : ` \`${tag}\` adds the entity tag of each resource, as \`If-Match\` takes it.`;
   return {
     name: 'fields',
     in: 'query',
-    description:
-      'Returns only these members; `*` returns all that representations have. The entity tag is that of the whole resource.',
+    description: `Returns only these members; \`*\` returns all that representations have. The entity tag is that of the whole resource.${tagged}`,
     style: 'form',
     explode: false,
-    schema: selectionSchema(fields),
+    schema: selectionSchema(selectable),
   };
 }
 
-export function selectionSchema(fields: Fields): Item {
-  return { type: 'array', items: { type: 'string', enum: [...fields.keys(), '*'] } };
+export function selectionSchema({ fields, tag }: Pick<Listed, 'fields' | 'tag'>): Item {
+  const tagged = tag === undefined ? [] : [tag];
+  return { type: 'array', items: { type: 'string', enum: [...fields.keys(), ...tagged, '*'] } };
 }
 
 /** Every sort key, ascending and descending. */
@@ -81,9 +86,10 @@ export function sortKeys(fields: Fields, rank: string | undefined): readonly str
 }
 
 /** The list of a collection. */
-export function listedOf({ fields, searchFields, searchIndex }: Collection): Listed {
+export function listedOf(collection: Collection): Listed {
+  const { fields, searchFields, searchIndex } = collection;
   const rank = searchIndex === undefined ? undefined : rankFieldOf(fields).name;
-  return { fields, searched: searchFields.length > 0, rank };
+  return { fields, searched: searchFields.length > 0, rank, tag: tagFieldOf(collection).name };
 }
 
 function sortParameter({ fields, rank }: Listed): Item {

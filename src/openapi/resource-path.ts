@@ -216,7 +216,8 @@ function parametersOf(
   components: Components,
 ): NonNullable<Description['parameters']> {
   if (listed !== undefined) {
-    return listParameters({ fields: listed.fields, searched: false }, listed.limits, components);
+    const { limits, ...of } = listed;
+    return listParameters({ ...of, searched: false }, limits, components);
   }
   if (paged === undefined) return parameters;
   return paged === 'as-stored' ? pageParameters(components) : pagingParameters(paged, components);

@@ -6,7 +6,7 @@
  */
 import { plainSchema } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
-import type { Collection } from '../model/collection.ts';
+import { type Collection, tagFieldOf } from '../model/collection.ts';
 import type { Stamp } from '../model/stamp.ts';
 import { type Components, located } from './components.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
@@ -44,7 +44,10 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   const selected = components.add('schemas', `${names.singular}Selection`, {
     description: 'The members that `fields` selects.',
     type: 'object',
-    properties: members,
+    properties: {
+      ...members,
+      [tagFieldOf(collection).name]: { type: 'string', readOnly: true, description: 'The entity tag.' },
+    },
   });
   if (Object.keys(related).length > 0) {
     components.add('schemas', `${names.singular}Expanded`, {

@@ -119,7 +119,7 @@ export class Readers {
     const { hides, shows } = this.#view;
     const { type, owner } = event.entry;
     const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause));
-    const seen = hides === undefined ? doc : hides(type, doc, owner);
+    const seen = hides === undefined ? doc : hides(type, doc, owner).doc;
     return seen === doc ? frame : Buffer.from(eventFrame(seen));
   }
 

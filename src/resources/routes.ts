@@ -24,10 +24,11 @@ import {
   type ServingOptions,
   serveCollection,
 } from './collection/serving.ts';
+import type { ShowDocs } from './collection/show-docs.ts';
 import { eventResources } from './events/event-log-routes.ts';
 import { historyResource } from './events/history.ts';
 import { createLogPlaces } from './events/log-places.ts';
-import { createLogViews, showEvents } from './events/seen-event.ts';
+import { createLogViews, eventTag, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './events/visibility.ts';
 import { createWithholds } from './events/withheld-text.ts';
@@ -62,6 +63,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const events = {
     table: eventsTable,
     fields: eventFields,
+    tag: eventTag,
     searched: false,
     visibility: (principal: Principal) => visibleEvents(collections.values(), principal),
     // No path of a query leads from an event, but rules may lead beyond references.
@@ -69,11 +71,11 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     view: (principal: Principal) => {
       const view = logViews(principal);
       const isAdmin = isAdministrator(principal);
+      const show = showEvents(serving, view, withholds(principal));
       return {
         mark: isAdmin ? 'a' : '',
         fields: isAdmin ? allEventFields : eventFields,
-        show:
-          isAdmin && view.hides === undefined ? undefined : showEvents(serving, view, withholds(principal)),
+        show: isAdmin && view.hides === undefined ? asStored(show) : show,
       };
     },
   };
@@ -104,6 +106,11 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     }),
     ...(posted?.resources ?? []),
   ];
+}
+
+/** Shows events as they are stored, without looking at them unless their entity tags are asked for. */
+function asStored(show: ShowDocs): ShowDocs {
+  return (docs, heads) => (heads === undefined ? { docs } : show(docs, heads));
 }
 
 function isRelating(collections: RoutesOptions['collections']): boolean {

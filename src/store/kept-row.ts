@@ -9,6 +9,9 @@ export function keptRow(doc: string, owner: string | null, createdAt: number, up
 /** The columns that `rowOf` reads; both engines name and order them alike. */
 export const rowColumns = 'id, rev, doc, owner, created_at, updated_at, deleted_at';
 
+/** The columns of a page's heads, after others. */
+export const headColumns = ', owner, rev';
+
 export function rowOf(cells: readonly unknown[]): Row {
   return {
     id: cells[0] as string,

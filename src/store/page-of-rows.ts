@@ -9,7 +9,7 @@ import type { Scalar } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
 import { documentKey, isKeyInDocument } from './document-key.ts';
 import { rowOf } from './kept-row.ts';
-import type { ListQuery, Page, Position, Row, TailEntry } from './store.ts';
+import type { ListQuery, Page, Position, Row, RowHead, TailEntry } from './store.ts';
 
 /** Marks a document omitted for its length. No document is empty. */
 export const omittedDocument = '';
@@ -83,19 +83,19 @@ export function shapeOf(sort: readonly Sort[], position: Position): string {
 
 /**
  * @param rows in the order read, one more than the limit if rows remain: the document, then the sort keys unless the document holds them,
- *   then the owner if the query asks for it
+ *   then the head if the query asks for it
  * @param how.backwards true if they were read against the sort
  * @param how.isCut true if octets ended the read, and rows remain
  */
 export function pageOf(
   rows: readonly (readonly unknown[])[],
-  { limit, sort, owners }: Pick<ListQuery, 'limit' | 'sort' | 'owners'>,
+  { limit, sort, heads }: Pick<ListQuery, 'limit' | 'sort' | 'heads'>,
   how: { readonly backwards: boolean; readonly version: string; readonly isCut: boolean },
 ): Page {
   const more = how.isCut || rows.length > limit;
   const shown = rows.length > limit ? rows.slice(0, limit) : [...rows];
   if (how.backwards) shown.reverse();
-  return new PageOfRows(shown, { sort, owners }, { more, version: how.version });
+  return new PageOfRows(shown, { sort, heads }, { more, version: how.version });
 }
 
 /**
@@ -104,7 +104,7 @@ export function pageOf(
  */
 class PageOfRows implements Page {
   readonly docs: readonly string[];
-  readonly owners: Page['owners'];
+  readonly heads: Page['heads'];
   readonly more: boolean;
   readonly version: string;
   readonly #rows: readonly (readonly unknown[])[];
@@ -112,12 +112,12 @@ class PageOfRows implements Page {
 
   constructor(
     rows: readonly (readonly unknown[])[],
-    { sort, owners }: Pick<ListQuery, 'sort' | 'owners'>,
+    { sort, heads }: Pick<ListQuery, 'sort' | 'heads'>,
     { more, version }: Pick<Page, 'more' | 'version'>,
   ) {
     this.docs = rows.map(([doc]) => doc as string);
-    const at = ownerColumn(sort);
-    this.owners = owners === true ? rows.map((row) => (row[at] ?? null) as string | null) : undefined;
+    const at = headColumn(sort);
+    this.heads = heads === true ? rows.map((row) => headOf(row, at)) : undefined;
     this.more = more;
     this.version = version;
     this.#rows = rows;
@@ -133,8 +133,12 @@ class PageOfRows implements Page {
   }
 }
 
-function ownerColumn(sort: readonly Sort[]): number {
+function headColumn(sort: readonly Sort[]): number {
   return isKeyInDocument(sort) ? 1 : 1 + sort.length;
+}
+
+function headOf(row: readonly unknown[], at: number): RowHead {
+  return { owner: (row[at] ?? null) as string | null, rev: Number(row[at + 1]) };
 }
 
 function keyOf(sort: readonly Sort[], row: readonly unknown[] | undefined): readonly Scalar[] | null {

@@ -137,8 +137,8 @@ export type ListQuery = {
   readonly limit: number;
   /** Octets of documents after which a page ends. Absent: only `limit` ends it. */
   readonly bytesMax?: number;
-  /** Reads the owners as well. */
-  readonly owners?: boolean | undefined;
+  /** Reads the heads of the rows as well. */
+  readonly heads?: boolean | undefined;
 };
 
 /** Where a page starts. Keyset positions hold one value per sort key, from `first` or `last` of a page. */
@@ -149,11 +149,14 @@ export type Keyset =
   | { readonly from: 'start' }
   | { readonly from: 'after' | 'before'; readonly key: readonly Scalar[] };
 
+/** The part of a row that its representation does not have, from the snapshot of the page. */
+export type RowHead = Pick<Row, 'owner' | 'rev'>;
+
 export type Page = {
   /** Representations in sort order, also for a page read backwards. */
   readonly docs: readonly string[];
   /** Those of the documents, in their order; undefined unless the query asks for them. */
-  readonly owners?: readonly (string | null)[] | undefined;
+  readonly heads?: readonly RowHead[] | undefined;
   /** Sort keys of the first and last row; null on an empty page. */
   readonly first: readonly Scalar[] | null;
   readonly last: readonly Scalar[] | null;

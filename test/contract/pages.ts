@@ -285,9 +285,9 @@ function rowTests({ store, sorted }: Sample): void {
   });
 }
 
-/** The owners of the documents of a page. */
+/** The heads of the rows of a page. */
 function ownerTests({ store, sorted }: Sample): void {
-  test('gives the owners of the documents where they are asked for, in each direction', async () => {
+  test('gives the owners and revisions of the documents where they are asked for, in each direction', async () => {
     for (const keys of [
       [fields.id],
       [fields.price, fields.id],
@@ -301,22 +301,22 @@ function ownerTests({ store, sorted }: Sample): void {
         sort,
         limit: 30,
         bytesMax: 4000,
-        owners: true,
+        heads: true,
       });
       const forwards = await walk(plan, 'after');
       const backwards = await walk(plan, 'before', forwards.at(-1)?.last ?? []);
       assert.deepEqual(forwards.flatMap(idsOn), sorted(always, sort));
       for (const page of [...forwards, ...backwards]) {
-        const owners = await Promise.all(idsOn(page).map((id) => store().read('things', id)));
+        const rows = await Promise.all(idsOn(page).map((id) => store().read('things', id)));
         assert.deepEqual(
-          page.owners,
-          owners.map((row) => row?.owner),
+          page.heads,
+          rows.map((row) => ({ owner: row?.owner, rev: row?.rev })),
         );
       }
       const without = await store()
         .plan({ table: 'things', filter: always, sort, limit: 30 })
         .page({ from: 'start' });
-      assert.equal(without.owners, undefined);
+      assert.equal(without.heads, undefined);
     }
   });
 }

@@ -74,7 +74,7 @@ describe('bounded plans', () => {
             whole,
             timed: false,
             capped: !whole,
-            owners: false,
+            heads: false,
           };
           const key = keys.map((field) => middle.get(field) ?? 1);
           const nulls = keys.map((field) => (field === fields.price ? null : (middle.get(field) ?? 1)));

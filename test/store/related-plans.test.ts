@@ -83,7 +83,7 @@ describe('reads by rows that references name', () => {
   function selectionOf(filter: Filter, sort: readonly Sort[]): Selection {
     const { shape } = shapeFilter(filter, encoding);
     const common = { layout: layoutOf('things'), filter: shape, sort, service: undefined };
-    return { ...common, whole: false, owners: false, timed: true, capped: false };
+    return { ...common, whole: false, heads: false, timed: true, capped: false };
   }
 
   function searchOf(filter: Filter, sort: readonly Sort[] = byId) {

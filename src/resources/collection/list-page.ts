@@ -9,7 +9,8 @@ import type { MaybePromise, Page, Position } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { sealCursor } from '../query/cursor.ts';
 import type { Asked, Fault } from '../query/list-query.ts';
-import { projection, withMember } from '../query/project.ts';
+import { projection, withMember, withMemberAt } from '../query/project.ts';
+import type { SeenDocs } from './show-docs.ts';
 
 export type ListPage = {
   /** A long body is a Buffer: several clients can then be sent it without copies. */
@@ -28,8 +29,7 @@ export type ListPage = {
 export const textBytesMax = 64 * 1024;
 
 /** The documents of a page as one principal sees them, and what is added to them. */
-type Shown = {
-  readonly docs: readonly string[];
+type Shown = SeenDocs & {
   readonly tag: string;
   /** Further members of the body. */
   readonly text?: string;
@@ -41,10 +41,10 @@ type Shown = {
  */
 export function finish(
   mac: (text: string) => string,
-  entry: { readonly shape: string; readonly asked: Pick<Asked, 'select' | 'owner'> },
+  entry: { readonly shape: string; readonly asked: Pick<Asked, 'select' | 'owner' | 'tag'> },
   position: Position,
   page: Page,
-  { docs: shown, tag, text: further = '', fault }: Shown,
+  { docs: shown, tags, tag, text: further = '', fault }: Shown,
 ): ListPage {
   if (fault !== undefined) return { body: '', tag, nextCursor: null, previousCursor: null, fault };
   const seal = (key: Page['last'], direction: 'after' | 'before') =>
@@ -53,18 +53,26 @@ export function finish(
   const atStart = position.from === 'start' || (position.from === 'offset' && position.offset === 0);
   const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
   const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
-  const { select, owner } = entry.asked;
+  const { select, owner, tag: tagged } = entry.asked;
   const selected = select === undefined ? shown : shown.map(projection(select));
-  const docs = owner === undefined ? selected : withOwners(selected, owner, page.owners);
+  const owned = owner === undefined ? selected : withOwners(selected, owner, page.heads);
+  const docs = tagged === undefined ? owned : withTags(owned, tagged, tags);
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
   const text = joined(docs, '{"items":[', `],"nextCursor":${next}${further}}`);
   const made = { body: text, tag, nextCursor, previousCursor };
   return text.length > textBytesMax ? inOctets(made) : made;
 }
 
-function withOwners(docs: readonly string[], { name }: Field, owners: Page['owners']): readonly string[] {
+function withOwners(docs: readonly string[], { name }: Field, heads: Page['heads']): readonly string[] {
   const member = JSON.stringify(name);
-  return docs.map((doc, at) => withMember(doc, member, JSON.stringify(owners?.[at] ?? null)));
+  return docs.map((doc, at) => withMember(doc, member, JSON.stringify(heads?.[at]?.owner ?? null)));
+}
+
+function withTags(docs: readonly string[], { path }: Field, tags: SeenDocs['tags']): readonly string[] {
+  return docs.map((doc, at) => {
+    const tag = tags?.[at];
+    return tag === undefined ? doc : withMemberAt(doc, path, tag);
+  });
 }
 
 /** Joins the documents, the text before and the text after them in one copy, 0.6 us for 20 of 300 octets; a template makes two, 0.9 us. */

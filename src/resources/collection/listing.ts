@@ -23,7 +23,7 @@ import { readRelatedPage, versionOfList } from '../relations/related-page.ts';
 import { readGroups } from './group-page.ts';
 import { finish, inOctets, inText, type ListPage, readInLine, tagOf, textBytesMax } from './list-page.ts';
 import { planWords } from './plan-words.ts';
-import type { ShowDocs } from './show-docs.ts';
+import { type ShowDocs, showPage } from './show-docs.ts';
 import type { SlowLists } from './slow-lists.ts';
 
 export type Listable = Target & {
@@ -279,18 +279,18 @@ function createPages(
   const { store, listable, mac, readRelated } = options;
   return (entry, principal, position, { party, included, request }) => {
     const read = () => readInLine(options, request, () => planOf(entry, principal).page(position, party));
-    const shown = (page: Page) => listable.view?.(principal)?.show?.(page.docs) ?? page.docs;
+    const shown = (page: Page) => showPage(listable, listable.view?.(principal)?.show, page);
     const { expansion, aggregation } = entry.asked;
     if (aggregation !== undefined)
       return freshGroups(options, entry, principal, position, { party, request });
     if (expansion === undefined) {
       return whenKnown(read(), (page) => {
         const tag = tagOf(page.version, principal);
-        return whenKnown(shown(page), (docs) => finish(mac, entry, position, page, { docs, tag }));
+        return whenKnown(shown(page), (seen) => finish(mac, entry, position, page, { ...seen, tag }));
       });
     }
     const sources = { store, readRelated, of: listable.relations };
-    const reading = { principal, party, read, shown, included };
+    const reading = { principal, party, read, shown, included, tagged: entry.asked.tag !== undefined };
     return whenKnown(readRelatedPage(sources, expansion, reading), ({ page, version, ...added }) =>
       finish(mac, entry, position, page, { ...added, tag: tagOf(version, principal) }),
     );
@@ -328,7 +328,9 @@ async function pageFrom(
 ): Promise<ListPage> {
   const plan = store.plan(queryOf(options, entry, principal));
   const page = await readInLine(options, undefined, () => plan.page(position, ''));
-  return finish(options.mac, entry, position, page, { docs: page.docs, tag: tagOf(page.version, principal) });
+  const { tags } = await showPage(options.listable, options.listable.view?.(principal)?.show, page);
+  const shown = { docs: page.docs, tag: tagOf(page.version, principal), ...(tags && { tags }) };
+  return finish(options.mac, entry, position, page, shown);
 }
 
 function positionOf(mac: (text: string) => string, { asked, shape }: Prepared): Position | undefined {
@@ -369,9 +371,10 @@ function queryOf(
   entry: Prepared,
   principal: Principal,
 ): ListQuery {
-  const { sort, limit, owner } = entry.asked;
+  const { sort, limit, owner, tag } = entry.asked;
   const filter = filterOf(listable, entry, principal);
-  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax, owners: owner !== undefined };
+  const heads = owner !== undefined || tag !== undefined;
+  return { table: listable.table, filter, sort, limit, bytesMax: pageBytesMax, heads };
 }
 
 /** @param entry undefined: the list without a query */

@@ -6,14 +6,16 @@
 import type { Problem } from '../../http/problem.ts';
 import type { Ask, Operation, Proposal, Validators } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
+import { tagFieldOf } from '../../model/collection.ts';
 import type { Field } from '../../model/field.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { projection, withMember } from '../query/project.ts';
+import { projection, withMember, withMemberAt } from '../query/project.ts';
 import { readSelection, type Selected } from '../query/selection.ts';
 import type { Related } from '../relations/related.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
+import { tagMember } from './view.ts';
 
 type Selection = Proposal &
   Selected & {
@@ -41,7 +43,7 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
       const selected = proposal?.select === undefined ? doc : projection(proposal.select)(doc);
       const owned = withOwner(selected, proposal?.owner, standing);
       return {
-        content: withRelated(owned, proposal?.related),
+        content: withRelated(withTag(owned, proposal?.tag, standing), proposal?.related),
         mediaType: 'application/json',
         validators: validatorsOf(standing, proposal),
         cacheControl: collection.cacheControl,
@@ -59,14 +61,14 @@ function propose(
   const { relations, readRelated, expansionLimits } = served;
   const selection = readSelection(
     query,
-    { fields: served.view(principal).fields, relations },
+    { fields: served.view(principal).fields, relations, tag: tagFieldOf(served.collection) },
     expansionLimits,
   );
   if (!selection.ok) return refused(selection.message);
-  const { select, owner, expansion } = selection;
-  const selected = { ...everything, select, owner };
+  const { select, owner, tag, expansion } = selection;
+  const selected = { ...everything, select, owner, tag };
   if (expansion === undefined || relations === undefined) return selected;
-  const expanding = { of: relations, docs: [docOf(standing)], principal, party };
+  const expanding = { of: relations, docs: [docOf(standing)], principal, party, tagged: tag !== undefined };
   return whenKnown(readRelated(expansion, expanding), (related) =>
     'fault' in related ? refused(related.fault.message) : { ...selected, related },
   );
@@ -80,6 +82,11 @@ function withOwner(doc: string, owner: Field | undefined, { row }: MemberStandin
   return owner === undefined
     ? doc
     : withMember(doc, JSON.stringify(owner.name), JSON.stringify(row?.owner ?? null));
+}
+
+function withTag(doc: string, tag: Field | undefined, standing: MemberStanding): string {
+  const value = tag === undefined ? null : memberValidators(standing).tag;
+  return tag === undefined || value === null ? doc : withMemberAt(doc, tag.path, tagMember(tag, value));
 }
 
 function withRelated(doc: string, related: Related | undefined): string {

@@ -12,7 +12,7 @@ import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
-import type { Collection } from '../../model/collection.ts';
+import { type Collection, tagFieldOf } from '../../model/collection.ts';
 import { ownerField, rankFieldOf } from '../../model/field.ts';
 import { anonymous, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
@@ -272,12 +272,14 @@ function listableOf(serving: Serving, collection: Collection): Listing['listable
   const { store, turns, relations, viewOf, reaches } = serving;
   const table = collection.name;
   const view = viewOf(collection);
+  const tag = tagFieldOf(collection);
   const refers = collection.references.length > 0;
   const isWhole = collection.hidden.size === 0 && collection.hooks?.afterRead === undefined;
   const isPlain = isWhole && !reaches.isHiding(collection);
   const hasOwners = isOwned(serving, collection);
   return {
     table,
+    tag,
     fields: collection.fields,
     searched: collection.searchFields.length > 0,
     relations: relations.get(table),
@@ -300,7 +302,7 @@ function listableOf(serving: Serving, collection: Collection): Listing['listable
               fields,
               through: reaches.through(collection, principal),
               aggregated: aggregatedFields(seen, principal),
-              show: showDocs({ store, turns }, table, seen),
+              show: seen.mark === '' ? undefined : showDocs({ store, turns }, table, seen, tag),
             };
           },
         }),

@@ -14,7 +14,7 @@ import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { Change, MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { Served } from './served.ts';
-import { type Seen, seenBy } from './view.ts';
+import { type Seen, seenBy, tagOfSeen } from './view.ts';
 
 export type MemberStanding = Standing & {
   readonly id: string;
@@ -233,8 +233,7 @@ export function subjectOf(row: Pick<Row, 'doc' | 'owner'>, rows?: RelatedRows): 
 export function memberValidators(standing: MemberStanding): Validators {
   const { row, seen } = standing;
   if (row === undefined) return { tag: null, modifiedAt: null };
-  const tag = seen === undefined ? String(row.rev) : `${row.rev}.${seen.mark}`;
-  return { tag, modifiedAt: row.updatedAt };
+  return { tag: tagOfSeen(row.rev, seen?.mark ?? ''), modifiedAt: row.updatedAt };
 }
 
 /** The part of an action's declaration that places it on a member of a collection. */

@@ -9,6 +9,7 @@
 import { hash } from 'node:crypto';
 import { kindOf } from '../../config/inspection.ts';
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
+import { entityTag } from '../../kernel/preconditions.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
@@ -118,6 +119,16 @@ export function hiddenMembers(view: View, doc: string, owner: string | null): re
   if (view.perhaps.length === 0) return view.never;
   const value = ({ column, path }: Field) => (column === 'owner' ? owner : valueAt(doc, path));
   return [...view.never, ...view.perhaps.filter(({ where }) => !matches(where, { value, search: null }))];
+}
+
+/** The entity tag of a representation, without its quotes. @param mark of what is seen */
+export function tagOfSeen(rev: number, mark: string): string {
+  return mark === '' ? String(rev) : `${rev}.${mark}`;
+}
+
+/** The entity tag as a member beside others: its name and the text of the ETag field of a response without a content coding. */
+export function tagMember({ name }: Pick<Field, 'name'>, tag: string): string {
+  return `${JSON.stringify(name)}:${JSON.stringify(entityTag(tag, 'identity'))}`;
 }
 
 /** Removes hidden members; returns the text unchanged if it has none. */

@@ -26,12 +26,13 @@ import {
   proposeList,
 } from '../collection/list-answer.ts';
 
-import { projection } from '../query/project.ts';
+import { projection, withMemberAt } from '../query/project.ts';
+import type { Selected } from '../query/selection.ts';
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
 import { readFeed, readFeedQuery } from './feed.ts';
 import { reachOf } from './leaving.ts';
 import { expired, type LogPlaces } from './log-places.ts';
-import { type LogView, seenEvent, typeOf } from './seen-event.ts';
+import { eventTag, type LogView, seenEvent, typeOf } from './seen-event.ts';
 import { type BatchReader, createSharedBatches, streamFilter } from './shared-batches.ts';
 import { openEventStream, positionAfter, type StreamLimits, WriteTurns } from './stream.ts';
 import { allEventFields, eventFields, visibleEvents } from './visibility.ts';
@@ -108,7 +109,7 @@ function logDocumentation(limits: ListOptions['limits'], waitSecondsMax: number)
     summary: 'List or follow events',
     description:
       'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on; events of the types `left` and `entered` name resources that the caller may no longer read, or may read from now on. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
-    listed: { fields: allEventFields, limits },
+    listed: { fields: allEventFields, tag: eventTag.name, limits },
     gives: {
       representation: json(page, { items: [eventExample], nextCursor: null }),
       stream: { 'text/event-stream': { itemSchema } },
@@ -164,8 +165,7 @@ function logOperation(options: EventsOptions): Operation<Standing, never, LogPro
       if (proposal?.feed === undefined) return representWhole(whole, ask, standing, proposal);
       const { from, rest } = proposal.feed;
       const { asked, reader, onEnd, enter } = following(ask, rest);
-      const shown = asked?.select === undefined ? (doc: string) => doc : projection(asked.select);
-      const page = { limit: asked?.limit ?? options.list.limits.listLimitDefault, shown };
+      const page = { limit: asked?.limit ?? options.list.limits.listLimitDefault };
       const isHead = ask.request.method === 'HEAD';
       const waitSeconds = isHead ? 0 : Math.min(ask.preferences.waitSeconds, options.eventsWaitSecondsMax);
       return readFeed(
@@ -191,6 +191,16 @@ function logOperation(options: EventsOptions): Operation<Standing, never, LogPro
   };
 }
 
+/** Shows an event as `fields` selects its members. */
+function shownOf(asked: Selected | undefined): NonNullable<BatchReader['shown']> {
+  const { select, tag: tagged } = asked ?? {};
+  const selected = select === undefined ? (doc: string) => doc : projection(select);
+  return ({ doc, tag }) => {
+    const shown = selected(doc);
+    return tagged === undefined || tag === undefined ? shown : withMemberAt(shown, tagged.path, tag);
+  };
+}
+
 /** The part that a stream and the feed share: the view that the caller has of the log. */
 function follow(options: EventsOptions, list: ListOptions, ask: Ask, query: string) {
   const { known } = ask;
@@ -200,6 +210,7 @@ function follow(options: EventsOptions, list: ListOptions, ask: Ask, query: stri
   const reader: BatchReader = {
     key: `${audienceOf(ask.principal)} ${query}`,
     filter: streamFilter(reach, requested),
+    shown: shownOf(asked),
     ...{ reach, requested },
     view: options.streamViews(ask.principal),
     withholds: options.withholds(ask.principal),

@@ -179,7 +179,7 @@ function showVersions(
       shown.push(await judged(rows, () => versionText(collection, principal, seeing)));
       await turns.next();
     }
-    return shown;
+    return { docs: shown };
   };
 }
 

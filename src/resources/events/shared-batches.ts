@@ -16,9 +16,9 @@ import { wantedChildren } from './child-messages.ts';
 import { leftText, type Reach, valueOfEvent } from './leaving.ts';
 import type { LooksStore } from './parent-looks.ts';
 import { type ParentRule, parentEvents, typeOfChildren } from './parent-rules.ts';
-import { type LogView, seenEvent } from './seen-event.ts';
+import { type LogView, type TaggedEvent, taggedEvent } from './seen-event.ts';
 import { type Judge, type Told, told } from './telling.ts';
-import { type Withholds, withoutText } from './withheld-text.ts';
+import type { Withholds } from './withheld-text.ts';
 
 export type Batch = {
   /** As sent in the stream, or the items of a page of the feed; empty if the reader gets nothing. */
@@ -33,8 +33,10 @@ export type Batch = {
 export type BatchReader = {
   /** Equal for readers with the same filter and view: the audience and the text of the query. */
   readonly key: string;
-  /** Of the feed: how many events a page has at most, and what it shows of each. Absent: the batch is a piece of a stream. */
-  readonly page?: { readonly limit: number; readonly shown: (doc: string) => string } | undefined;
+  /** For the feed: the number of events that a page has at most. Absent: the batch is a piece of a stream. */
+  readonly page?: { readonly limit: number } | undefined;
+  /** The text of an event as the query selects its members; absent: the whole event. */
+  readonly shown?: (event: TaggedEvent) => string;
   readonly filter: Filter;
   readonly view: LogView;
   /** Which events of the filter its principal may read: of others the stream says that their document left. */
@@ -149,22 +151,22 @@ type Message = {
   /** The type of the event, `left` or `entered`. */
   readonly name: string;
   readonly text: string;
-  readonly isEvent: boolean;
 };
 
 function messagesOf(
   entry: TailEntry,
-  { view }: BatchReader,
+  { view, shown = whole }: BatchReader,
   { telling, children }: Told,
 ): readonly Message[] {
-  const messages: Message[] = children.map(({ kind, text }) => ({ name: kind, text, isEvent: false }));
+  const messages: Message[] = children.map(({ kind, text }) => ({ name: kind, text }));
   if (telling === 'nothing') return messages;
-  if (telling === 'left') return [...messages, { name: 'left', text: leftText(entry), isEvent: false }];
-  const { type, owner } = entry;
-  const whole = telling === 'withheld' ? withoutText(entry.doc) : entry.doc;
-  messages.push({ name: type, text: seenEvent(view, type, whole, owner), isEvent: true });
+  if (telling === 'left') return [...messages, { name: 'left', text: leftText(entry) }];
+  const text = shown(taggedEvent(view, entry, telling === 'withheld'));
+  messages.push({ name: entry.type, text });
   return messages;
 }
+
+const whole = ({ doc }: TaggedEvent): string => doc;
 
 type Encode = (entries: readonly TailEntry[], reader: BatchReader, tellings: readonly Told[]) => Uint8Array;
 
@@ -191,9 +193,9 @@ const encodePage: Encode = (entries, reader, tellings) => {
   const octets = new Octets();
   let separator = '';
   for (const [at, entry] of entries.entries()) {
-    for (const { text, isEvent } of messagesOf(entry, reader, tellings[at] ?? unknown)) {
+    for (const { text } of messagesOf(entry, reader, tellings[at] ?? unknown)) {
       octets.add(separator);
-      octets.add(isEvent ? (reader.page?.shown(text) ?? text) : text);
+      octets.add(text);
       separator = ',';
     }
   }

@@ -49,14 +49,13 @@ export function compileForm(pairs: readonly Pair[], target: Target, limits: Quer
   const conditions: Pair[] = [];
   const source: Pair[] = [];
   const singles = readSingles(pairs, conditions, source, faults);
-  const { fields } = target;
   const page = readPage(singles.page, faults);
   const limit = readLimit(singles, limits, faults);
   const sort = readSort(singles, target, faults);
   const selected =
     singles.fields === undefined
       ? { select: undefined }
-      : selectFields(singles.fields.split(','), fields, { faults, place: { parameter: 'fields' } });
+      : selectFields(singles.fields.split(','), target, { faults, place: { parameter: 'fields' } });
   const expansion = compileExpansion(expansionNames(singles), target, { limits, faults });
   const filters = conditions.length === 0 ? [] : compileConditions(conditions, { target, limits, faults });
   const search =

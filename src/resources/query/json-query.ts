@@ -142,18 +142,16 @@ function readSort(reading: Reading): readonly Sort[] {
 
 function readSelect(reading: Reading): Selected {
   if (!isGiven(reading.query.fields)) return { select: undefined };
-  const {
-    target: { fields },
-    faults,
-  } = reading;
+  const { target, faults } = reading;
+  const { fields } = target;
   const chosen = new Set<Field>();
   let everything = false;
-  for (const { text, pointer } of readNames(reading, 'fields', fields.size + 1)) {
-    const { select, owner } = selectFields([text], fields, { faults, place: { pointer } });
+  for (const { text, pointer } of readNames(reading, 'fields', fields.size + 2)) {
+    const { select, owner, tag } = selectFields([text], target, { faults, place: { pointer } });
     if (select === undefined) everything = true;
-    for (const field of [...(select ?? []), ...(owner === undefined ? [] : [owner])]) chosen.add(field);
+    for (const field of [...(select ?? []), owner ?? [], tag ?? []].flat()) chosen.add(field);
   }
-  return selectedOf(chosen, everything, fields);
+  return selectedOf(chosen, everything, target);
 }
 
 function readExpansion(reading: Reading): Expansion | undefined {

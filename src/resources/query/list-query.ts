@@ -20,6 +20,8 @@ export type Target = Reach & {
   readonly aggregated?: Fields | undefined;
   /** What its documents refer to, and what refers to them; absent: `expand` and `counts` do not exist. */
   readonly relations?: Relations | undefined;
+  /** The field by which `fields` names the entity tag; absent: it cannot. */
+  readonly tag?: Field | undefined;
   /** The index of words that `q` uses. */
   readonly searchIndex?: SearchIndex | undefined;
   /** The sort key by what `q` finds; present with an index of words. */
@@ -66,6 +68,8 @@ export type Asked = {
   readonly select: readonly Field[] | undefined;
   /** The owner, which the items show as their last member; absent: they do not. */
   readonly owner?: Field | undefined;
+  /** The entity tag, which the items, and the documents that the response includes, show as a member; absent: they do not. */
+  readonly tag?: Field | undefined;
   /** Present: the items are groups, `sort` orders them by columns, and `select` is undefined. */
   readonly aggregation?: Aggregation | undefined;
   /** What the response adds to the documents; absent: nothing. */

@@ -3,7 +3,7 @@
  * selected are never parsed. A nested field keeps its parent objects; an absent field stays absent. Requests without
  * `fields` serve the stored bytes instead.
  */
-import { memberSpans } from '../../http/syntax/json-members.ts';
+import { memberSpan, memberSpans } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
 
 type Selected = Map<string, Selected | undefined>;
@@ -12,6 +12,20 @@ type Selected = Map<string, Selected | undefined>;
 export function projection(select: readonly Field[]): (doc: string) => string {
   const selected = buildSelected(select);
   return (doc) => cutMembers(doc, 0, selected) ?? '{}';
+}
+
+/**
+ * Adds a member at the end of the text of an object.
+ * @param path of the object within the document; objects that are missing on it are made
+ * @param member its name and value, as JSON
+ */
+export function withMemberAt(doc: string, [first, ...rest]: readonly string[], member: string): string {
+  const appended = (added: string) => `${doc.slice(0, -1)}${doc === '{}' ? '' : ','}${added}}`;
+  if (first === undefined) return appended(member);
+  const span = memberSpan(doc, first);
+  if (span === undefined) return appended(`${JSON.stringify(first)}:${withMemberAt('{}', rest, member)}`);
+  const { start, end } = span;
+  return `${doc.slice(0, start)}${withMemberAt(doc.slice(start, end), rest, member)}${doc.slice(end)}`;
 }
 
 /** Adds a member at the end of the text of an object. @param name the member, as JSON */

@@ -14,10 +14,10 @@ const shapeCharactersMax = 256;
 
 /** Returns at most 256 characters; a hash starts with `#`, which no plain form does. */
 export function shapeOf(
-  asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'owner' | 'aggregation' | 'expansion'>,
+  asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'owner' | 'tag' | 'aggregation' | 'expansion'>,
 ): string {
   const select = asked.select?.map((field) => field.name);
-  const { aggregation, expansion, owner } = asked;
+  const { aggregation, expansion, owner, tag } = asked;
   const shown =
     aggregation !== undefined
       ? `groups${aggregationText(aggregation, filterText)}`
@@ -26,7 +26,8 @@ export function shapeOf(
         : JSON.stringify(select);
   const included = expansion === undefined ? '' : `+${JSON.stringify(expansionText(expansion))}`;
   const owned = owner === undefined ? '' : `@${owner.name}`;
-  const text = `${JSON.stringify(asked.sort.map(sortText))}${included}${owned}${shown}${filterText(asked.filter)}`;
+  const tagged = tag === undefined ? '' : `#${tag.name}`;
+  const text = `${JSON.stringify(asked.sort.map(sortText))}${included}${owned}${tagged}${shown}${filterText(asked.filter)}`;
   return text.length <= shapeCharactersMax ? text : `#${hash('sha256', text, 'base64url')}`;
 }
 

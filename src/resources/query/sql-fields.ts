@@ -33,6 +33,16 @@ export class SqlFields {
     return (qualified ? this.#named(name.slice(dot + 1)) : undefined) ?? this.#named(name);
   }
 
+  /** The entity tag, which SELECT alone takes. */
+  findTag(ref: ExprRef): Field | undefined {
+    const { tag } = this.#target;
+    const name = nameOf(ref);
+    const dot = name.indexOf('.');
+    const isQualified = dot !== -1 && this.#qualifiers.has(name.slice(0, dot).toLowerCase());
+    const written = isQualified ? name.slice(dot + 1) : name;
+    return written.toLowerCase() === tag?.name ? tag : undefined;
+  }
+
   /** The name of a field beyond references, as its collections spell it: `customerid.organisationid` is unquoted. */
   pathOf(ref: ExprRef): string {
     const [first = '', ...rest] = nameOf(ref).split('.');

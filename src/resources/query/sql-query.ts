@@ -134,7 +134,7 @@ function readFrom(
   return undefined;
 }
 
-function readColumns(select: SelectFromStatement, { fields, faults }: Reading): Selected {
+function readColumns(select: SelectFromStatement, { fields, target, faults }: Reading): Selected {
   const chosen = new Set<Field>();
   let everything = false;
   for (const { expr, alias } of select.columns ?? []) {
@@ -147,12 +147,12 @@ function readColumns(select: SelectFromStatement, { fields, faults }: Reading): 
       everything = true;
       continue;
     }
-    const field = fields.find(expr);
+    const field = fields.find(expr) ?? fields.findTag(expr);
     if (field === undefined) faults.unprocessable(unknownField(nameOf(expr), fields.fields));
     else chosen.add(field);
   }
   if (isNothing(select.columns)) faults.unprocessable('SELECT takes * or fields');
-  return selectedOf(chosen, everything, fields.fields);
+  return selectedOf(chosen, everything, target);
 }
 
 function readOrder(order: readonly OrderByStatement[], { fields, target, faults }: Reading): readonly Sort[] {

@@ -6,6 +6,7 @@ import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Store } from '../../store/store.ts';
 import { laterVersion } from '../../store/version-text.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import type { SeenDocs } from '../collection/show-docs.ts';
 import type { Fault } from '../query/list-query.ts';
 import type { ReadRelated, Related } from './related.ts';
 import type { Expansion, Relations } from './relations.ts';
@@ -22,16 +23,17 @@ export type PageSources = {
 export type PageReading = {
   readonly read: () => MaybePromise<Page>;
   /** The documents of the page as the principal sees them. */
-  readonly shown: (page: Page) => MaybePromise<readonly string[]>;
+  readonly shown: (page: Page) => MaybePromise<SeenDocs>;
   readonly principal: Principal;
   readonly party: string;
+  /** What is included shows its entity tags. */
+  readonly tagged: boolean;
   /** Versions of what the page includes, if they were read before; absent: they are read now. */
   readonly included?: readonly string[] | undefined;
 };
 
-export type RelatedPage = {
+export type RelatedPage = SeenDocs & {
   readonly page: Page;
-  readonly docs: readonly string[];
   readonly version: string;
   /** Further members of the object with the documents, each with a comma before it. */
   readonly text?: string;
@@ -45,7 +47,7 @@ export function readRelatedPage(
   readsLeft = readsMax,
 ): MaybePromise<RelatedPage> {
   const { store, readRelated, of } = sources;
-  const { read, shown, principal, party } = reading;
+  const { read, shown, principal, party, tagged } = reading;
   const { tables } = expansion;
   if (readRelated === undefined || of === undefined) throw new Error('an expansion requires relations');
   const before = reading.included ?? versionsOf(store, tables);
@@ -53,24 +55,24 @@ export function readRelatedPage(
   if (before instanceof Promise) before.catch(() => undefined);
   const judged = (
     page: Page,
-    docs: readonly string[],
+    seen: SeenDocs,
     { versions, related }: { readonly versions: readonly string[]; readonly related: Related },
   ): MaybePromise<RelatedPage> =>
     whenKnown(versionsOf(store, tables, related.versions), (after) => {
       const { text, mark } = related;
       const isOneState = versions.every((version, at) => version === after[at]);
-      if (isOneState) return { page, docs, text, version: versionText(page.version, versions) };
+      if (isOneState) return { page, ...seen, text, version: versionText(page.version, versions) };
       if (readsLeft > 1)
         return readRelatedPage(sources, expansion, { ...reading, included: undefined }, readsLeft - 1);
-      return { page, docs, text, version: `${page.version}-${mark()}` };
+      return { page, ...seen, text, version: `${page.version}-${mark()}` };
     });
   return whenKnown(read(), (page) =>
-    whenKnown(shown(page), (docs) =>
+    whenKnown(shown(page), (seen) =>
       whenKnown(before, (versions) =>
-        whenKnown(readRelated(expansion, { of, docs, principal, party }), (related) =>
+        whenKnown(readRelated(expansion, { of, docs: seen.docs, principal, party, tagged }), (related) =>
           'fault' in related
-            ? { page, docs, version: page.version, fault: related.fault }
-            : judged(page, docs, { versions, related }),
+            ? { page, ...seen, version: page.version, fault: related.fault }
+            : judged(page, seen, { versions, related }),
         ),
       ),
     ),

@@ -9,16 +9,25 @@ import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { permission, permits, visibleTo } from '../../model/access.ts';
-import type { Collection } from '../../model/collection.ts';
-import { ownerField } from '../../model/field.ts';
+import { type Collection, tagFieldOf } from '../../model/collection.ts';
+import { type Field, ownerField } from '../../model/field.ts';
 import { allOf, always, type Filter } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { createViews, fieldNamed, type Seen, seenBy, type View } from '../collection/view.ts';
+import {
+  createViews,
+  fieldNamed,
+  type Seen,
+  seenBy,
+  tagMember,
+  tagOfSeen,
+  type View,
+} from '../collection/view.ts';
 import { unknownPath } from '../query/expansion.ts';
 import type { Fault } from '../query/list-query.ts';
+import { withMemberAt } from '../query/project.ts';
 import type { Count, Expansion, Referring, Relations, Step } from './relations.ts';
 
 export type RelatedLimits = {
@@ -46,6 +55,8 @@ export type Expanding = {
   readonly docs: readonly string[];
   readonly principal: Principal;
   readonly party: string;
+  /** What is included shows its entity tags. */
+  readonly tagged: boolean;
 };
 
 export type ReadRelated = (
@@ -66,7 +77,7 @@ export function createReadRelated(options: RelatedOptions): ReadRelated {
     [...options.relations.values()].map(({ collection }) => [collection.name, createViews(collection)]),
   );
   return (expansion, expanding) => {
-    const { principal, of } = expanding;
+    const { principal, of, tagged } = expanding;
     const viewOf = (collection: Collection): View => {
       const view = views.get(collection.name);
       if (view === undefined) throw new Error(`no view of ${collection.name}`);
@@ -74,7 +85,7 @@ export function createReadRelated(options: RelatedOptions): ReadRelated {
     };
     const closed = closedPath(expansion.steps, of, viewOf);
     if (closed !== undefined) return { fault: unprocessable(unknownPath(closed, [])) };
-    const reading = new Reading(options, viewOf, principal);
+    const reading = new Reading(options, viewOf, { principal, tagged });
     return whenKnown(reading.follow([{ steps: expansion.steps, of, docs: expanding.docs }]), (fault) => {
       if (fault !== undefined) return { fault };
       if (expansion.counts.length === 0) return reading.related(expansion, undefined);
@@ -105,23 +116,29 @@ function closedPath(
 /** Documents of one collection, and where their paths go on. */
 type Level = { readonly steps: readonly Step[]; readonly of: Relations; readonly docs: readonly string[] };
 
-type Included = { readonly seen: Seen; readonly row: Row };
+type Included = { readonly seen: Seen; readonly row: Row; readonly tag: Field };
 
 /** The documents that one response includes. A row that is left out is undefined. */
 class Reading {
   readonly #options: RelatedOptions;
   readonly #viewOf: (collection: Collection) => View;
   readonly #principal: Principal;
+  readonly #tagged: boolean;
   readonly #found = new Map<string, Map<string, Included | undefined>>();
   #documents = 0;
   #bytes = 0;
   #uncounted: (readonly Row[])[] = [];
   readonly #versions = new Map<string, string>();
 
-  constructor(options: RelatedOptions, viewOf: (collection: Collection) => View, principal: Principal) {
+  constructor(
+    options: RelatedOptions,
+    viewOf: (collection: Collection) => View,
+    { principal, tagged }: Pick<Expanding, 'principal' | 'tagged'>,
+  ) {
     this.#options = options;
     this.#viewOf = viewOf;
     this.#principal = principal;
+    this.#tagged = tagged;
   }
 
   /** Reads what the levels refer to, and then what that refers to. @returns the bound that was exceeded */
@@ -182,8 +199,9 @@ class Reading {
       const rows = [...all.rows.values()];
       this.#uncounted.push(rows);
       const view = this.#viewOf(collection);
+      const tag = tagFieldOf(collection);
       return whenKnown(this.#readable(collection, rows, permitted === 'granted'), (seen) => {
-        for (const row of seen) found.set(row.id, { row, seen: seenBy(view, row.doc, row.owner) });
+        for (const row of seen) found.set(row.id, { row, tag, seen: seenBy(view, row.doc, row.owner) });
         return undefined;
       });
     });
@@ -212,7 +230,7 @@ class Reading {
         // What is left out now may have been included before: no time of a change tells.
         if (included === undefined) modifiedAt = null;
         else {
-          pieces.push(before, JSON.stringify(id), ':', included.seen.doc);
+          pieces.push(before, JSON.stringify(id), ':', this.#tagged ? withTag(included) : included.seen.doc);
           before = ',';
           if (modifiedAt !== null) modifiedAt = Math.max(modifiedAt, included.row.updatedAt);
         }
@@ -233,6 +251,10 @@ class Reading {
         if (included !== undefined) marks.push(name, id, included.row.rev, included.seen.mark);
     return hash('sha256', `${marks.join('\n')}\n${counted}`, 'base64url').slice(0, markCharacters);
   }
+}
+
+function withTag({ seen, row, tag }: Included): string {
+  return withMemberAt(seen.doc, tag.path, tagMember(tag, tagOfSeen(row.rev, seen.mark)));
 }
 
 /** 96 bits. */

@@ -139,8 +139,9 @@ function compileRanked(selection: Selection, position: Position): readonly PageS
     sql += ' OFFSET ?';
     parameters.push({ slot: 0 });
   }
-  const doc = `(SELECT doc FROM ${selection.layout.name} WHERE rowid = p.n)`;
-  return [{ sql: `SELECT ${doc}, ${keys} FROM (${sql}) AS p`, parameters }];
+  const ofRow = (column: string) => `(SELECT ${column} FROM ${selection.layout.name} WHERE rowid = p.n)`;
+  const heads = selection.heads ? `, ${ofRow('owner')}, ${ofRow('rev')}` : '';
+  return [{ sql: `SELECT ${ofRow('doc')}, ${keys}${heads} FROM (${sql}) AS p`, parameters }];
 }
 
 /**

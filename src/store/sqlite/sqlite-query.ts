@@ -47,7 +47,7 @@ const shortDocBytesMax = 4096;
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const filter = shapeFilter(query.filter, encoding);
-  const key = `${sources.tableNumber} ${query.owners === true ? 'owners ' : ''}${keyOfSort(query.sort)}${filter.key}`;
+  const key = `${sources.tableNumber} ${query.heads === true ? 'heads ' : ''}${keyOfSort(query.sort)}${filter.key}`;
   let shape = sources.shapes.get(key);
   if (shape === undefined) {
     shape = compile(sources, query, { ...filter, key });
@@ -93,14 +93,14 @@ function wayTo({ sources: { layout }, query: { sort }, shape }: Run, filter: Sha
 
 function compile(
   sources: PlanSources,
-  { sort, owners = false }: ListQuery,
+  { sort, heads = false }: ListQuery,
   { shape: filter, key, values }: ReturnType<typeof shapeFilter<SqlValue>>,
 ): CompiledShape {
   const { layout } = sources;
   const statements = new Map<string, readonly PageStatement[]>();
   const { rest, gate } = settle(filter);
   const service = serve(layout, rest, sort);
-  const common = { layout, filter, sort, owners, whole: false, capped: false };
+  const common = { layout, filter, sort, heads, whole: false, capped: false };
   const unserved: Selection = { ...common, service: undefined, timed: true };
   const unsearched = { walk: undefined, search: undefined, statements };
   if (service === 'never') return { key, scan: unserved, empty: true, ...unsearched };

@@ -121,9 +121,9 @@ const volatile: readonly (readonly [kind: string, numbered: boolean, pattern: Re
   ['id', true, /(?<![\w-])(?:evt_|op_|rec_)?[0-7][0-9a-hjkmnp-tv-z]{25}(?![\w-])/g],
   ['token', true, /(?<=\/queries\/)[\w-]{22,}(?![\w-])/g],
   ['cursor', true, /(?<=cursor=|"nextCursor":")[\w-]{20,}/g],
-  // "12", "1c.p", "12-gzip", "1c.p.Q7bnx2Kd", W/"12"; and the version of a result that is kept. Those of lists are in base 36.
+  // "12", also in a text of JSON, "1c.p", "12-gzip", "1c.p.Q7bnx2Kd", W/"12"; and the version of a result that is kept. Those of lists are in base 36.
   ['mark', true, /(?<="[\da-z]+\.\w\.)[\w-]{8}(?=[";-])/g],
-  ['rev', true, /(?<=")\d+(?=(?:-[^"\s]*)?"(?!:))/g],
+  ['rev', true, /(?<=")\d+(?=(?:-[^"\s]*)?\\?"(?!:))/g],
   ['list-rev', true, /(?<=")[\da-z]+(?=\.p[.";-])|(?<=\/results\/)[\da-z]+/g],
 ];
 

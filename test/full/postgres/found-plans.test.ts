@@ -77,7 +77,7 @@ describe('pages of a search', () => {
     assert.ok(layout !== undefined && searched !== undefined);
     const common = { layout, schema, tableNumber: 1, relatedNumbers: [], filter: shape, sort };
     const octets = { kind: 'capped', docBytesMax: 100_000 } as const;
-    const selection = { ...common, rows: 21, whole: false, owners: false, octets };
+    const selection = { ...common, rows: 21, whole: false, heads: false, octets };
     const page = compileFound(selection, searched, { from: 'start' });
     return bind(page, sort, { values, position: { from: 'start' } });
   }

@@ -367,7 +367,7 @@ function pageCall(
   // The most that is put around a walk: it must stay one.
   const octets = whole ? undefined : ({ kind: 'cut', bytesMax: 1_000_000 } as const);
   const common = { layout, schema, tableNumber: 1, relatedNumbers: [], filter: shape, sort };
-  const selection = { ...common, rows: limit + 1, whole, owners: false, octets };
+  const selection = { ...common, rows: limit + 1, whole, heads: false, octets };
   return bind(compileWalk(selection, service, position), sort, { values, position, limit });
 }
 
@@ -380,7 +380,7 @@ function layoutNamed(name: string): Layout {
 function namedSelection(filter: Shape, sort: readonly Sort[], limit: number): Selection {
   const octets = { kind: 'capped', docBytesMax: 100_000 } as const;
   const common = { layout: layoutNamed('things'), schema, tableNumber: 1, relatedNumbers: [2], filter, sort };
-  return { ...common, rows: limit + 1, whole: false, owners: false, octets };
+  return { ...common, rows: limit + 1, whole: false, heads: false, octets };
 }
 
 function namedCall(filter: Filter, sort: readonly Sort[], position: Position, limit: number): Call {

@@ -10,6 +10,7 @@
 import { idField } from '../../../model/field.ts';
 import { rankedMax } from '../../../model/search/rank.ts';
 import { always, conjuncts, isRanked, type Shape, type WordsShape } from '../../filter-shape.ts';
+import { headColumns } from '../../kept-row.ts';
 import { rangesBeyond } from '../../keyset.ts';
 import { serve } from '../../serve.ts';
 import type { Position } from '../../store.ts';
@@ -96,7 +97,7 @@ function compileOrderedFound(
   asksIndex: boolean,
 ): PageStatement {
   if (position.from === 'offset') throw new RangeError('found rows are not passed over');
-  const { sort, rows, owners } = selection;
+  const { sort, rows, heads } = selection;
   const parameters = new Parameters(true);
   const keyOrder = pageOrder(sort, position);
   const order = keyOrderSql(keyOrder);
@@ -106,11 +107,11 @@ function compileOrderedFound(
   const begun = foundRows(selection, searched, parameters, { max: foundMax, first, asksIndex });
   const conditions = restOf(selection, searched, parameters, foundMax);
   if (ranges !== undefined) conditions.push(anyRangeSql(ranges, parameters));
-  const columns = `doc${keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
+  const columns = `doc${keyColumnsSql(sort)}${heads ? headColumns : ''}`;
   const found = `SELECT ${columns} FROM ${tables.found} WHERE ${conditions.join(' AND ')}${order} LIMIT ${rows}`;
   if (first === undefined) return pageStatement(selection, found, parameters, true, begun);
   const keys = sort.map((_, slot) => `, k${slot}`).join('');
-  const filling = `SELECT doc${keys}${owners ? ', owner' : ''} FROM ${tables.first} WHERE fits AND ${saidSql('known')}${order} LIMIT ${rows}`;
+  const filling = `SELECT doc${keys}${heads ? headColumns : ''} FROM ${tables.first} WHERE fits AND ${saidSql('known')}${order} LIMIT ${rows}`;
   // Each arm is in order, and one of them has no rows.
   return pageStatement(selection, `(${filling}) UNION ALL (${found})`, parameters, true, begun);
 }

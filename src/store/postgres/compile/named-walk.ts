@@ -6,6 +6,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import { always, conjuncts, levelWithin, type Shape, type ValueSlot } from '../../filter-shape.ts';
+import { headColumns } from '../../kept-row.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { type Drive, driveOf, type Source } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
@@ -72,7 +73,7 @@ export function compileNamedWalk(
   const named = addNamed(source, { schema, parameters, tables });
   const counts = tables.map((_, at) => `(SELECT count(*) FROM ${tableName(at)})`);
   const count = counts.length === 1 ? counts.join() : `greatest(${counts.join(', ')})`;
-  const columns = `doc${keyColumnsSql(sort)}${selection.owners ? ', owner' : ''}`;
+  const columns = `doc${keyColumnsSql(sort)}${selection.heads ? headColumns : ''}`;
   const turn = walkSql({ ...selection, filter }, service, position, { parameters, columns, named });
   const order = pageOrderSql(selection, position);
   if (turn === undefined)
@@ -99,14 +100,14 @@ function firstNaming(
   position: Position,
   parameters: Parameters,
 ): { readonly rows: string; readonly end: string } | undefined {
-  const { schema, sort, rows, owners, octets } = selection;
+  const { schema, sort, rows, heads, octets } = selection;
   const [turn, ...rest] = conjuncts(filter);
   if ('source' in source.by || !asksFirst(selection, source) || turn?.op !== 'eq') return undefined;
   const first = firstRowsSql(selection, position, parameters);
   if (first === undefined) return undefined;
   const capBytes = Math.min(shortDocBytesMax, octets?.kind === 'capped' ? octets.docBytesMax : Infinity);
   const doc = `CASE WHEN octet_length(first.doc) > ${capBytes} THEN '${omittedDocument}' ELSE first.doc END AS doc`;
-  const columns = `${doc}${sort.map((_, at) => `, first.k${at}`).join('')}${owners ? ', first.owner' : ''}`;
+  const columns = `${doc}${sort.map((_, at) => `, first.k${at}`).join('')}${heads ? ', first.owner, first.rev' : ''}`;
   const conditions = [
     namesSql(source, source.by, turn.field, { schema, parameters }),
     ...rest.map((part) => compileFilter(part, parameters, { name: 'first', schema, steered: true })),

@@ -1,6 +1,6 @@
 /**
  * The common parts of page statements. Each reads one page with the table's version, in one snapshot: rows come as (doc, sort keys unless
- * the document holds them, the owner if asked for, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
+ * the document holds them, the head if asked for, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
  * returns only the contract's columns.
  */
 import type { Field } from '../../../model/field.ts';
@@ -8,7 +8,7 @@ import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import { type Shape, searchIn } from '../../filter-shape.ts';
-import { rowColumns } from '../../kept-row.ts';
+import { headColumns, rowColumns } from '../../kept-row.ts';
 import { type OrderKey, reversed } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
@@ -33,8 +33,8 @@ export type Selection = {
   readonly sort: readonly Sort[];
   /** Rows to read: one row beyond the page shows whether rows remain. */
   readonly rows: number;
-  /** Select the owners as well. */
-  readonly owners: boolean;
+  /** Select the heads of the rows as well. */
+  readonly heads: boolean;
   /** Select whole rows instead of documents with their sort keys; the call gives their number, within `rows`. */
   readonly whole: boolean;
   /** How octets end a page; undefined: they do not (page-of-rows.ts). */
@@ -95,14 +95,14 @@ export function pageStatement(
   prepared: boolean,
   beginning?: Beginning,
 ): PageStatement {
-  const { sort, rows, whole, owners, octets } = selection;
+  const { sort, rows, whole, heads, octets } = selection;
   if (whole) {
     const sql = page === undefined ? 'SELECT NULL LIMIT 0' : `SELECT * FROM (${page}) p LIMIT ${rows}`;
     return { sql, parameters: parameters.list, prepared };
   }
   const counters = versionSql(selection);
   const keys = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
-  const names = owners ? `${keys}, p.owner` : keys;
+  const names = heads ? `${keys}, p.owner, p.rev` : keys;
   // The limit around the join equals the page's; it exists for its estimate (steering.ts).
   const isCut = octets?.kind === 'cut';
   const doc =
@@ -177,9 +177,9 @@ export function cutSql(rows: string, bytesMax: number): string {
     WINDOW w AS (ROWS UNBOUNDED PRECEDING)) b WHERE b.before < ${bytesMax}`;
 }
 
-export function columnsSql({ sort, whole, owners }: Pick<Selection, 'sort' | 'whole' | 'owners'>): string {
+export function columnsSql({ sort, whole, heads }: Pick<Selection, 'sort' | 'whole' | 'heads'>): string {
   if (whole) return rowColumns;
-  return `doc${isKeyInDocument(sort) ? '' : keyColumnsSql(sort)}${owners ? ', owner' : ''}`;
+  return `doc${isKeyInDocument(sort) ? '' : keyColumnsSql(sort)}${heads ? headColumns : ''}`;
 }
 
 /** The keys of the sort, each after a comma. */

@@ -5,6 +5,7 @@
  */
 import { rankedMax } from '../../../model/search/rank.ts';
 import { searchIn } from '../../filter-shape.ts';
+import { headColumns } from '../../kept-row.ts';
 import { type Bound, type OrderKey, rangesBeyond } from '../../keyset.ts';
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
@@ -44,7 +45,7 @@ export function rankedStatement(
   position: Position,
   { candidates, parameters, begun }: Candidates,
 ): PageStatement {
-  const { filter, sort, rows } = selection;
+  const { filter, sort, rows, heads } = selection;
   const search = searchIn(filter);
   if (search === undefined) throw new RangeError('a sort by rank needs a search by an index of words');
   const rank = rankSql(search.terms, {
@@ -55,7 +56,7 @@ export function rankedStatement(
     ({ field }, slot) => `${field.column === 'rank' ? rank : valueSql(field)} AS k${slot}`,
   );
   // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
-  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')} FROM (${candidates}) c OFFSET 0) r`;
+  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')}${heads ? headColumns : ''} FROM (${candidates}) c OFFSET 0) r`;
   const order = pageOrder(sort, position);
   if ('key' in position) {
     const ranges = rangesBeyond(order, nullsOf(position));

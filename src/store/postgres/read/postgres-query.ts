@@ -105,10 +105,10 @@ export function createCompiledShapes(): CompiledShapes {
 /** @throws RangeError for a query without a sort */
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const { layout, read, scan, versions, shapes, frequentWords, onUnready } = sources;
-  const { sort, owners = false } = query;
+  const { sort, heads = false } = query;
   if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const { shape: filter, key: filterKey, values } = shapeOfFilter(query.filter);
-  const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${owners ? 'owners ' : ''}${keyOfSort(sort)}${filterKey}`;
+  const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${heads ? 'heads ' : ''}${keyOfSort(sort)}${filterKey}`;
   let shape = shapes.get(key);
   if (shape === undefined) {
     shape = { ...compileShape(sources, query, filter), key };
@@ -176,10 +176,10 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
 
 function compileShape(
   { layout, layoutOf, schema, tableNumber, relatedNumbers }: PlanSources,
-  { sort, limit, owners = false }: ListQuery,
+  { sort, limit, heads = false }: ListQuery,
   filter: Shape,
 ): Omit<CompiledShape, 'key'> {
-  const common = { layout, schema, tableNumber, relatedNumbers, filter, sort, owners };
+  const common = { layout, schema, tableNumber, relatedNumbers, filter, sort, heads };
   const selection = { ...common, whole: false, octets: undefined, rows: limit + 1 };
   const { rest, gate } = settle(filter);
   const service = serve(layout, rest, sort);

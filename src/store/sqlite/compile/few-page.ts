@@ -1,5 +1,6 @@
 /** The statements of pages under a condition on rows that references name, where few rows match and where many do (related-search.ts). */
 import type { ValueSlot } from '../../filter-shape.ts';
+import { headColumns } from '../../kept-row.ts';
 import { type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Drive } from '../../related-drive.ts';
@@ -22,7 +23,7 @@ import { valueSql } from './value.ts';
 
 /** Only documents of the page are read. @returns undefined if no row is beyond the position */
 export function compileFewPage(
-  { layout, sort, owners, capped }: Pick<Selection, 'layout' | 'sort' | 'owners' | 'capped'>,
+  { layout, sort, heads, capped }: Pick<Selection, 'layout' | 'sort' | 'heads' | 'capped'>,
   drive: Drive<Layout>,
   position: Position,
 ): PageStatement | undefined {
@@ -39,7 +40,7 @@ export function compileFewPage(
   const limited = position.from === 'offset' ? `${plannedLimit} OFFSET ?` : plannedLimit;
   const rows = [referringSql(layout, drive, namedBy), ...conditions].join(' AND ');
   return {
-    sql: `SELECT ${pageColumns(sort, capped)}${ownerColumn(owners)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
+    sql: `SELECT ${pageColumns(sort, capped)}${headColumnsOf(heads)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
     parameters,
   };
 }
@@ -53,7 +54,7 @@ const firstMax = 1024;
  * @returns undefined if the rows beyond the position are several stretches of the index
  */
 export function compileFirstRows(
-  { layout, sort, owners, filter }: Pick<Selection, 'layout' | 'sort' | 'owners' | 'filter'>,
+  { layout, sort, heads, filter }: Pick<Selection, 'layout' | 'sort' | 'heads' | 'filter'>,
   index: string,
   position: Position,
 ): PageStatement | undefined {
@@ -63,7 +64,7 @@ export function compileFirstRows(
   const condition = compileFilter(filter, parameters, layout.name);
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, false)}${ownerColumn(owners)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} ${plannedLimit}`,
+    sql: `SELECT ${pageColumns(sort, false)}${headColumnsOf(heads)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} ${plannedLimit}`,
     parameters,
   };
 }
@@ -73,7 +74,7 @@ export const firstOnCallerMax = 128;
 
 /** The same for the calling thread: an index tells which rows are named, and documents that are too long are omitted and not looked into. */
 export function compileFirstOnCaller(
-  { layout, sort, owners }: Pick<Selection, 'layout' | 'sort' | 'owners'>,
+  { layout, sort, heads }: Pick<Selection, 'layout' | 'sort' | 'heads'>,
   { drive, by, index }: { readonly drive: Drive<Layout>; readonly by: ValueSlot; readonly index: string },
   position: Position,
 ): PageStatement | undefined {
@@ -86,7 +87,7 @@ export function compileFirstOnCaller(
   ];
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, true)}${ownerColumn(owners)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) ${plannedLimit}`,
+    sql: `SELECT ${pageColumns(sort, true)}${headColumnsOf(heads)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) ${plannedLimit}`,
     parameters,
   };
 }
@@ -109,8 +110,8 @@ function firstRowsOf(
   };
 }
 
-function ownerColumn(owners: boolean): string {
-  return owners ? ', owner' : '';
+function headColumnsOf(heads: boolean): string {
+  return heads ? headColumns : '';
 }
 
 /** @returns no ranges where the position is not beyond a row */

@@ -1,9 +1,9 @@
-/** The statements that read one page. Rows come as (doc, sort keys..., owner if asked for), or as whole rows of the contract. */
+/** The statements that read one page. Rows come as (doc, sort keys..., head if asked for), or as whole rows of the contract. */
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
 import { conjuncts, type Shape, type ValueSlot } from '../../filter-shape.ts';
-import { rowColumns } from '../../kept-row.ts';
+import { headColumns, rowColumns } from '../../kept-row.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
@@ -33,8 +33,8 @@ export type Selection = {
   readonly filter: Shape;
   readonly sort: readonly Sort[];
   readonly service: Service | undefined;
-  /** Select the owners as well. */
-  readonly owners: boolean;
+  /** Select the heads of the rows as well. */
+  readonly heads: boolean;
   /** Select whole rows instead of documents with their sort keys. */
   readonly whole: boolean;
   /** The statement runs on a reader thread, where `comity_tick` enforces its deadline. */
@@ -148,7 +148,7 @@ export const offsetSlot: Slot = { slot: 0 };
 export const plannedLimit = 'LIMIT +?';
 
 function compileRange(
-  { layout, filter, service, whole, owners, timed, capped, sort, found, drive }: Selection,
+  { layout, filter, service, whole, heads, timed, capped, sort, found, drive }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
@@ -173,7 +173,7 @@ function compileRange(
     parameters.push(...range.slots);
   }
   parameters.push(limitSlot);
-  const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${owners ? ', owner' : ''}`;
+  const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${heads ? headColumns : ''}`;
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const index = drive?.index ?? service?.index;

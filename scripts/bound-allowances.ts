@@ -139,6 +139,7 @@ const groups: readonly Group[] = [
       ['src/store/related-rows.ts', '#known', '#lacking', 'values'],
       ['src/resources/relations/related.ts', '#found', '#versions'],
       ['src/resources/events/parent-looks.ts', '#found', '#lacking'],
+      ['src/realtime/hub.ts', 'confirmed'],
       ['src/resources/events/child-messages.ts', 'byLook'],
       ['src/logic/transaction/cascade.ts', 'isNamed'],
       ['src/logic/transaction/long-deletion.ts', 'seen'],

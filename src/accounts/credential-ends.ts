@@ -21,6 +21,8 @@ type Holding = {
   verdict: Good;
   readonly again: Held['again'];
   readonly listeners: Set<() => void>;
+  /** The versions of its tables at which its rows held, in a shared store. */
+  heldAt: Versions;
   /** Not judged since a listener was added; a row may have changed after the credential was last used. */
   isNew: boolean;
 };
@@ -37,6 +39,7 @@ const timerMsMax = 2_147_483_647;
 export class CredentialEnds {
   readonly #clock: () => number;
   readonly #holds: (basis: readonly Basis[]) => MaybePromise<boolean>;
+  readonly #since: ConstructorParameters<typeof CredentialEnds>[0]['since'];
   readonly #held = new Map<Good, Holding>();
   readonly #byRow = new Map<string, Set<Good>>();
   #timer: NodeJS.Timeout | undefined;
@@ -51,14 +54,23 @@ export class CredentialEnds {
   constructor(options: {
     readonly clock: () => number;
     readonly holds: (basis: readonly Basis[]) => MaybePromise<boolean>;
+    /** As `holdsSince`. */
+    readonly since: (basis: readonly Basis[], heldAt: Versions) => Promise<Versions | undefined>;
   }) {
     this.#clock = options.clock;
+    this.#since = options.since;
     this.#holds = options.holds;
   }
 
   /** Calls the listener once, when the credential ends. @returns a function that removes the listener */
   add({ verdict, again }: Held, listener: () => void): () => void {
-    const holding = this.#held.get(verdict) ?? { verdict, again, listeners: new Set(), isNew: true };
+    const holding = this.#held.get(verdict) ?? {
+      verdict,
+      again,
+      listeners: new Set(),
+      heldAt: [],
+      isNew: true,
+    };
     this.#held.set(verdict, holding);
     this.#index(verdict, holding.verdict.basis);
     // Wrapped, so that a listener added twice is called twice and removed separately.
@@ -96,6 +108,23 @@ export class CredentialEnds {
     await this.#judgeThose([...due]);
     // Listeners end their streams in this turn of the event loop; the response to the commit follows them.
     if ([...due].some((key) => !this.#held.has(key))) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /**
+   * Tells if a credential still admits the same principal, whichever process changed its rows; if not, its listeners have been called. Costs one read of the versions of
+   * its tables, and reads of its rows if these changed; all that ask in one turn share both.
+   */
+  async stands({ verdict: key, again }: Held): Promise<boolean> {
+    const held = this.#held.get(key);
+    const holding = held ?? { verdict: key, again, listeners: new Set(), heldAt: [], isNew: false };
+    const heldAt = await this.#since(holding.verdict.basis, holding.heldAt);
+    if (heldAt !== undefined) {
+      holding.heldAt = heldAt;
+      return true;
+    }
+    if (held === undefined) return this.#isGood(key, holding);
+    await this.#judge(key);
+    return this.#held.get(key) === held;
   }
 
   close(): void {
@@ -281,15 +310,37 @@ function isSameBasis(row: Row | undefined, basis: Basis): boolean {
   return row !== undefined && row.rev === basis.rev;
 }
 
+/**
+ * Tells if the rows hold in a shared store: they do at versions read before them, because reads of one turn may see different moments.
+ * @param heldAt the versions at which they held last
+ * @returns the versions at which they hold; undefined: they do not
+ */
+export async function holdsSince(
+  store: Pick<Store, 'read' | 'version'>,
+  tables: readonly WatchedTable[],
+  basis: readonly Basis[],
+  heldAt: Versions,
+): Promise<Versions | undefined> {
+  // Another reader may have updated the known versions from an older read, so only this read counts.
+  if (areSame(knownVersions(tables), heldAt)) {
+    if (areSame(await readVersions(store, tables), heldAt)) return heldAt;
+  }
+  const before = knownVersions(tables);
+  const holding = stillHolds(store, basis);
+  const learning = before.includes(undefined) ? readVersions(store, tables) : undefined;
+  const [holds] = await Promise.all([holding, learning]);
+  return holds ? before : undefined;
+}
+
 /** Versions of tables, in order; undefined where unknown. */
 export type Versions = readonly (string | undefined)[];
 
-export function knownVersions(tables: readonly WatchedTable[]): Versions {
+function knownVersions(tables: readonly WatchedTable[]): Versions {
   return tables.map(({ version }) => version);
 }
 
 /** Reads the versions in this turn of the event loop. @throws StoreUnavailable */
-export async function readVersions(
+async function readVersions(
   store: Pick<Store, 'version'>,
   tables: readonly WatchedTable[],
 ): Promise<Versions> {
@@ -298,6 +349,6 @@ export async function readVersions(
   return versions;
 }
 
-export function areSame(versions: Versions, heldAt: Versions): boolean {
+function areSame(versions: Versions, heldAt: Versions): boolean {
   return versions.every((version, index) => version !== undefined && version === heldAt[index]);
 }

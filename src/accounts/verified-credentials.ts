@@ -13,11 +13,9 @@ import { OctetCache, octetsOfText, octetsOfValue } from '../memory/octet-cache.t
 import type { Known } from '../model/principal.ts';
 import type { Commit, MaybePromise, Store, Unit } from '../store/store.ts';
 import {
-  areSame,
   CredentialEnds,
   changesOf,
-  knownVersions,
-  readVersions,
+  holdsSince,
   stillHolds,
   type Versions,
   type WatchedTable,
@@ -93,7 +91,14 @@ class CredentialMemory {
       octetsOf: octetsOfRemembered,
     });
     this.#names = new OctetCache({ octetsMax: octetsMax * partOfNames, octetsOf: octetsOfText });
-    this.#ends = new CredentialEnds({ clock, holds: (basis) => stillHolds(store, basis) });
+    this.#ends = new CredentialEnds({
+      clock,
+      holds: (basis) => stillHolds(store, basis),
+      since: (basis, heldAt) => {
+        const tables = basis.map(({ table }) => this.#tables.of(table));
+        return holdsSince(store, tables, basis, heldAt);
+      },
+    });
     this.#tables = watchTables(store, () => this.#ends.look());
   }
 
@@ -163,6 +168,8 @@ class CredentialMemory {
       hosts: verdict.hosts,
       confirmed: undefined,
       onEnd: (listener) => this.#ends.add({ verdict, again }, listener),
+      // A commit of this process waits until its listeners were called (`settle`).
+      ...(this.#store.shared ? { stands: () => this.#ends.stands({ verdict, again }) } : {}),
     };
     const entry = {
       name,
@@ -204,19 +211,10 @@ class CredentialMemory {
     return { ...entry.known, confirmed };
   }
 
-  /** The rows hold at versions read before them, because reads of one turn may see different moments. */
   async #holdsInShared(entry: Remembered): Promise<boolean> {
-    const { tables } = entry;
-    // Another request may have updated the known versions from an older read, so only this read counts.
-    if (areSame(knownVersions(tables), entry.heldAt)) {
-      if (areSame(await readVersions(this.#store, tables), entry.heldAt)) return true;
-    }
-    const before = knownVersions(tables);
-    const holding = stillHolds(this.#store, entry.verdict.basis);
-    const learning = before.includes(undefined) ? readVersions(this.#store, tables) : undefined;
-    const [holds] = await Promise.all([holding, learning]);
-    if (holds) entry.heldAt = before;
-    return holds;
+    const heldAt = await holdsSince(this.#store, entry.tables, entry.verdict.basis, entry.heldAt);
+    if (heldAt !== undefined) entry.heldAt = heldAt;
+    return heldAt !== undefined;
   }
 
   #forget(entry: Remembered): undefined {

@@ -133,4 +133,10 @@ export type Known = {
   readonly confirmed: Promise<boolean> | undefined;
   /** Calls back once when the credential is revoked or expires. Returns a function that removes the listener. */
   readonly onEnd: (listener: () => void) => () => void;
+  /**
+   * Tells, between a read for a listener of `onEnd` and its answer, if the credential still admits the same principal, although another
+   * process may have changed its rows a moment ago; false: the listeners are called. Absent: `onEnd` alone tells.
+   * @throws StoreUnavailable
+   */
+  readonly stands?: () => boolean | Promise<boolean>;
 };

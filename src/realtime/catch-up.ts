@@ -43,6 +43,8 @@ export type CatchUpOptions = {
   readonly after: string;
   /** Returns false if the client is too slow; `goOn` continues. Without an id for a frame that the client cannot resume after. */
   readonly send: (id: string | undefined, frame: string | Buffer) => boolean;
+  /** As the hub asks a listener. */
+  readonly confirm: () => MaybePromise<void>;
   /** Everything up to `cursor` was sent. Synchronous: the hub has announced nothing since. */
   readonly done: (cursor: LogPosition) => void;
   readonly fail: () => void;
@@ -54,6 +56,8 @@ export class CatchUp {
   /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
   #cursor: LogPosition = beginning;
+  /** The events that the hub keeps up to here were read before the socket was asked if it may hear them. */
+  #confirmedTo: LogPosition = beginning;
   /** Rows of other tables that it loaded for the events that the hub keeps. */
   #looks: ParentLooks | undefined;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
@@ -95,7 +99,7 @@ export class CatchUp {
     if (recent !== undefined) {
       const looks = this.#looks ?? new ParentLooks(store);
       this.#looks = undefined;
-      if (this.#isLoading(recent, looks)) return;
+      if (this.#isLoading(recent, looks) || this.#isConfirming(recent, looks)) return;
       const { rows } = looks;
       const newest = new Map(recent.map((event) => [documentOf(event), event] as const));
       for (const event of recent) {
@@ -125,15 +129,38 @@ export class CatchUp {
         () =>
           whenKnown(
             readLog(store, this.#cursor, { filter, limit: batchEventsMax, bytesMax: batchBytesMax }),
-            (read) => whenKnown(readers.told(store, read.entries), (tellings) => ({ read, tellings })),
+            (read) =>
+              whenKnown(readers.told(store, read.entries), (tellings) => this.#confirmed({ read, tellings })),
           ),
         ({ read, tellings }) => {
+          if (this.#mode !== 'reading') return;
           this.#take(read, tellings, { announced, isFirstStretch });
           // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
       );
     });
+  }
+
+  #confirmed<T extends { readonly read: LogRead }>(found: T): MaybePromise<T> {
+    return found.read.entries.length === 0 ? found : whenKnown(this.#options.confirm(), () => found);
+  }
+
+  /** Asks if the socket may hear the events, and continues then; false if it may. */
+  #isConfirming(events: readonly LoggedEvent[], looks: ParentLooks): boolean {
+    const last = events.at(-1);
+    if (last === undefined || !isAfter(last.position, this.#confirmedTo)) return false;
+    this.#confirmedTo = last.position;
+    const confirming = this.#options.confirm();
+    if (confirming === undefined) return this.#mode !== 'reading';
+    this.#whenRead(
+      () => confirming,
+      () => {
+        this.#looks = looks;
+        if (this.#mode === 'reading') this.#read();
+      },
+    );
+    return true;
   }
 
   /** Reads the rows of other tables that decide about the events, and continues then; false if nothing is to be read. */

@@ -61,6 +61,8 @@ class Subscribers<Socket> {
 
 /** A socket, as the hub sees it. */
 export type Listener = {
+  /** Leaves at once if it may not hear what was read from the log until now. @throws StoreUnavailable */
+  confirm(): MaybePromise<void>;
   /** Takes an event of one of its patterns, with its frame for the subscribed readers; may repeat the last one. */
   hear(event: LoggedEvent, frame: Buffer): void;
   /** Takes a frame about documents that refer to that of the event, before the event. */
@@ -90,7 +92,12 @@ const decisionsAheadMax = 2_500;
 const noTypes: readonly string[] = [];
 
 /** Events that were read together, and what rules find in other tables to decide about them. */
-type Batch = { readonly events: readonly LoggedEvent[]; readonly looks: ParentLooks };
+type Batch = {
+  readonly events: readonly LoggedEvent[];
+  readonly looks: ParentLooks;
+  /** Those who were asked since it was read. */
+  readonly confirmed: Set<Listener>;
+};
 
 export class Hub {
   readonly #store: HubOptions['store'];
@@ -206,7 +213,11 @@ export class Hub {
       });
       const looks = new ParentLooks(this.#store);
       const announce = (entries: readonly TailEntry[]): void =>
-        this.#announceFrom(run, { events: entries.map((entry) => new LoggedEvent(entry)), looks }, 0);
+        this.#announceFrom(
+          run,
+          { events: entries.map((entry) => new LoggedEvent(entry)), looks, confirmed: new Set() },
+          0,
+        );
       if (batch instanceof Promise) batch.then(announce, fail);
       else announce(batch);
     } catch {
@@ -233,7 +244,7 @@ export class Hub {
       const event = events[at];
       // Those who subscribed meanwhile may need further rows.
       if (event !== undefined) frames += this.#look(event, looks);
-      const loading = looks.load();
+      const loading = looks.load() ?? (event && this.#confirm(event, batch));
       if (loading !== undefined) {
         loading.then(
           () => this.#announceFrom(run, batch, at),
@@ -247,6 +258,26 @@ export class Hub {
     this.#mode = 'waiting';
     const entries = events.map(({ entry }) => entry);
     if (this.#grown || isTailFull(entries, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
+  }
+
+  /** Asks those who are about to hear of the event. @returns undefined: they may */
+  #confirm(event: LoggedEvent, { looks, confirmed }: Batch): Promise<unknown> | undefined {
+    const waiting: Promise<void>[] = [];
+    for (const listener of this.#hearersOf(event, looks)) {
+      if (confirmed.has(listener)) continue;
+      confirmed.add(listener);
+      const confirming = listener.confirm();
+      if (confirming !== undefined) waiting.push(confirming);
+    }
+    return waiting.length === 0 ? undefined : Promise.all(waiting);
+  }
+
+  *#hearersOf(event: LoggedEvent, looks: ParentLooks): Iterable<Listener> {
+    for (const [readers, listeners] of this.#subscribers.of(event.entry.type))
+      if (readers.frameOf(event, looks.rows.find) !== undefined) yield* listeners;
+    for (const type of this.#typesOfChildren(event))
+      for (const [readers, listeners] of this.#subscribers.of(type))
+        if (readers.childFrames(event, looks).some((each) => each.type === type)) yield* listeners;
   }
 
   /**

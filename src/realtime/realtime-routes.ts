@@ -151,6 +151,7 @@ function converseOperation(options: RealtimeOptions): Operation {
             batchBytesMax,
             limits: options,
             onEnd,
+            stands: known?.stands,
             onClosed,
           };
           socket = new RealtimeSocket(socketOptions, head);

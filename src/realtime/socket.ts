@@ -13,7 +13,8 @@ import type { Known } from '../model/principal.ts';
 import type { LogPlaces } from '../resources/events/log-places.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';
 import { type FollowedLog, isAfter } from '../store/follow-log.ts';
-import type { LogPosition } from '../store/store.ts';
+import type { LogPosition, MaybePromise } from '../store/store.ts';
+import { whenKnown } from '../store/when-known.ts';
 import { CatchUp } from './catch-up.ts';
 import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
 import type { Hub, Listener } from './hub.ts';
@@ -42,6 +43,7 @@ export type SocketOptions = {
   readonly limits: SocketLimits;
   /** Calls back when the credential of the handshake ends; undefined: opened without a credential. */
   readonly onEnd: Known['onEnd'] | undefined;
+  readonly stands?: Known['stands'];
   /** Called once. */
   readonly onClosed: () => void;
 };
@@ -81,7 +83,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     });
     hub.enter(this, head);
     // Calls back at once if the credential ended while the socket was being opened.
-    const stop = onEnd?.(() => this.#close(1008, 'credential ended'));
+    const stop = onEnd?.(() => this.#end());
     if (this.#mode === 'closed') stop?.();
     else this.#stopWatching = stop;
   }
@@ -107,6 +109,19 @@ export class RealtimeSocket implements Listener, ConversationListener {
 
   onClosed(): void {
     this.#leave();
+  }
+
+  /** Closes the socket if its credential has ended, also in another process before what was read from the log. */
+  confirm(): MaybePromise<void> {
+    const { stands } = this.#options;
+    if (stands === undefined || this.#mode === 'closed') return undefined;
+    return whenKnown(stands(), (good) => {
+      if (!good) this.#end();
+    });
+  }
+
+  #end(): void {
+    this.#close(1008, 'credential ended');
   }
 
   hear(event: LoggedEvent, frame: Buffer): void {
@@ -172,6 +187,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
       all: () => this.#subscriptions.values(),
       send: (id, frame) => this.#send(id, frame),
       done: (cursor) => this.#catchUpDone(cursor),
+      confirm: () => this.confirm(),
       fail: () => this.fail(),
     });
     this.#catchUp.start();

@@ -164,14 +164,14 @@ function logOperation(options: EventsOptions): Operation<Standing, never, LogPro
     represent: (ask, standing, proposal) => {
       if (proposal?.feed === undefined) return representWhole(whole, ask, standing, proposal);
       const { from, rest } = proposal.feed;
-      const { asked, reader, onEnd, enter } = following(ask, rest);
+      const { asked, reader, onEnd, stands, enter } = following(ask, rest);
       const page = { limit: asked?.limit ?? options.list.limits.listLimitDefault };
       const isHead = ask.request.method === 'HEAD';
       const waitSeconds = isHead ? 0 : Math.min(ask.preferences.waitSeconds, options.eventsWaitSecondsMax);
       return readFeed(
         { store, places, batches, turns, path, limits: streamLimits },
         {
-          ...{ from, rest, waitSeconds, onEnd, enter },
+          ...{ from, rest, waitSeconds, onEnd, stands, enter },
           reader: { ...reader, key: `page ${reader.key}`, page },
           memory: ask.request.memory,
         },
@@ -219,6 +219,7 @@ function follow(options: EventsOptions, list: ListOptions, ask: Ask, query: stri
   return {
     asked,
     reader,
+    stands: known?.stands,
     onEnd: known === undefined ? undefined : (listener: () => void) => known.onEnd(listener),
     enter: (octets: () => number) =>
       options.connections.enter({

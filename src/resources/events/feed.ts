@@ -18,6 +18,7 @@ import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 import {
   batchesReserved,
   createPieceWriter,
+  readStanding,
   type StreamLimits,
   type WriteTurns,
   whenRead,
@@ -67,6 +68,7 @@ export type FeedReading = {
   readonly waitSeconds: number;
   readonly memory: RequestMemory | undefined;
   readonly onEnd: Known['onEnd'] | undefined;
+  readonly stands?: Known['stands'];
   /** As for a stream. */
   readonly enter: (octets: () => number) => () => void;
 };
@@ -107,13 +109,13 @@ export async function readFeed(options: FeedOptions, reading: FeedReading): Prom
 }
 
 /** Reads until something is found, as far as one request may look. */
-async function readOn({ batches }: FeedOptions, { reader, from }: FeedReading): Promise<Batch> {
+async function readOn({ batches }: FeedOptions, { reader, from, stands }: FeedReading): Promise<Batch> {
   const began = performance.now();
-  let batch = await batches.read(reader, from);
+  let batch = await readStanding({ batches, stands }, reader, from);
   for (let read = 1; read < stretchesMax; read += 1) {
     const isOver = batch.octets.length > 0 || !batch.isFull || performance.now() - began > lookingMs;
     if (isOver) break;
-    batch = await batches.read(reader, batch.to);
+    batch = await readStanding({ batches, stands }, reader, batch.to);
   }
   return batch;
 }
@@ -146,12 +148,14 @@ function hold(options: FeedOptions, reading: FeedReading, sink: ContentSink): ()
   const stopDoubting = store.onLost(giveUp);
   timer.unref();
 
+  const read = () => readStanding({ batches, stands: reading.stands }, reading.reader, position);
+
   function pump(): void {
     mode = 'reading';
     grown = false;
     const isKnown = batches.known(reading.reader, position) !== undefined;
     sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => {
-      if (mode === 'reading') whenRead(() => batches.read(reading.reader, position), deliver, giveUp);
+      if (mode === 'reading') whenRead(read, deliver, giveUp);
     });
   }
 

@@ -12,6 +12,7 @@ import type { ContentSink } from '../../http/message.ts';
 import type { EventStream } from '../../kernel/resource.ts';
 import type { Known } from '../../model/principal.ts';
 import type { LogPosition, MaybePromise, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { type LogPlaces, resetText } from './log-places.ts';
 import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 
@@ -38,6 +39,7 @@ export type StreamOptions = {
   readonly after: string;
   /** Calls back when the credential of the stream ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
+  readonly stands?: Known['stands'];
   readonly limits: StreamLimits;
   /** Lists the stream among the open connections. @param octets returns the octets sent so far @returns a function that removes it */
   readonly enter: (octets: () => number) => () => void;
@@ -58,6 +60,24 @@ export function positionAfter(
   if (after === '') return beginning;
   return after === 'now' ? head() : places.find(after);
 }
+
+/**
+ * Reads a batch for a caller whose rights may have been lost before what it has was committed: it is then empty.
+ * @throws StoreUnavailable
+ */
+export function readStanding(
+  { batches, stands }: Pick<StreamOptions, 'batches' | 'stands'>,
+  reader: BatchReader,
+  after: LogPosition,
+): MaybePromise<Batch> {
+  return whenKnown(batches.read(reader, after), (batch) =>
+    batch.octets.length === 0 || stands === undefined
+      ? batch
+      : whenKnown(stands(), (good) => (good ? batch : { octets: nothing, to: after, isFull: false })),
+  );
+}
+
+const nothing = new Uint8Array(0);
 
 /** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
 export function whenRead(
@@ -111,7 +131,7 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
 
   function read(): void {
     grown = false;
-    whenRead(() => batches.read(reader, position), deliver, fail);
+    whenRead(() => readStanding(options, reader, position), deliver, fail);
   }
 
   function deliver({ octets, to, isFull }: Batch): void {

@@ -77,7 +77,7 @@ export const defaultServerLimits: ServerLimits = {
   contentTimeoutMs: 30_000,
   contentGraceMs: 5_000,
   contentBytesPerSecondMin: 500,
-  unreadContentBytesMax: 67_108_864,
+  unreadContentBytesMax: 134_217_728,
   unreadContentTimeoutMs: 2_000,
   pipelinedRequestsMax: 100,
   answerStallTimeoutMs: 30_000,

@@ -48,7 +48,7 @@ export const requestsSettings = section('Requests', {
     'Length of the representation of a resource after a patch; then 413.',
   ),
   unreadContentBytesMax: integer(
-    { unit: 'bytes', default: 64 * MiB, least: 0, most: 1024 * MiB },
+    { unit: 'bytes', default: 128 * MiB, least: 0, most: 1024 * MiB },
     'Content that Comity reads and discards after an answer that did not wait for it, so that the client or the proxy sees the answer; then it cuts the connection.',
   ),
   unreadContentTimeoutMs: integer(

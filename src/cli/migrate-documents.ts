@@ -3,7 +3,7 @@
 import { randomInt } from 'node:crypto';
 import { composeMounted } from '../compose.ts';
 import { forgetStarts } from '../migrations/collection-run.ts';
-import { countOf, judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
+import { countOf, isHopeless, judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
 import type { LookReport } from '../migrations/look-at-documents.ts';
 import {
   findStrays,
@@ -65,6 +65,8 @@ export type LookedStore = {
   readonly lines: readonly string[];
   /** Sentences about unique fields with equal values, which no migration that is declared changes. */
   readonly duplicates: readonly string[];
+  /** The sentences about documents that no run makes fit. */
+  readonly hopeless: readonly string[];
   /** A sentence for each collection whose search texts are not those of the declaration. */
   readonly searches: readonly string[];
   /** Nothing new has to be remembered either. */
@@ -74,7 +76,7 @@ export type LookedStore = {
 /** Judges the documents as a start does. */
 export async function lookAtStore(reading: Reading): Promise<LookedStore> {
   const store = await openLookingStore(reading.configuration, reading.settings, ignore);
-  if (store === undefined) return { lines: [], duplicates: [], searches: [], isKnown: true };
+  if (store === undefined) return { lines: [], duplicates: [], hopeless: [], searches: [], isKnown: true };
   try {
     const options = optionsOf(reading, store);
     const { findings, changes, state } = await judgeDocuments(options);
@@ -86,7 +88,8 @@ export async function lookAtStore(reading: Reading): Promise<LookedStore> {
     );
     const lines = [...sentencesOf(findings), ...strays];
     const searches = await unreadySearches(reading, store);
-    return { lines, duplicates, searches, isKnown: changes.length === 0 };
+    const hopeless = [...sentencesOf(findings.filter(isHopeless)), ...duplicates];
+    return { lines, duplicates, hopeless, searches, isKnown: changes.length === 0 };
   } finally {
     await store.close();
   }

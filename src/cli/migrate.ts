@@ -132,8 +132,9 @@ async function make(
   };
   const steps = place === undefined ? [] : await previewSchema(place);
   const looked = await lookAtStore(reading);
-  // No step would lead past them, so none is made.
-  if (looked.duplicates.length > 0) throw new DocumentsUnfit(looked.duplicates);
+  // No step leads past them, and after some of them a server of the earlier declaration, which could correct them, would not start.
+  if (looked.hopeless.length > 0 && !reading.settings.serveUnmigrated)
+    throw new DocumentsUnfit(looked.hopeless);
   const hasDocuments = looked.lines.length > 0;
   if (steps.length === 0 && !hasDocuments && looked.isKnown) {
     if (json) tellJson(terminal, place, [], { reports: [], made: [] }, false);

@@ -218,6 +218,12 @@ export function sentencesOf(findings: readonly Finding[]): readonly string[] {
   });
 }
 
+/** True if no run helps, because documents do not fit and no migration is declared for them. */
+export function isHopeless(finding: Finding): boolean {
+  if (finding.kind === 'unsure') return finding.report.unfit > finding.report.filled;
+  return finding.kind === 'impossible';
+}
+
 type Of<K extends Finding['kind']> = Extract<Finding, { readonly kind: K }>;
 
 function pendingSentence({ collection, migrations, hasBegun, documents, isAll }: Of<'pending'>): string {

@@ -14,7 +14,10 @@ for (const [engine, open] of await openProjects()) {
     const earlier = configure('earlier', source('Type.String()', `['at']`));
     await seed(earlier, 'visits', [{ at: 'yesterday' }, { at: '2026-01-31T12:00:00Z' }]);
     const later = configure('later', source(`Type.String({ format: 'date-time' })`, `['at', ['at', 'id']]`));
-    for (const command of [['migrate', '--yes'], ['serve', '--migrate']]) {
+    for (const command of [
+      ['migrate', '--yes'],
+      ['serve', '--migrate'],
+    ]) {
       const { code, stdout, stderr } = await run(later, ...command);
       assert.deepEqual([code, stdout], [5, ''], stderr);
       assert.match(stderr, /of 2 documents, 2 do not fit, 1 of which needs a migration, such as visits\//);

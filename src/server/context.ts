@@ -52,6 +52,8 @@ export type Context = {
   readonly corsFields: (origin: string | undefined) => readonly string[];
   /** The proxy (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy: HttpProxy | undefined;
+  /** A proxy is in front, which may not read a response before it has sent everything. */
+  readonly behindProxy: boolean;
   /** Connections of the listener's own port, without those of a server that the handler is mounted in. */
   readonly connections: ConnectionShares;
   readonly streams: HeldAnswers<HeldStream>;

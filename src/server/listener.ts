@@ -63,7 +63,10 @@ export type ListenerOptions = {
   readonly proxy?: Context['proxy'];
   /** Default: a budget of its own of 256 MiB, shared by peers. */
   readonly memory?: ServerMemory;
-  /** A proxy is in front: `Upgrade: h2c` is declined, because the proxy might pass it on without understanding it. */
+  /**
+   * A proxy is in front: `Upgrade: h2c` is declined, because the proxy might pass it on without understanding it, and
+   * answers follow the content of requests.
+   */
   readonly behindProxy?: boolean;
   /** The address by which a caller without a principal is counted; default: that of its socket. */
   readonly addressOf?: CallerAddress;
@@ -165,7 +168,7 @@ export function createListener(options: ListenerOptions): Listener {
       if (state !== 'idle')
         throw new Error(`listen() was called on a listener in the state ${state}; it can be called once`);
       const opening = { host, port: portNumber, tls, sharesPorts };
-      const opened = await openPorts(context, options.behindProxy === true, opening);
+      const opened = await openPorts(context, opening);
       ports = opened.ports;
       const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;
       sweeper = setInterval(
@@ -206,6 +209,7 @@ function createContext(options: ListenerOptions): Context {
     fieldsOfAll: ['API-Version', options.apiVersion, 'X-Content-Type-Options', 'nosniff'],
     allow: (options.methods ?? methodsOfResources).join(', '),
     proxy: options.proxy,
+    behindProxy: options.behindProxy === true,
     connections: new ConnectionShares({
       limits: options.behindProxy === true ? { ...limits, connectionsPerAddressMax: 0 } : limits,
       addressOf: (peer) => peerAddress({ fields: noFields, peer }),
@@ -248,11 +252,13 @@ function keepTick(context: Context): void {
 
 async function openPorts(
   context: Context,
-  behindProxy: boolean,
   { host, port, tls, sharesPorts: reusePort }: Opening,
 ): Promise<{ readonly ports: readonly Port[]; readonly listening: Listening }> {
   const http2 = createHttp2(context);
-  const http1 = createHttp1(context, createUpgrades(context, { http2: behindProxy ? undefined : http2 }));
+  const http1 = createHttp1(
+    context,
+    createUpgrades(context, { http2: context.behindProxy ? undefined : http2 }),
+  );
   const protocols: Protocols = { http1, http2 };
   const secure = tls !== undefined && tls.port === undefined;
   const first = secure ? createTlsFront(context, protocols, tls) : createCleartextFront(context, protocols);

@@ -10,6 +10,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStream, type Response } from '../http/message.ts';
 import { capOpen } from './cap-open.ts';
+import { fail } from './handle.ts';
 import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
@@ -21,8 +22,31 @@ const declined =
   'the connection cannot be upgraded: the request has content, or the server does not support Upgrade';
 
 export function sendAnswer(exchange: Http1Request, answer: Response): void {
+  const response = declineConversation(exchange, capOpen(exchange, answer));
+  if (!followsContent(exchange, response)) {
+    write(exchange, response);
+    return;
+  }
+  const { context, connection, incoming, outgoing } = exchange;
+  const rest = new UnreadContent(context, connection);
+  exchange.releaseContent();
+  rest.awaitContent(incoming, () => {
+    if (outgoing.destroyed || connection.socket.destroyed) {
+      exchange.settle(response);
+      return;
+    }
+    try {
+      write(exchange, response, rest);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  });
+}
+
+/** @param rest what already discards the content */
+function write(exchange: Http1Request, answer: Response, rest?: UnreadContent): void {
   const { context, connection, outgoing } = exchange;
-  const response = withinMemory(exchange, declineConversation(exchange, capOpen(exchange, answer)));
+  const response = withinMemory(exchange, answer);
   const { status } = response;
   const content = inOctets(response.content);
   // Spread, not concat: 45 ns against 150 (measured on 10 members).
@@ -40,7 +64,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     connection.closing = true;
     addClose(fields);
   }
-  if (unread) discardRest(exchange, closes);
+  if (unread) discardRest(exchange, closes, rest);
   if (isStream(content)) {
     if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
     outgoing.writeHead(status, fields);
@@ -107,8 +131,21 @@ function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes
   return announcedBytes > Math.min(keptContentBytesMax, context.limits.unreadContentBytesMax);
 }
 
-function discardRest({ context, connection, incoming }: Http1Request, closes: boolean): void {
-  const rest = new UnreadContent(context, connection);
+/** Unless the client waits for the answer before it sends, or what follows its header section cannot be understood. */
+function followsContent(exchange: Http1Request, { content, close, code }: Response): boolean {
+  const { context, connection, incoming, awaitsContinue, announcesContent, announcedBytes } = exchange;
+  if (!context.behindProxy || !announcesContent || incoming.complete || incoming.destroyed) return false;
+  // Responses other than 413 close because the framing is lost, or because the content does not come (408).
+  const closes = connection.closing || (close === true && code !== 'content_too_large');
+  if (closes || awaitsContinue || isStream(content)) return false;
+  return isLongOrRead(exchange) && announcedBytes <= context.limits.unreadContentBytesMax;
+}
+
+function discardRest(
+  { context, connection, incoming }: Http1Request,
+  closes: boolean,
+  rest = new UnreadContent(context, connection),
+): void {
   if (closes) rest.closeAfter(incoming);
   else rest.keep(incoming);
 }

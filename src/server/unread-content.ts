@@ -1,8 +1,11 @@
 /**
  * Content that a response leaves unread. What arrives is read and discarded, which holds no memory. Over HTTP/1.1 the
  * connection closes in stages (RFC 9112 §9.6), because the kernel answers octets that arrive after a close with a reset,
- * which destroys the response in the client's buffer and becomes 502 in a proxy. Modes of such a connection:
+ * which destroys the response in the client's buffer and becomes 502 in a proxy. Some proxies (Caddy, nghttpx) close
+ * the connection of their client as soon as they have sent such a response; behind a proxy it follows the content. Modes of
+ * such a connection:
  *
+ * - awaiting: the response is ready and follows the content, or comes at a limit.
  * - answering: the response is being sent.
  * - kept: it is sent and little content is left; the connection stays open if that arrives in time.
  * - half-closed: it is sent, and our FIN; the connection closes when the content or the client's side has ended, or at a
@@ -66,8 +69,9 @@ export class Discarding implements Watched {
 export class UnreadContent implements Unread {
   readonly #connection: Connection;
   readonly #discarding: Discarding;
-  #mode: 'answering' | 'kept' | 'half-closed' = 'answering';
+  #mode: 'awaiting' | 'answering' | 'kept' | 'half-closed' = 'answering';
   #isOver = false;
+  #answer: (() => void) | undefined;
 
   constructor(context: Context, connection: Connection) {
     const { socket } = connection;
@@ -75,6 +79,16 @@ export class UnreadContent implements Unread {
     this.#discarding = new Discarding(context, () => socket.bytesRead, this.#onLimit);
     connection.unread = this;
     socket.once('close', this.#forget);
+  }
+
+  /** @param answer called when the content of this request has ended, or at a limit; then another mode follows */
+  awaitContent(incoming: IncomingMessage, answer: () => void): void {
+    this.#answer = answer;
+    this.#enter('awaiting');
+    incoming.on('data', () => this.onOctets());
+    incoming.once('end', this.#onEnd);
+    incoming.once('close', this.#onEnd);
+    incoming.resume();
   }
 
   /** The connection stays open after the content of this request. */
@@ -110,21 +124,33 @@ export class UnreadContent implements Unread {
   };
 
   onOctets(): void {
-    if (this.#discarding.isTooLong()) this.#end();
+    if (!this.#discarding.isTooLong()) return;
+    if (this.#mode === 'awaiting') this.#answerNow();
+    else this.#end();
   }
 
-  #enter(mode: 'kept' | 'half-closed'): void {
+  #answerNow(): void {
+    this.#mode = 'answering';
+    this.#discarding.stop();
+    this.#answer?.();
+  }
+
+  #enter(mode: 'awaiting' | 'kept' | 'half-closed'): void {
     this.#mode = mode;
     this.#discarding.start();
   }
 
   readonly #onLimit = (): void => {
-    if (this.#mode === 'kept') this.halfClose();
+    if (this.#mode === 'awaiting') this.#answerNow();
+    else if (this.#mode === 'kept') this.halfClose();
     else this.#connection.socket.destroy();
   };
 
   readonly #onEnd = (): void => {
-    if (this.#mode === 'kept') this.#forget();
+    if (this.#mode === 'awaiting') {
+      this.#forget();
+      this.#answerNow();
+    } else if (this.#mode === 'kept') this.#forget();
     else this.#end();
   };
 

@@ -17,7 +17,7 @@ export const listeningSettings = section('Listening', {
     'Port to listen on; 0 picks a free port, which is printed.',
   ),
   behindProxy: toggle(
-    'Declares that a TLS proxy is in front, so that Comity may listen on any address, and that it appends the address of its client to `X-Forwarded-For`: rate limits count by the last address there.',
+    'Declares that a TLS proxy is in front, so that Comity may listen on any address, and that it appends the address of its client to `X-Forwarded-For`: rate limits count by the last address there. Refusals follow the content of their requests.',
   ),
   connectionsMax: integer(
     { unit: 'connections', default: 10_000, least: 1, most: 1_000_000 },

@@ -49,7 +49,7 @@ export const requestsSettings = section('Requests', {
   ),
   unreadContentBytesMax: integer(
     { unit: 'bytes', default: 128 * MiB, least: 0, most: 1024 * MiB },
-    'Content that Comity reads and discards after an answer that did not wait for it, so that the client or the proxy sees the answer; then it cuts the connection.',
+    'Content of a refused request that Comity reads and discards, so that the client or the proxy sees the answer; then it cuts the connection.',
   ),
   unreadContentTimeoutMs: integer(
     { unit: 'ms', default: 2000, least: 0, most: 60_000 },

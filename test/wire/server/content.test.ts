@@ -273,6 +273,82 @@ test('refuses to read the content of a request twice', async (t) => {
   );
 });
 
+const long = head('Content-Length: 70000\r\n');
+
+for (const [what, start, rest] of [
+  ['of an announced length', `${long}x`, 'x'.repeat(69_999)],
+  ['in chunks', `${chunked}1\r\nx\r\n`, '0\r\n\r\n'],
+] as const)
+  test(`behind a proxy the answer follows content ${what} that nobody reads, and the connection stays open`, async (t) => {
+    const { open } = await serve(t, () => text(401, 'no'), {}, { behindProxy: true });
+    const client = (await open()).send(start);
+    await (await open()).send(head('', 'GET')).answer();
+    assert.equal(client.received, '');
+    const answer = await client.send(rest).answer();
+    assert.equal(answer.status, 401);
+    assert.equal(answer.fields.get('connection'), 'keep-alive');
+    assert.equal((await client.send(head('', 'GET')).answer()).status, 401);
+  });
+
+test('behind a proxy a refusal of content that was read in part follows its end', async (t) => {
+  const { open } = await serve(t, countContent(10), {}, { behindProxy: true });
+  const client = (await open()).send(`${chunked}b\r\n0123456789a\r\n`);
+  await (await open()).send(`${head('Content-Length: 2\r\n')}ok`).answer();
+  assert.equal(client.received, '');
+  assert.equal((await client.send('0\r\n\r\n').answer()).status, 413);
+  assert.equal(await client.closed, 'end');
+});
+
+for (const [limit, limits, more] of [
+  ['silence', { unreadContentTimeoutMs: 40 }, ''],
+  ['octets', { unreadContentBytesMax: 1_000, unreadContentTimeoutMs: 600_000 }, 'x'.repeat(2_000)],
+  ['rate', { contentGraceMs: 40, contentBytesPerSecondMin: 1_000_000, unreadContentTimeoutMs: 600_000 }, 'x'],
+  ['time', { contentTimeoutMs: 40, unreadContentTimeoutMs: 600_000 }, 'x'],
+] as const)
+  test(`behind a proxy the answer precedes the end of content that is beyond the limit of ${limit}`, async (t) => {
+    const { open } = await serve(t, () => text(401, 'no'), limits, { behindProxy: true });
+    const client = (await open()).send(`${chunked}fffff\r\n${more}`);
+    const answer = await client.answer();
+    assert.equal(answer.status, 401);
+    assert.equal(answer.fields.get('connection'), 'close');
+    assert.equal(await client.closed, 'end');
+    await untilCut(client, 'xx');
+  });
+
+for (const [what, start, status] of [
+  ['that the client has not sent yet', head('Content-Length: 70000\r\nExpect: 100-continue\r\n'), 401],
+  ['that is longer than what may be discarded', head('Content-Length: 1000001\r\n'), 401],
+  ['whose end cannot be known', head('Transfer-Encoding: gzip\r\n'), 401],
+] as const)
+  test(`behind a proxy the answer does not wait for content ${what}`, async (t) => {
+    const limits = { unreadContentBytesMax: 1_000_000, unreadContentTimeoutMs: 600_000 };
+    const { open } = await serve(t, () => text(401, 'no'), limits, { behindProxy: true });
+    assert.equal((await (await open()).send(start).answer()).status, status);
+  });
+
+test('behind a proxy a client that leaves before the end of unread content ends its request', async (t) => {
+  const { open, listener, observed } = await serve(t, () => text(401, 'no'), {}, { behindProxy: true });
+  const client = (await open()).send(long);
+  await (await open()).send(head('', 'GET')).answer();
+  assert.equal(listener.counts().requests, 1);
+  client.socket.resetAndDestroy();
+  await (await open()).send(head('', 'GET')).answer();
+  await (await open()).send(head('', 'GET')).answer();
+  assert.equal(listener.counts().requests, 0);
+  assert.equal(
+    observed.some((fact) => fact.kind === 'failed'),
+    false,
+  );
+});
+
+test('behind a proxy broken chunks of unread content do not keep the answer back', async (t) => {
+  const limits = { unreadContentTimeoutMs: 40 };
+  const { open } = await serve(t, () => text(401, 'no'), limits, { behindProxy: true });
+  const client = (await open()).send(`${chunked}zz\r\n`);
+  assert.equal((await client.answer()).status, 401);
+  assert.equal(await client.closed, 'end');
+});
+
 /** Sends so many octets. @returns what went wrong until the kernel had taken them */
 function written(client: RawClient, bytes: number): Promise<Error | undefined> {
   return new Promise((resolve) =>

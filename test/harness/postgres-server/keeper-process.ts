@@ -13,6 +13,9 @@ export type Keeper = {
   stop(mode: 'fast' | 'immediate'): Promise<void>;
   /** SIGKILL: nothing is written down or said goodbye to. */
   kill(): Promise<void>;
+  /** Stops the server's processes where they are: connections stand, and nothing answers. `thaw` lets them go on. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   /** Copies the data of a stopped server; `load` puts the copy in its place. */
   save(): Promise<void>;
   load(): Promise<void>;
@@ -68,6 +71,8 @@ export function spawnKeeper(settings: Readonly<Record<string, string>>): Keeper 
     start: () => ask('start'),
     stop: async (mode) => void (await ask(`stop ${mode}`)),
     kill: async () => void (await ask('kill')),
+    freeze: async () => void (await ask('freeze')),
+    thaw: async () => void (await ask('thaw')),
     save: async () => void (await ask('save')),
     load: async () => void (await ask('load')),
     async dispose() {

@@ -1,8 +1,8 @@
 /**
  * The process that keeps one PostgreSQL cluster in a folder of its own below the system's temporary folder. It lives as
  * long as its standard input is open: whoever started it may be killed in any way, and the server and its folder still
- * go. Reads one command a line, `start | stop fast | stop immediate | kill | save | load`, and answers each with one line of JSON.
- * keeper-process.ts speaks to it.
+ * go. Reads one command a line, `start | stop fast | stop immediate | kill | freeze | thaw | save | load`, and answers each with one line of
+ * JSON. keeper-process.ts speaks to it.
  *
  * Usage: node test/harness/postgres-server/keeper.ts '{"max_connections":"50"}'
  */
@@ -33,6 +33,7 @@ let port = 0;
 let running: ChildProcess | undefined;
 let preparing: ChildProcess | undefined;
 let ending = false;
+let isFrozen = false;
 let log = '';
 
 // Its owner decides when it ends, and an interrupt from the keyboard goes to the owner.
@@ -65,6 +66,8 @@ async function obey(line: string): Promise<void> {
   else if (line === 'stop fast') await stop('SIGINT');
   else if (line === 'stop immediate') await stop('SIGQUIT');
   else if (line === 'kill') await stop('SIGKILL');
+  else if (line === 'freeze') signalAll('SIGSTOP');
+  else if (line === 'thaw') signalAll('SIGCONT');
   else if (line === 'save') execFileSync('cp', ['-a', data, saved]);
   else if (line === 'load') {
     rmSync(data, { recursive: true });
@@ -139,9 +142,31 @@ async function startOnce(): Promise<boolean> {
   });
 }
 
+/** Signals the server and then its children, so that it makes no further ones; each has a process group of its own. */
+function signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
+  const pid = running?.pid;
+  if (pid === undefined) return;
+  process.kill(pid, signal);
+  const processes = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  for (const [, child, parent] of processes.matchAll(/(\d+)\s+(\d+)/g)) {
+    if (Number(parent) === pid) killIfThere(Number(child), signal);
+  }
+  isFrozen = signal === 'SIGSTOP';
+}
+
+/** The child of a session goes when that ends. */
+function killIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 async function stop(signal: NodeJS.Signals): Promise<void> {
   const child = running;
   if (child === undefined) return;
+  if (isFrozen) signalAll('SIGCONT');
   const closed = once(child, 'close');
   child.kill(signal);
   await closed;

@@ -8,6 +8,9 @@ export type OwnCluster = {
   /** SIGKILL. Resolves when the server is gone; `start` recovers. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** Stops the server's processes where they are: connections stand, and nothing answers. `thaw` lets them go on. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   /** Copies the data of the stopped server; `load` puts the copy in its place again. */
   save(): Promise<void>;
   load(): Promise<void>;
@@ -23,6 +26,8 @@ export async function ownCluster(settings: Readonly<Record<string, string>> = {}
     stop: (mode = 'fast') => keeper.stop(mode),
     kill: () => keeper.kill(),
     start: async () => void (await keeper.start()),
+    freeze: () => keeper.freeze(),
+    thaw: () => keeper.thaw(),
     save: () => keeper.save(),
     load: () => keeper.load(),
     dispose: () => keeper.dispose(),

@@ -38,9 +38,11 @@ export function createLogPlaces(
   const placeIn = (text: string): MaybePromise<LogPosition | undefined> => {
     const [rev, id] = openCursor(mac, shape, text)?.key ?? [];
     if (typeof rev === 'number' && typeof id === 'string') return { rev, id };
-    return whenKnown(store.read(eventsTable, text), (row) =>
-      row === undefined ? undefined : { rev: row.rev, id: row.id },
-    );
+    return whenKnown(store.read(eventsTable, text), (row) => {
+      if (row !== undefined) return { rev: row.rev, id: row.id };
+      // The event may be lost, and the client reads its lists next: their position must not be a lost one.
+      return whenKnown(store.isLost(store.logPosition().rev), () => undefined);
+    });
   };
   return {
     textOf,

@@ -316,7 +316,10 @@ function storeOver(running: Running): PostgresStore {
     purgedTo: versions.purgedTo,
     isLost: async (rev) => {
       const [row] = await read.send({ sql: `SELECT ${isLostSql(schema)}`, values: [rev] });
-      return row?.[0] === true;
+      const isLost = row?.[0] === true;
+      // Who is told so reads the lists anew, and must not get a position from before the loss.
+      if (isLost) await changes.poll();
+      return isLost;
     },
     onLost: (listener) => listeners.add(lostUnits, listener),
     onAppend: (listener) => listeners.add(eventsTable, listener),

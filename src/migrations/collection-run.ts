@@ -336,7 +336,8 @@ async function refusalOf(
 /** Without a migration there is none to correct: the documents do not fit the declaration. */
 function stoppedAt(migrations: RunTask['migrations'], sentence: string): Error {
   if (migrations.length > 0) return new MigrationStopped(sentence);
-  const remedy = 'correct it with a server of the earlier declaration, or declare a migration';
+  const remedy =
+    'correct it with a server of the earlier declaration (on PostgreSQL after "comity migrate" with that), or declare a migration';
   return new DocumentsUnfit([`${sentence}; ${remedy}`]);
 }
 

@@ -299,6 +299,7 @@ const featureLines: Readonly<
   'handler-thread-ended': { level: 'warn', message: 'Comity ended a thread of handlers' },
   'receiving-failed': { level: 'error', message: 'receiving webhooks failed' },
   'job-rescheduled': { level: 'warn', message: 'the next run of a job was set by a clock that was ahead' },
+  'work-rescheduled': { level: 'warn', message: 'due times of a clock that was ahead were set right' },
   'certificate-loaded': { level: 'info', message: 'certificate loaded' },
   'certificate-failed': {
     level: 'error',

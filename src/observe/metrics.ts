@@ -154,6 +154,7 @@ const uncountedKinds = [
   'store-following',
   'clocks-differ',
   'job-rescheduled',
+  'work-rescheduled',
   'work-held',
   'work-released',
 ] as const;

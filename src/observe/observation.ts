@@ -265,6 +265,13 @@ export type ReceivedObservation =
   /** Receiving failed inside Comity; it continues. */
   /** The next run of a job was further away than its times allow, because a clock was ahead; ISO 8601. */
   | { readonly kind: 'job-rescheduled'; readonly job: string; readonly from: string; readonly to: string }
+  /** Due work waited for times that a clock had set which was ahead, by up to `aheadMs`. `queue`: an endpoint, `sender/NAME` or `mails`. */
+  | {
+      readonly kind: 'work-rescheduled';
+      readonly queue: string;
+      readonly rows: number;
+      readonly aheadMs: number;
+    }
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 
 /** Observations of connections (§4.10, §4.13). Hosts and ports are those that a client requested. */

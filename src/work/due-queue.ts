@@ -35,6 +35,9 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   /** The time of the last look for a requested attempt, in milliseconds since the epoch. */
   askedAt = 0;
   nextDueAt = Number.POSITIVE_INFINITY;
+  /** The time of the last look for times that a clock ahead had set, and of the last turn, in milliseconds since the epoch. */
+  lookedAt = Number.NEGATIVE_INFINITY;
+  turnAt = Number.NEGATIVE_INFINITY;
 
   /** Where rows may be due that the queue does not know: of a new queue nothing is known. */
   #unknown: 'none' | 'behind' | 'anywhere' = 'anywhere';
@@ -163,6 +166,16 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   /** Begins nothing before the time, in milliseconds since the epoch, and then reads again. */
   pause(until: number): void {
     this.notBefore = Math.max(this.notBefore, until);
+    this.mayHoldMore = true;
+  }
+
+  /** Forgets the times that it knows: the clock was set back. */
+  clockSetBack(): void {
+    this.notBefore = 0;
+    this.askedAt = 0;
+    this.lookedAt = Number.NEGATIVE_INFINITY;
+    this.nextDueAt = Number.POSITIVE_INFINITY;
+    this.breaker.allowProbe();
     this.mayHoldMore = true;
   }
 

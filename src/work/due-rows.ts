@@ -5,7 +5,8 @@
 import type { Collection } from '../model/collection.ts';
 import { type Field, idField } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
-import type { Keyset, MaybePromise, Plan, Row, Store } from '../store/store.ts';
+import { keptRow } from '../store/kept-row.ts';
+import type { Change, Keyset, MaybePromise, Plan, Row, Store } from '../store/store.ts';
 import type { Timers } from './timers.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
@@ -22,6 +23,8 @@ export type DueKey = { readonly dueAt: string; readonly id: string };
 
 /** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';
+/** An upper bound. */
+const endOfTime = '9999-12-31T23:59:59.999Z';
 
 /** @throws RangeError if the collection lacks one of the fields */
 export function dueIndexOf({ name: table, fields }: Collection, by: string, rowsMax: number): DueIndex {
@@ -34,6 +37,7 @@ export function dueIndexOf({ name: table, fields }: Collection, by: string, rows
 export class DueRows {
   readonly #plan: Plan;
   readonly #rowsMax: number;
+  readonly #table: string;
 
   /** @param queue the value of the index's field */
   constructor(store: Pick<Store, 'plan'>, { table, field, dueAt, rowsMax }: DueIndex, queue: string) {
@@ -47,6 +51,7 @@ export class DueRows {
     ];
     this.#plan = store.plan({ table, filter: { op: 'and', filters }, sort, limit: rowsMax });
     this.#rowsMax = rowsMax;
+    this.#table = table;
   }
 
   /** @param behind the row after which they begin */
@@ -56,10 +61,55 @@ export class DueRows {
     return this.#plan.rows(position, Math.min(count, this.#rowsMax));
   }
 
+  /** Returns the rows that are due last. */
+  last(count: number): MaybePromise<readonly Row[]> {
+    return this.#plan.rows({ from: 'before', key: [endOfTime, ''] }, Math.min(count, this.#rowsMax));
+  }
+
+  /** The changes that set such rows right (`isAhead`): each is due as long from now on as it was from its last change on. */
+  setRight(rows: readonly Row[], now: number): readonly Change[] {
+    return rows.map(({ id, rev, doc, owner, createdAt, updatedAt }) => {
+      const work = JSON.parse(doc) as Due;
+      const dueAt = new Date(now + Math.max(0, Date.parse(work.dueAt ?? '') - updatedAt)).toISOString();
+      const isScheduled = work.nextAttemptAt !== undefined && work.nextAttemptAt === work.dueAt;
+      const right = {
+        ...work,
+        dueAt,
+        ...(isScheduled ? { nextAttemptAt: dueAt } : {}),
+        updatedAt: timeOf(now),
+      };
+      const next = keptRow(JSON.stringify(right), owner, Math.min(createdAt, now), now);
+      return { table: this.#table, id, expect: { rev }, next };
+    });
+  }
+
   /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
   lastBefore(at: number): MaybePromise<readonly Row[]> {
     return this.#plan.rows({ from: 'before', key: [new Date(at).toISOString(), ''] }, 1);
   }
+}
+
+/** The parts of due work that tell its time; a delivery has the next time of its schedule as well. */
+type Due = { readonly dueAt: string | null; readonly nextAttemptAt?: string | null };
+
+/** Clocks that differ by less explain a row of the future. */
+const aheadMs = 60_000;
+
+/**
+ * True if a clock that was ahead set the time for which the row waits: it was changed in the future, and is due after that. A time that was
+ * set since, by a clock that is right, is earlier than the change, of which the time never moves back.
+ */
+export function isAhead({ doc, updatedAt }: Pick<Row, 'doc' | 'updatedAt'>, now: number): boolean {
+  if (updatedAt <= now + aheadMs) return false;
+  const { dueAt } = JSON.parse(doc) as Due;
+  return dueAt !== null && Date.parse(dueAt) >= updatedAt - resentMs;
+}
+
+/** A delivery that is sent again may be due a moment before the change that says so. */
+const resentMs = 1;
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** Pause after a failed read. */

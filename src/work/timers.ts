@@ -41,8 +41,10 @@ export function gatherHints(timers: Timers, look: () => void): Hints {
   return { hint, stop: () => stopGathering?.() };
 }
 
-/** The longest sleep: a clock that was set forward is noticed within it. */
+/** The longest sleep: a clock that was set is noticed within it. */
 const sleepMsMax = 300_000;
+/** A timer that ends this much before its time, by the clock, shows that the clock was set back. */
+export const setBackMs = 60_000;
 
 type Entry = { readonly id: string; readonly at: number };
 
@@ -64,6 +66,8 @@ export class Alarm {
   #heap: Entry[] = [];
   readonly #times = new Map<string, number>();
   #armedAt = Number.POSITIVE_INFINITY;
+  /** The time of the clock when the timer ends, unless it is set. */
+  #awakeAt = 0;
   #disarm: (() => void) | undefined;
 
   constructor({ clock, timers = runtimeTimers, ring }: AlarmOptions) {
@@ -119,14 +123,25 @@ export class Alarm {
     if (first === undefined || first.at >= this.#armedAt) return;
     this.#disarm?.();
     this.#armedAt = first.at;
-    const delayMs = Math.min(Math.max(0, first.at - this.#clock()), sleepMsMax);
+    const now = this.#clock();
+    const delayMs = Math.min(Math.max(0, first.at - now), sleepMsMax);
+    this.#awakeAt = now + delayMs;
     this.#disarm = this.#timers.after(delayMs, () => this.#fire());
+  }
+
+  /** The clock was set back: who waits for a time that it had set looks again. */
+  #ringAll(): void {
+    const ids = [...this.#times.keys()];
+    this.#times.clear();
+    this.#heap = [];
+    for (const id of ids) this.#ring(id);
   }
 
   #fire(): void {
     this.#disarm = undefined;
     this.#armedAt = Number.POSITIVE_INFINITY;
     const now = this.#clock();
+    if (now < this.#awakeAt - setBackMs) this.#ringAll();
     for (let [first] = this.#heap; first !== undefined && first.at <= now; [first] = this.#heap) {
       pop(this.#heap);
       if (!this.#isCurrent(first)) continue;

@@ -7,12 +7,13 @@
  * nothing to clean up: what it had not recorded is still due. If two processes work on one row, the row's revision lets
  * only one of them write.
  */
-import { type Row, StoreUnavailable } from '../store/store.ts';
+import type { Observe } from '../observe/observation.ts';
+import { type Row, type Store, StoreUnavailable } from '../store/store.ts';
 import type { DueQueue } from './due-queue.ts';
-import { createReading, type Read } from './due-rows.ts';
+import { createReading, isAhead, type Read } from './due-rows.ts';
 import type { Lanes } from './lanes.ts';
 import { settleSurely } from './settlement.ts';
-import { Alarm, gatherHints, type Hints, runtimeTimers, type Timers } from './timers.ts';
+import { Alarm, gatherHints, type Hints, runtimeTimers, setBackMs, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
 const storePauseMs = 1000;
@@ -23,12 +24,18 @@ const turnsPerPump = 16;
 const abortMs = 1000;
 /** Minimum time between two looks for a requested attempt, because every row that becomes due wakes its queue. */
 const askedPauseMs = 1000;
+/** Interval of looks at the last times of a queue, each a read. */
+const lookMs = 300_000;
+/** Rows that one unit sets right. */
+const setAtOnce = 100;
 
 export type WorkEngineOptions = {
   readonly lanes: Pick<Lanes, 'hold' | 'release'>;
   /** Milliseconds since the epoch, compared with `dueAt`. */
   readonly clock: () => number;
   readonly timers?: Timers;
+  readonly store: Pick<Store, 'commit'>;
+  readonly observe: Observe;
 };
 
 /** The decisions that differ between kinds of work. No function here throws or rejects. */
@@ -180,6 +187,9 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
 
   #takeTurn(queue: Q): void {
     const policy = this.#policy;
+    const now = this.#options.clock();
+    if (now < queue.turnAt - setBackMs) queue.clockSetBack();
+    queue.turnAt = now;
     for (let begun = 0; begun < policy.attemptsPerTurn; begun += 1) {
       if (!policy.mayWork(queue) || this.#isPaused(queue)) return;
       if (policy.isFull(queue) || queue.breaker.probing) return;
@@ -211,9 +221,37 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
       if (!this.#read(queue)) return false;
       if (queue.buffered > 0) return true;
     }
-    if (queue.nextDueAt !== Number.POSITIVE_INFINITY) this.alarm.set(queue.id, queue.nextDueAt);
+    if (queue.nextDueAt !== Number.POSITIVE_INFINITY) {
+      this.alarm.set(queue.id, queue.nextDueAt);
+      void this.#setRight(queue);
+    }
     this.#policy.rests?.(queue);
     return false;
+  }
+
+  /** Sets times right that a clock which was ahead had set: the last ones of the queue. Never rejects. */
+  async #setRight(queue: Q): Promise<void> {
+    const { clock, store, observe } = this.#options;
+    const now = clock();
+    if (Math.abs(now - queue.lookedAt) < lookMs) return;
+    queue.lookedAt = now;
+    try {
+      for (;;) {
+        const rows = await queue.rows.last(setAtOnce);
+        const ahead = rows.filter((row) => isAhead(row, now));
+        if (ahead.length === 0 || !this.#isRunning) return;
+        const commit = await store.commit({ changes: queue.rows.setRight(ahead, now), events: [] });
+        // An attempt or a person changed one of them meanwhile: the others wait for the next look.
+        if (commit.outcome !== 'committed') return;
+        const aheadMs = Math.max(...ahead.map(({ updatedAt }) => updatedAt - now));
+        observe({ kind: 'work-rescheduled', queue: queue.lane, rows: ahead.length, aheadMs });
+        queue.mayHoldMore = true;
+        this.ready(queue);
+        if (ahead.length < setAtOnce) return;
+      }
+    } catch (error) {
+      this.#policy.failed('reading', error);
+    }
   }
 
   /** Gathers changes of a table by any process: `look` serves all of an interval, as long as the engine runs. */

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
 import { deletionMarksTable, markChange } from '../../src/kernel/operations/deletion-marks.ts';
-import { leaseMs } from '../../src/kernel/operations/lease.ts';
+import { aheadMs, leaseMs } from '../../src/kernel/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/kernel/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../src/kernel/operations/stored-request.ts';
 import { type Ask, type Companion, noPreferences } from '../../src/kernel/resource.ts';
@@ -189,6 +189,34 @@ for (const [engine, open] of engines) {
     assert.deepEqual([...begun].sort(), ids.map((id) => requestIds.get(id)).sort(), 'each was begun once');
     for (const id of ids) assert.equal(await statusOf(other, id), 'succeeded');
     assert.deepEqual([await thingsOf(other), await requestsOf(other)], [25, 0]);
+  });
+
+  test(`${engine}: a lease of a clock that was ahead has expired once the time is right, and one that is held is renewed`, async (context) => {
+    const [one, other] = await open(context);
+    const time = { now: startedAt };
+    const dead = deadProcess(context, one, time);
+    const left = await accept(dead);
+    const alive = startProcess(context, other, time);
+    time.now = startedAt - aheadMs;
+    await lookRound(alive);
+    assert.deepEqual(alive.begun, [], 'clocks may differ');
+    time.now -= 1;
+    await lookRound(alive);
+    assert.deepEqual([alive.begun, await statusOf(other, left)], [[requestIds.get(left)], 'succeeded']);
+
+    const holder = startProcess(context, one, time);
+    const { held, id } = await acceptHeld(holder);
+    const before = await one.read(operationRequestsTable, id);
+    time.now -= aheadMs + 1;
+    holder.operations.resume();
+    while ((await one.read(operationRequestsTable, id))?.rev === before?.rev)
+      await new Promise((resolve) => setImmediate(resolve));
+    assert.equal((await one.read(operationRequestsTable, id))?.updatedAt, time.now);
+    await lookRound(alive);
+    assert.equal(alive.begun.length, 1, 'it is held');
+    held.open();
+    await holder.operations.idle();
+    assert.equal(await statusOf(one, id), 'succeeded');
   });
 
   test(`${engine}: a process that lost its lease can no longer end the operation, nor make its change`, async (context) => {

@@ -32,7 +32,7 @@ function rowsOf(jobs: Jobs): DueRows {
     return { id, rev: 1, doc, owner: null, createdAt: 0, updatedAt: 0, deletedAt: null };
   };
   const first = (count: number) => [...jobs].slice(0, count).map(row);
-  return { first, lastBefore: () => [] } as unknown as DueRows;
+  return { first, lastBefore: () => [], last: () => [] } as unknown as DueRows;
 }
 
 type Under = { readonly queue: JobQueue; readonly id: string; readonly end: () => void };
@@ -73,8 +73,10 @@ function scene(jobs: Readonly<Record<string, Jobs>>, roomMax = 8, perQueueMax = 
     isAsked: () => false,
     failed: () => assert.fail('nothing fails here'),
   };
+  const store = { commit: () => assert.fail('no time is set right here') };
+  const observe = () => assert.fail('nothing is observed here');
   const lanes = { hold: (lane: string) => count(lane, 1), release: (lane: string) => count(lane, -1) };
-  const engine = new WorkEngine<Job, JobQueue>({ lanes, ...time }, policy);
+  const engine = new WorkEngine<Job, JobQueue>({ lanes, store, observe, ...time }, policy);
 
   function wake(id: string): void {
     const queue = queues.get(id);

@@ -5,7 +5,7 @@
  *
  *   held        renewed at intervals; the holder ends it together with the change
  *   given back  by a holder that stops or failed: any process may take it immediately
- *   expired     `leaseMs` after the last renewal, for instance because the holder died: any process may take it
+ *   expired     `leaseMs` after the last renewal, or `aheadMs` before it, for instance because the holder died: any process may take it
  *
  * Each machine uses its own clock. If clocks differ by more than the lease, a process may take the lease from a live
  * holder: the holder's work is lost, but the operation still ends once.
@@ -22,6 +22,9 @@ import { operationRequestsTable, type StoredRequest } from './stored-request.ts'
 export const leaseMs = 30_000;
 
 const renewalMs = leaseMs / 3;
+
+/** A renewal further in the future than this is of a clock that was ahead and was set right: such a lease has expired. */
+export const aheadMs = 3 * leaseMs;
 
 /** What the row holds besides the request. The row repeats `updatedAt` because it is listed by that field. */
 type Held = { readonly holder: string | null; readonly updatedAt: string; readonly starts: number };
@@ -114,7 +117,9 @@ export class Lease {
 
   /** Renews the lease if `renewalMs` have passed. Ignores failures: the next renewal or holder makes up for them. */
   renew(now: number): Promise<void> {
-    if (!this.#lost && now - this.#renewedAt >= renewalMs) this.#write(this.#holder, now);
+    const age = now - this.#renewedAt;
+    // Below 0, its own clock was set back.
+    if (!this.#lost && (age < 0 || age >= renewalMs)) this.#write(this.#holder, now);
     return this.#writing;
   }
 

@@ -16,7 +16,7 @@ import { keptRow } from '../../store/kept-row.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Ask } from '../resource.ts';
 import { releaseMarks } from './deletion-marks.ts';
-import { heldRow, Lease, leaseMs } from './lease.ts';
+import { aheadMs, heldRow, Lease, leaseMs } from './lease.ts';
 import { type CarryOut, type OperationDoc, perform } from './perform.ts';
 import {
   operationRequestsTable,
@@ -194,11 +194,20 @@ type Sweep = Pick<Services, 'store' | 'clock'> & {
  * @throws StoreUnavailable
  */
 async function sweepLeft(sweep: Sweep): Promise<void> {
-  const { store, clock } = sweep;
-  const before = sweep.all ? never : clock() - leaseMs;
+  const now = sweep.clock();
+  const before = { op: 'lte', at: sweep.all ? never : now - leaseMs } as const;
+  await sweepLapsed(sweep, before);
+  if (!sweep.all) await sweepLapsed(sweep, { op: 'gt', at: now + aheadMs });
+}
+
+/** The times of the last renewals of leases that have expired. */
+type Lapsed = { readonly op: 'lte' | 'gt'; readonly at: number };
+
+async function sweepLapsed(sweep: Sweep, lapsed: Lapsed): Promise<void> {
+  const { store } = sweep;
   const plan = store.plan({
     table: operationRequestsTable,
-    filter: { op: 'lte', field: renewedAtField, value: new Date(before).toISOString() },
+    filter: { op: lapsed.op, field: renewedAtField, value: new Date(lapsed.at).toISOString() },
     sort: [
       { field: renewedAtField, direction: 'asc' },
       { field: requestIdField, direction: 'asc' },
@@ -211,7 +220,7 @@ async function sweepLeft(sweep: Sweep): Promise<void> {
     const runs: Promise<void>[] = [];
     for (const doc of page.docs) {
       if (sweep.isStopped()) break;
-      const run = await takeUp(sweep, JSON.parse(doc) as StoredRequest, before);
+      const run = await takeUp(sweep, JSON.parse(doc) as StoredRequest, lapsed);
       if (run !== undefined) runs.push(run.ends);
     }
     await Promise.all(runs);
@@ -224,12 +233,12 @@ async function sweepLeft(sweep: Sweep): Promise<void> {
 async function takeUp(
   sweep: Sweep,
   stored: StoredRequest,
-  before: number,
+  { op, at }: Lapsed,
 ): Promise<{ readonly ends: Promise<void> } | undefined> {
   const { store } = sweep;
   if (sweep.isOurs(stored.id)) return undefined;
   const row = await store.read(operationRequestsTable, stored.id);
-  if (row === undefined || row.updatedAt > before) return undefined;
+  if (row === undefined || (op === 'lte' ? row.updatedAt > at : row.updatedAt <= at)) return undefined;
   const operation = await store.read(operationsTable, stored.id);
   if (operation === undefined) {
     await releaseMarks(store, stored.id);

@@ -31,7 +31,7 @@ export type EngineSettings = BreakerSettings & {
 };
 
 export type EngineOptions = Pick<Services, 'clock' | 'observe'> & {
-  readonly store: Pick<Store, 'plan' | 'read' | 'shared'>;
+  readonly store: Pick<Store, 'plan' | 'read' | 'shared' | 'commit'>;
   readonly directory: Pick<EndpointDirectory, 'get' | 'all' | 'onChange'>;
   readonly wakes: Pick<Wakes, 'onWake'>;
   readonly lanes: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;

@@ -7,6 +7,7 @@
  */
 import { type Delivery, triggerOf } from '../../model/delivery.ts';
 import type { Row } from '../../store/store.ts';
+import { isAhead } from '../../work/due-rows.ts';
 import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
 import { Capacity } from './capacity.ts';
 import { ask, attempt, type EngineOptions, type EngineParts, sendAsked } from './delivery-attempt.ts';
@@ -238,9 +239,12 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
 
   readonly #isAlone = (): boolean => (this.#roster?.parties ?? 0) <= 1;
 
-  readonly #onDue = (id: string, at: number): void => {
+  readonly #onDue = (id: string, delivery: Row): void => {
     const { alarm } = this.#engine;
-    if (at <= this.#options.clock()) this.wake(id);
+    const { dueAt } = JSON.parse(delivery.doc) as Pick<Delivery, 'dueAt'>;
+    const at = dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
+    const now = this.#options.clock();
+    if (at <= now || isAhead(delivery, now)) this.wake(id);
     else if (at < (alarm.at(id) ?? Number.POSITIVE_INFINITY)) alarm.set(id, at);
   };
 

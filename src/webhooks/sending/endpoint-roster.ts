@@ -7,7 +7,7 @@
  */
 
 import type { Observe } from '../../observe/observation.ts';
-import type { Store } from '../../store/store.ts';
+import type { Row, Store } from '../../store/store.ts';
 import { DueRows } from '../../work/due-rows.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Timers } from '../../work/timers.ts';
@@ -113,7 +113,8 @@ export type LooksOptions = {
   /**
    * Reports the time at which the endpoint's first delivery is due, in milliseconds since the epoch: often a past one.
    */
-  readonly onDue: (endpointId: string, at: number) => void;
+  /** Receives the first due delivery of an endpoint. */
+  readonly onDue: (endpointId: string, delivery: Row) => void;
 };
 
 /**
@@ -153,7 +154,7 @@ export class Looks {
         const rows = new DueRows(this.#options.store, dueDeliveries, id).first(1);
         const [row] = rows instanceof Promise ? await rows : rows;
         if (this.#closed) break;
-        if (row !== undefined) this.#options.onDue(id, dueAtOf(row.doc));
+        if (row !== undefined) this.#options.onDue(id, row);
       } catch (error) {
         this.#failed(id, error);
         break;
@@ -174,9 +175,4 @@ export class Looks {
       if (!this.#closed) this.add(id);
     });
   }
-}
-
-function dueAtOf(doc: string): number {
-  const { dueAt } = JSON.parse(doc) as { readonly dueAt: string | null };
-  return dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
 }

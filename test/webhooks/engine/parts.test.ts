@@ -340,6 +340,25 @@ describe('alarm', () => {
     assert.equal(time.next(), undefined);
   });
 
+  test('rings for all when the clock was set back by more than a minute, and for none before', async () => {
+    for (const [backMs, wanted] of [
+      [60_000, []],
+      [60_001, ['a', 'b']],
+    ] as const) {
+      const time = fakeTime(1_000_000);
+      let back = 0;
+      const rung: string[] = [];
+      const clock = () => time.clock() - back;
+      const alarm = new Alarm({ timers: time.timers, clock, ring: (id) => rung.push(id) });
+      alarm.set('a', 1_000_000 + 100_000);
+      alarm.set('b', 1_000_000 + 3_600_000);
+      back = backMs;
+      await time.passTo(1_000_000 + 100_000);
+      assert.deepEqual(rung, wanted);
+      alarm.close();
+    }
+  });
+
   test('does not grow with how often times are replaced, and rings the last of each in order', async () => {
     const time = fakeTime(0);
     const rung: number[] = [];

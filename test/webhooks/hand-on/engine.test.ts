@@ -42,6 +42,21 @@ test('hands on what is due at its start and what comes, in the order of receipt 
   await played.close();
 });
 
+test('hands on at once what was received under a clock that was ahead', async () => {
+  const played = await scene(async () => done);
+  const now = played.time.clock();
+  await put(played.store, message('rec_ahead', now + 72 * 3_600_000));
+  await played.engine.start();
+  await played.pass(1000);
+  assert.deepEqual(
+    played.begun.map(({ id, at }) => [id, at - now]),
+    [['rec_ahead', 0]],
+  );
+  assert.equal((await standing(embedded, 'rec_ahead'))?.status, 'processed');
+  assert.ok(played.observed.some(({ kind }) => kind === 'work-rescheduled'));
+  await played.close();
+});
+
 test('tries again by the schedule to the millisecond, and then leaves a dead letter', async () => {
   const played = await scene(async () => failed('thrown'));
   await arrive(played, 1);

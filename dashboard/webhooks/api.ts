@@ -76,6 +76,8 @@ export type Read<T> = {
   /** With `Prefer: count=exact`. */
   readonly count: number | undefined;
   readonly problem: Problem | undefined;
+  /** False if the answer's `Allow` leaves the method out. */
+  readonly allows: (method: string) => boolean;
   readonly read: () => Promise<void>;
 };
 
@@ -110,6 +112,7 @@ export function useRead<T>(path: string | undefined, options: ReadOptions = {}):
     tag: reply?.headers.get('ETag') ?? null,
     count: count === null ? undefined : Number(count),
     problem: reply === undefined ? undefined : problemOf(reply),
+    allows: (method) => reply?.headers.get('Allow')?.split(', ').includes(method) ?? true,
     read,
   };
 }

@@ -5,8 +5,9 @@ import { ProblemNote } from '../components/problem.tsx';
 import type { Problem } from '../send.ts';
 import { type Endpoint, type EventType, type Page, useRead } from './api.ts';
 
+/** Those that the form has. */
 export type EndpointFields = {
-  readonly url: string;
+  readonly url?: string;
   readonly description?: string | null;
   readonly events: readonly string[];
   readonly ratePerSecond?: number | null;
@@ -18,18 +19,20 @@ type EndpointFormProps = {
   readonly endpoint?: Endpoint;
   /** The form has the field for the tenant. */
   readonly hasTenant: boolean;
+  /** Only its description may be changed, and events taken away. */
+  readonly isLimited?: boolean;
   readonly problem: Problem | undefined;
   readonly onSubmit: (fields: EndpointFields) => Promise<void>;
   readonly onCancel: () => void;
 };
 
 export function EndpointForm(props: EndpointFormProps): JSX.Element {
-  const { endpoint, hasTenant, problem, onSubmit, onCancel } = props;
+  const { endpoint, hasTenant, isLimited = false, problem, onSubmit, onCancel } = props;
   // What is typed stays when the endpoint is read again, after somebody else has changed it.
   const [initial] = useState(endpoint);
   const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? ['*']);
   const [isSending, setSending] = useState(false);
-  useLayoutEffect(() => document.getElementById('url')?.focus(), []);
+  useLayoutEffect(() => document.getElementById(isLimited ? 'description' : 'url')?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     const data = new FormData(event.currentTarget as HTMLFormElement);
@@ -42,39 +45,29 @@ export function EndpointForm(props: EndpointFormProps): JSX.Element {
       onSubmit={submit}
       aria-label={endpoint ? 'Edit endpoint' : 'New endpoint'}
     >
-      <Field name="url" label="Endpoint URL" problem={problem}>
-        <input
-          id="url"
-          name="url"
-          type="url"
-          required
-          placeholder="https://your-server.example/webhooks"
-          defaultValue={initial?.url}
-          aria-describedby="url-fault"
-        />
-      </Field>
+      {isLimited ? null : (
+        <Field name="url" label="Endpoint URL" problem={problem}>
+          <input
+            id="url"
+            name="url"
+            type="url"
+            required
+            placeholder="https://your-server.example/webhooks"
+            defaultValue={initial?.url}
+            aria-describedby="url-fault"
+          />
+        </Field>
+      )}
       <Field name="description" label="Description" problem={problem}>
         <input id="description" name="description" defaultValue={initial?.description} maxLength={500} />
       </Field>
-      <Events events={events} onChange={setEvents} problem={problem} />
-      <details>
-        <summary>More</summary>
-        <Field name="ratePerSecond" label="Attempts a second, at most" problem={problem}>
-          <input
-            id="ratePerSecond"
-            name="ratePerSecond"
-            type="number"
-            min="0.01"
-            step="any"
-            defaultValue={initial?.ratePerSecond}
-          />
-        </Field>
-        {hasTenant ? (
-          <Field name="tenant" label="Tenant" problem={problem}>
-            <input id="tenant" name="tenant" defaultValue={initial?.tenant} />
-          </Field>
-        ) : null}
-      </details>
+      <Events
+        events={events}
+        among={isLimited ? initial?.events : undefined}
+        onChange={setEvents}
+        problem={problem}
+      />
+      {isLimited ? null : <More initial={initial} hasTenant={hasTenant} problem={problem} />}
       <ProblemNote problem={problem} />
       <div class="buttons">
         <button type="submit" class="primary" disabled={isSending}>
@@ -88,16 +81,43 @@ export function EndpointForm(props: EndpointFormProps): JSX.Element {
   );
 }
 
+type MoreProps = Pick<EndpointFormProps, 'hasTenant' | 'problem'> & {
+  readonly initial: Endpoint | undefined;
+};
+
+function More({ initial, hasTenant, problem }: MoreProps): JSX.Element {
+  return (
+    <details>
+      <summary>More</summary>
+      <Field name="ratePerSecond" label="Attempts a second, at most" problem={problem}>
+        <input
+          id="ratePerSecond"
+          name="ratePerSecond"
+          type="number"
+          min="0.01"
+          step="any"
+          defaultValue={initial?.ratePerSecond}
+        />
+      </Field>
+      {hasTenant ? (
+        <Field name="tenant" label="Tenant" problem={problem}>
+          <input id="tenant" name="tenant" defaultValue={initial?.tenant} />
+        </Field>
+      ) : null}
+    </details>
+  );
+}
+
 /** Empty fields are absent in a new endpoint, and removed from an existing one. */
 function fieldsOf(data: FormData, events: readonly string[], endpoint: Endpoint | undefined): EndpointFields {
   const none = endpoint === undefined ? undefined : null;
   const text = (name: string) => String(data.get(name) ?? '').trim();
   const rate = text('ratePerSecond');
   const fields: Record<string, unknown> = {
-    url: text('url'),
+    ...(data.has('url') ? { url: text('url') } : {}),
     description: text('description') || none,
     events,
-    ratePerSecond: rate === '' ? none : Number(rate),
+    ...(data.has('ratePerSecond') ? { ratePerSecond: rate === '' ? none : Number(rate) } : {}),
     ...(data.has('tenant') ? { tenant: text('tenant') || none } : {}),
   };
   return Object.fromEntries(
@@ -137,34 +157,44 @@ function Faults({ name, problem }: Pick<FieldProps, 'name' | 'problem'>): JSX.El
 
 type EventsProps = {
   readonly events: readonly string[];
+  /** Only these may be chosen. */
+  readonly among: readonly string[] | undefined;
   readonly onChange: (events: readonly string[]) => void;
   readonly problem: Problem | undefined;
 };
 
 /** All types, or chosen ones; patterns such as `invoice.*` may be added. */
-function Events({ events, onChange, problem }: EventsProps): JSX.Element {
+function Events({ events, among, onChange, problem }: EventsProps): JSX.Element {
   const types = useRead<Page<EventType>>('/event-types?limit=1000').value?.items ?? [];
   const isAll = events.includes('*');
   const toggle = (name: string) =>
     onChange(events.includes(name) ? events.filter((each) => each !== name) : [...events, name]);
   const others = events.filter((each) => each !== '*' && !types.some(({ type }) => type === each));
+  const choice = among ?? [...types.map(({ type }) => type), ...others];
+  const mayBeAll = among === undefined || among.includes('*');
   return (
     <fieldset class="field events">
       <legend>Events</legend>
-      <label class="inline">
-        <input type="checkbox" checked={isAll} onChange={() => onChange(isAll ? [] : ['*'])} /> All events
-      </label>
+      {mayBeAll ? (
+        <label class="inline">
+          <input type="checkbox" checked={isAll} onChange={() => onChange(isAll ? [] : ['*'])} /> All events
+        </label>
+      ) : null}
       {isAll ? null : (
         <>
           <div class="types">
-            {[...types.map(({ type }) => type), ...others].map((name) => (
-              <label class="inline" key={name}>
-                <input type="checkbox" checked={events.includes(name)} onChange={() => toggle(name)} />{' '}
-                <code>{name}</code>
-              </label>
-            ))}
+            {choice
+              .filter((name) => name !== '*')
+              .map((name) => (
+                <label class="inline" key={name}>
+                  <input type="checkbox" checked={events.includes(name)} onChange={() => toggle(name)} />{' '}
+                  <code>{name}</code>
+                </label>
+              ))}
           </div>
-          <NewPattern onAdd={(pattern) => onChange([...new Set([...events, pattern])])} />
+          {among === undefined ? (
+            <NewPattern onAdd={(pattern) => onChange([...new Set([...events, pattern])])} />
+          ) : null}
         </>
       )}
       <Faults name="events" problem={problem} />

@@ -24,6 +24,8 @@ export function EndpointPage({ id, hasTenant }: EndpointPageProps): JSX.Element 
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const [sent, setSent] = useState(0);
   const { value } = endpoint;
+  // Whoever may not delete the endpoint may change little of it, and not its secret.
+  const isLimited = !endpoint.allows('DELETE');
   const readAll = async () => {
     await Promise.all([endpoint.read(), health.read()]);
   };
@@ -40,20 +42,23 @@ export function EndpointPage({ id, hasTenant }: EndpointPageProps): JSX.Element 
             tag={endpoint.tag}
             health={health.value}
             hasTenant={hasTenant}
+            isLimited={isLimited}
             onChange={readAll}
           />
           {secret === undefined ? null : <SecretOnce secret={secret} onStored={() => setSecret(undefined)} />}
           <Performance id={id} />
           <div class="beside">
             <TestEvent id={id} onSent={() => setSent(sent + 1)} />
-            <RotateSecret
-              id={id}
-              health={health.value}
-              onRotated={(rotated) => {
-                setSecret(rotated);
-                void health.read();
-              }}
-            />
+            {isLimited ? null : (
+              <RotateSecret
+                id={id}
+                health={health.value}
+                onRotated={(rotated) => {
+                  setSecret(rotated);
+                  void health.read();
+                }}
+              />
+            )}
           </div>
           <RecoverEndpoint id={id} />
           <h2>Deliveries</h2>
@@ -69,10 +74,11 @@ type HeadProps = {
   readonly tag: string | null;
   readonly health: Health | undefined;
   readonly hasTenant: boolean;
+  readonly isLimited: boolean;
   readonly onChange: () => Promise<void>;
 };
 
-function Head({ endpoint, tag, health, hasTenant, onChange }: HeadProps): JSX.Element {
+function Head({ endpoint, tag, health, hasTenant, isLimited, onChange }: HeadProps): JSX.Element {
   const { isEditing, setEditing, problem, change, remove } = useChanges(endpoint, tag, onChange);
   const isEnabled = endpoint.status === 'enabled';
   return (
@@ -87,13 +93,16 @@ function Head({ endpoint, tag, health, hasTenant, onChange }: HeadProps): JSX.El
           <button type="button" onClick={() => change({ status: isEnabled ? 'disabled' : 'enabled' })}>
             {isEnabled ? 'Disable' : 'Enable'}
           </button>
-          <ConfirmButton action="Delete" question="Delete this endpoint?" onConfirm={remove} />
+          {isLimited ? null : (
+            <ConfirmButton action="Delete" question="Delete this endpoint?" onConfirm={remove} />
+          )}
         </div>
       </header>
       {isEditing ? (
         <EndpointForm
           endpoint={endpoint}
           hasTenant={hasTenant}
+          isLimited={isLimited}
           problem={problem}
           onSubmit={(fields: EndpointFields) => change(fields)}
           onCancel={() => setEditing(false)}

@@ -125,6 +125,7 @@ export type MemberAccess = {
 
 /** Header fields that an operation adds to those of the kernel. */
 export type OwnField =
+  | 'Allow'
   | 'Comity-Plan'
   | 'Comity-Position'
   | 'Content-Disposition'

@@ -141,6 +141,36 @@ test('adds an endpoint by the keyboard alone', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('offers on an endpoint of an administrator only what the session may do', async () => {
+  const json = { url: `${receiver.url}/ours`, events: ['invoice.paid', 'stock.*'], tenant: 'limited' };
+  const made = await program.send('POST', '/api/v1/endpoints', { json });
+  assert.equal(made.status, 201, made.body);
+  await enter('limited');
+  await page.getByRole('link', { name: json.url }).click();
+  await page.getByRole('heading', { name: json.url }).waitFor();
+  for (const name of ['Delete', 'Rotate the secret'])
+    assert.equal(await page.getByRole('button', { name }).count(), 0);
+  assert.equal(await page.getByText('Signing secret').count(), 0);
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Description').fill('Ours');
+  for (const label of ['Endpoint URL', 'Attempts a second, at most', 'All events', 'Another type or pattern'])
+    assert.equal(await page.getByLabel(label).count(), 0, label);
+  assert.equal(await page.getByRole('checkbox').count(), 2);
+  await page.getByLabel('stock.*').uncheck();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Ours', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Disable' }).click();
+  await page.getByRole('button', { name: 'Enable' }).waitFor();
+  await page.getByRole('button', { name: 'Send a test event' }).waitFor();
+  const now = (await program.send('GET', `/api/v1/endpoints/${made.json().id}`)).json();
+  assert.deepEqual([now.description, now.events, now.status], ['Ours', ['invoice.paid'], 'disabled']);
+  await page.goto(`${program.url}/portal#/endpoints`);
+  await addEndpoint(`${receiver.url}/theirs`);
+  await page.getByRole('button', { name: 'I have stored it' }).click();
+  for (const name of ['Delete', 'Rotate the secret']) await page.getByRole('button', { name }).waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('changes, disables and deletes an endpoint, and tells of a change by somebody else', async () => {
   await enter('changes');
   await addEndpoint(`${receiver.url}/changes`);

@@ -238,6 +238,13 @@ test('shows the endpoints of its tenant, also those that an administrator made, 
 test('keeps the rights of an administrator out of the hands of the tenant', async () => {
   const ours = await makeFor('soylent', '/soylent');
   const { ask } = await openPortal(program, 'soylent');
+  const read = await ask('GET', `endpoints/${ours.id}`);
+  assert.equal(read.headers.allow, 'GET, HEAD, OPTIONS, PATCH');
+  const own = await ask('POST', 'endpoints', { url: `${receiver.url}/own`, events: ['*'] });
+  const ownRead = await ask('GET', `endpoints/${own.json().id}`);
+  assert.deepEqual([own.status, ownRead.headers.allow], [201, undefined]);
+  const byRoot = await program.send('GET', `/api/v1/endpoints/${ours.id}`);
+  assert.equal(byRoot.headers.allow, undefined);
   const moved = await ask('PATCH', `endpoints/${ours.id}`, { url: `${receiver.url}/away` });
   assert.equal(moved.status, 403, moved.body);
   for (const fields of [

@@ -57,7 +57,10 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
     documentation: {
       names: { singular: 'Endpoint', plural: 'Endpoints', one: 'an endpoint', many: 'endpoints' },
       idPrefix: 'ep_',
-      revise: { create: createDocumentation },
+      revise: {
+        create: createDocumentation,
+        read: (standard) => ({ ...standard, representationFields: ['Allow'] }),
+      },
     },
   });
   const limits = { ...contentLimits, validationErrorsMax };
@@ -81,6 +84,8 @@ type Checks = { readonly revise: Revise; readonly accompany: ReturnType<typeof a
 /** Synchronous only: an asynchronous request is stored as it came, including the values of its header fields. */
 function withChecks(resource: Resource, served: Served, { revise, accompany }: Checks): Resource {
   const operations = [...resource.operations].map(([method, operation]) => {
+    if (method === 'GET' && resource.pattern === `${served.path}/{id}`)
+      return [method, withAllowed(operation, served.store)] as const;
     const build = method === 'PUT' ? replaceOperation : method === 'PATCH' ? patchOperation : undefined;
     if (build === undefined) return [method, operation] as const;
     const act: NonNullable<Operation['act']> = async (ask, standing, proposal) => {
@@ -100,6 +105,28 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
   });
   return { ...resource, operations: new Map(operations) };
 }
+
+/**
+ * Tells a session of the portal in `Allow` (RFC 9110 §10.2.1) that it may not delete what an administrator made, nor what goes with that
+ * (§5.10.5); so its page offers only what it may do.
+ */
+function withAllowed(operation: Operation, store: Pick<Store, 'read'>): Operation {
+  const { represent } = operation;
+  if (represent === undefined) throw new Error('a read of an endpoint has a representation');
+  return {
+    ...operation,
+    represent: async (ask, standing, proposal) => {
+      const representation = await represent(ask, standing, proposal);
+      const isLimited =
+        isPortalSession(ask.principal) &&
+        (await refusalOf(store, ask.principal, ask.captures[0] ?? '')) !== undefined;
+      if (!isLimited) return representation;
+      return { ...representation, fields: [...(representation.fields ?? []), 'Allow', limitedMethods] };
+    },
+  };
+}
+
+const limitedMethods = 'GET, HEAD, OPTIONS, PATCH';
 
 /**
  * Returns the changes that accompany a change of an endpoint in one unit. Removing an endpoint removes its secrets and

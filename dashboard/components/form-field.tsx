@@ -1,6 +1,6 @@
 /** One field of a form with its label, hint and faults. The schema chooses the control. */
 import type { JSX } from 'preact';
-import { useId } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import { listOf, pathOf, type Schema } from '../description.ts';
 import { choicesOf, kindOf } from './form-values.ts';
 import { type Common, ReferenceField } from './reference-field.tsx';
@@ -130,8 +130,16 @@ function Choices({ schema, common, onText }: ControlProps): JSX.Element {
   );
 }
 
-/** A time in UTC: the control has no zone, so its value is that of the document without the Z. */
+/** Digits of the second that the control of the browser takes; it shows a time with more of them as empty. */
+const controlDigitsMax = 3;
+
+/**
+ * A time in UTC: the control has no zone, so its value is that of the document without the Z. A time with more digits of the second is a text,
+ * in which none is lost.
+ */
 function TimeField({ common, onText }: Omit<ControlProps, 'schema'>): JSX.Element {
+  const [isText] = useState((/\.(\d+)/.exec(common.value)?.[1] ?? '').length > controlDigitsMax);
+  if (isText) return <input {...common} type="text" spellcheck={false} />;
   const shown = common.value.replace(/Z$/, '');
   return (
     <input

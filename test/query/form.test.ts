@@ -180,6 +180,7 @@ describe('faults', () => {
     ['price=12345678901234567890', 'price', /takes a number/],
     ['price=0x10', 'price', /takes a number/],
     ['stock=1.5', 'stock', /^stock takes an integer, not "1.5"$/],
+    ['stock=-9007199254740993', 'stock', /not "-9007199254740993"; a double cannot keep it exactly$/],
     ['price[in]=1,,2', 'price[in]', /^price takes a number, not ""$/],
     ['published=yes', 'published', /^published takes true or false, not "yes"$/],
     ['price[null]=maybe', 'price[null]', /^price\[null\] takes true or false, not "maybe"$/],

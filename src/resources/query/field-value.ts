@@ -11,6 +11,7 @@ export type Value = string | number | boolean;
 
 /** A day, which means its first moment in UTC. */
 const dayGrammar = /^\d{4}-\d\d-\d\d$/;
+const wholeNumber = /^-?[1-9]\d*$/;
 /** A `+` that a query string has made a space. */
 const spacedOffset = / \d\d:\d\d$/;
 
@@ -32,9 +33,12 @@ export function describeValue(field: Field): string {
   return wanted[valueType(field)];
 }
 
-/** What may be wrong with the text of a query string, to end a message with. */
+/** What may be wrong with the text of a query string that is refused, to end a message with. */
 export function hintFor(field: Field, text: string): string {
-  return valueType(field) === 'timestamp' && spacedOffset.test(text) ? '; write "+" as %2B in a URL' : '';
+  const type = valueType(field);
+  if (type === 'timestamp') return spacedOffset.test(text) ? '; write "+" as %2B in a URL' : '';
+  const isNumber = type === 'integer' || type === 'number';
+  return isNumber && wholeNumber.test(text) ? '; a double cannot keep it exactly' : '';
 }
 
 /** Reads text from a query string; undefined if it is not a value of the type. */

@@ -26,7 +26,7 @@ import { sealedTables, storeTables } from './store-tables.ts';
 export type StoreMembership = Membership;
 
 export type StoreSharing = {
-  /** Of a store that shares the folder with those of other threads. */
+  /** The membership of a store that shares the folder with those of other threads. */
   readonly membership?: Membership | undefined;
   /** False: the embedded store does not wait for the disk, for tests. */
   readonly durable?: boolean;

@@ -42,7 +42,7 @@ export function render(): string {
   return `${preamble}${rows.join('\n')}\n${workText()}${rowsReadText()}${sections.join('')}`;
 }
 
-/** What requests make out of less than it is. */
+/** Work that becomes larger than its request. */
 function workText(): string {
   const lines = Object.values(workRules).map(
     ({ work, per, octets, measured }) => `| ${work} | ${per} | ${sizeOf(octets)} | ${measured} |`,

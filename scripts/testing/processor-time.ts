@@ -1,7 +1,7 @@
 /** Processor time that this process has used, with its threads and with its children that have ended, in ms. */
 import { readFileSync } from 'node:fs';
 
-/** Of the clock in which Linux counts it. */
+/** Ticks of the clock in which Linux counts it. */
 const ticksPerSecond = 100;
 
 export function processorMs(): number {

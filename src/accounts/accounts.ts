@@ -137,7 +137,7 @@ export type Accounts = {
 export type EndpointMail = {
   /** Undefined: no mail server is configured. */
   readonly mail: MailPort | undefined;
-  /** Of an account that is in use; undefined: there is none. */
+  /** The address of an account that is in use; undefined: there is none. */
   readonly findAddress: (owner: string) => Promise<string | undefined>;
   readonly texts: EndpointMailTexts;
 };

@@ -70,7 +70,7 @@ type Me = {
   readonly roles: readonly string[];
   readonly scopes: readonly string[];
   readonly tenant: string | null;
-  /** Of the account, those of the application that the caller sees. */
+  /** The fields of the account that the application declares and the caller sees. */
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly authenticatedBy: Scheme;
 };

@@ -27,7 +27,7 @@ export type Acting<
   Captures extends string = string,
 > = Logic<R> &
   Refusing<Code> & {
-    /** Of the member. */
+    /** The id of the member. */
     readonly id: [On] extends ['member'] ? string : undefined;
     /** The member as it is stored, with all members. The action runs again if it is changed before the action is committed. */
     readonly document: [On] extends ['member'] ? Document<T> : undefined;
@@ -61,7 +61,7 @@ export type ActionParts<
   R,
   A = Rule<T> | (string & {}),
 > = {
-  /** Of a collection, and then required: each member, `{collection}/{id}/{name}`, or the collection, `{collection}/{name}`. */
+  /** Required for an action of a collection. It is on each member, `{collection}/{id}/{name}`, or the collection, `{collection}/{name}`. */
   readonly on?: On;
   readonly method: ActionMethod;
   /** Default the name. `/merge/{into}` has a capture. Of free actions from the base, of others from the member or the collection. */

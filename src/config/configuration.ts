@@ -34,7 +34,7 @@ export type Configuration = {
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
   readonly accounts: ResolvedAccounts;
-  /** Of all collections, and those of the configuration itself. */
+  /** The actions of all collections, and those of the configuration itself. */
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];

@@ -2,7 +2,8 @@
  * A declared JSON Schema (2020-12): the references within it, and the check compiled from it by TypeBox; inspect-schema.ts says what it may
  * not be. References lead to `#`, a JSON Pointer, or the `$id` or `$anchor` of a schema within it. Nothing is fetched.
  *
- * What TypeBox decides otherwise than the standard, or at a cost that grows without bound, is a refinement of the schema that it compiles:
+ * A keyword that TypeBox decides otherwise than the standard, or at a cost that grows without bound, is a refinement of the schema that it
+ * compiles:
  *
  *   $ref         a check of its own, once for each value: a document of n values takes n checks where nested alternatives would take 2^n
  *   multipleOf   by the decimal digits of both numbers; TypeBox divides doubles
@@ -116,7 +117,7 @@ export class CompiledSchema {
   readonly #root: SchemaNode;
   readonly #named: ReadonlyMap<string, unknown>;
   readonly #compiled = new Map<SchemaNode, ReturnType<typeof Compile>>();
-  /** Of the document that is being checked: which values fit which schemas that are referred to. */
+  /** Values of the document that is being checked which fit, or do not fit, schemas that are referred to. */
   readonly #known = new Map<SchemaNode, Map<object, boolean>>();
 
   /** @throws if the schema cannot be compiled, for instance because a pattern is not a regular expression */

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const complaintCharactersMax = 500;
 
-/** Of the bundle, or of the sources. */
+/** The folder of the bundle, or of the sources. */
 const ownFolder = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '..' : '.', import.meta.url));
 
 /** `/project/lib/deep.ts:3`, which begins the stack of an error of syntax, and `    at f (file:///project/lib/deep.ts:3:20)`. */

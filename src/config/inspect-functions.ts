@@ -183,7 +183,7 @@ function inspectJob(name: string, written: Written, refuse: Refuse): DeclaredJob
   };
 }
 
-/** Of a declaration with a mistake; the program does not start. */
+/** The timing of a declaration with a mistake, with which the program does not start. */
 const never: JobTiming = { everyMs: Number.MAX_SAFE_INTEGER };
 
 function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobTiming {

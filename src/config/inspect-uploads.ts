@@ -9,7 +9,7 @@ const methods: ReadonlySet<unknown> = new Set(['POST', 'PUT', 'PATCH']);
 const mediaRange = /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/;
 const filesMax = 1000;
 const megabyte = 1024 * 1024;
-/** Of all files of a request together: as many octets as any setting allows for content. */
+/** All files of a request together: as many octets as any setting allows for content. */
 const bytesMax = 256 * megabyte;
 
 /** The place of the first file within a schema, as a path of members; undefined: it has none. */

@@ -19,7 +19,7 @@ export type OwnFunction = {
   readonly kind: 'subscriber' | 'job';
   /** Its name in the configuration. */
   readonly of: string;
-  /** Of one attempt; undefined: the setting for handlers applies. */
+  /** The time for one attempt; undefined: the setting for handlers applies. */
   readonly timeoutMs: number | undefined;
 };
 

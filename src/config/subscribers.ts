@@ -19,7 +19,7 @@ export type SubscribedEvent<T = AnyObject, Name extends string = string> = {
   readonly actor?: Actor;
   /** The request in which it was caused. Absent if none was. */
   readonly requestId?: string;
-  /** Of a posted event that names one. */
+  /** The tenant that a posted event names. */
   readonly tenant?: string;
   readonly data: { readonly object: T };
 };

@@ -161,7 +161,7 @@ async function textOf({ store }: JobRoutesOptions, job: DeclaredJob): Promise<st
   return JSON.stringify(item);
 }
 
-/** Of the last attempt, while the log of attempts has it. */
+/** The error of the last attempt, while the log of attempts has it. */
 async function lastErrorMessage(
   store: Pick<Store, 'read'>,
   message: Received | undefined,

@@ -221,7 +221,7 @@ type Looked = Scheduled & {
   readonly now: number;
   /** The message of the last run, if it is still kept. */
   readonly current: Row | undefined;
-  /** Of the message that may be created. */
+  /** The id of the message that may be created. */
   readonly id: string;
 };
 

@@ -284,7 +284,7 @@ export function asksForStream(accept: string | undefined): boolean {
   return preferredMediaType(accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 
-/** Of resources with `converse`; others ignore Upgrade (RFC 9110 §7.8). */
+/** A fact of resources with `converse`; others ignore Upgrade (RFC 9110 §7.8). */
 function handshakeOf(request: Request, operation: Operation | undefined): Facts['handshake'] {
   if (operation?.converse === undefined) return 'absent';
   const handshake = readWebSocketHandshake(request);

@@ -100,14 +100,14 @@ export type Made = {
   readonly created: boolean;
   /** The request is stored and performed after the response: 202 with Location. Default false. */
   readonly queued?: boolean;
-  /** Of the created or changed resource; null if it is deleted or has no URI. */
+  /** The path of the created or changed resource; null if it is deleted or has no URI. */
   readonly location: string | null;
   /** The representation after the change (of a deletion: before it); null if there is none. */
   readonly doc: string | null;
   readonly modifiedAt: number | null;
   /** The current revision, if the change left the resource as it was; absent: the revision of the unit. */
   readonly rev?: number;
-  /** Of `doc`, if it is not JSON; `isBase64`: `doc` has the octets in base64. */
+  /** The media type of `doc`, if it is not JSON; `isBase64`: `doc` has the octets in base64. */
   readonly media?: { readonly type: string; readonly isBase64?: boolean };
   /** Content that is produced while it is sent, in place of `doc`; never part of a result that is stored for replay. */
   readonly stream?: ContentStream;

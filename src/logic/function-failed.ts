@@ -4,7 +4,7 @@ import { ResourceRefused } from '../config/handler.ts';
 /** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
 export class FunctionFailed extends Error {
   override readonly name = 'FunctionFailed';
-  /** Of the response, for callers in the same process. */
+  /** The status of the response, for callers in the same process. */
   readonly status = 500;
   readonly code = 'internal';
 }

@@ -23,7 +23,7 @@ const headerCharactersMax = 4000;
 const headerName = /^[\x21-\x39\x3b-\x7e]{1,76}$/;
 const lineBreak = /[\r\n\0]/;
 const attachmentsMax = 50;
-/** Of a person or a file. */
+/** Characters of the name of a person or a file. */
 const nameCharactersMax = 200;
 const controls = /\p{Cc}/u;
 /** RFC 6838 §4.2, without parameters. */

@@ -6,7 +6,7 @@
  * before may therefore seem new; a new one seems given if its hash is that of another, one in 2^32.
  */
 
-/** Of a longer text, only the beginning and the length are hashed. */
+/** Only the beginning and the length of a longer text are hashed. */
 const lookedAtMax = 1024;
 
 export class SeenBefore {

@@ -138,7 +138,7 @@ class Report {
   readonly #name: string;
   readonly #changedBy: Map<string, number>;
   readonly #faults = new Map<string, Kind>();
-  /** Of documents that need no migration. */
+  /** Documents that need no migration. */
   readonly #fillable = new Map<string, Kind>();
   readonly #failures = new Map<string, Kind>();
   #unfit = 0;

@@ -25,7 +25,7 @@ export type Candidate = Pick<Row, 'id' | 'doc' | 'owner' | 'createdAt' | 'update
 export type DocumentFailure = {
   /** The migration whose function failed; undefined: its result does not fit. */
   readonly migration: string | undefined;
-  /** Of the member; empty for the document. */
+  /** JSON Pointer of the member; empty for the document. */
   readonly pointer: string;
   readonly message: string;
 };
@@ -182,7 +182,7 @@ function faultsOf({ validator }: Passage, document: Members): readonly FieldErro
   return pointer === undefined ? [] : [{ pointer, message: respellingMessage }];
 }
 
-/** Of a document that fits but for the spelling of its instants. */
+/** The fault of a document that fits but for the spelling of its instants. */
 export const respellingMessage = 'is a date-time that is not kept in UTC yet';
 
 function withoutMembers(document: Members, names: ReadonlyMap<string, unknown> = new Map()): Members {

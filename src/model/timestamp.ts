@@ -105,10 +105,10 @@ export function instantKey(kept: string): string {
   return end === kept.length ? kept : kept.slice(0, end);
 }
 
-/** Of a key with three digits of the second. */
+/** Characters of a key with three digits of the second. */
 export const millisecondCharacters = 23;
 
-/** Of a key, up to the point of the second's digits, which each has. */
+/** Characters of a key up to the point of the second's digits, which each key has. */
 const secondCharacters = 20;
 
 /** The shortest kept spelling of a key, for what stands for several texts, such as a group. Other text stays as it is. */

@@ -9,7 +9,7 @@ const firstRefusal = 400;
 const durationDigits = 1;
 const placeIndent = '    at ';
 
-/** Of the bundle, or of the sources. */
+/** The folder of the bundle, or of the sources. */
 const ownFolder = new URL(import.meta.url.endsWith('.ts') ? '..' : '.', import.meta.url).href;
 
 /** @returns true for what it has printed */

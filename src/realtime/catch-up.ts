@@ -262,7 +262,7 @@ export class CatchUp {
   }
 }
 
-/** Of events about no document, each its own. */
+/** The document of an event; each event about none is its own. */
 function documentOf({ entry: { collection, document, id } }: LoggedEvent): string {
   return document === null ? id : `${collection} ${document}`;
 }

@@ -13,7 +13,7 @@ export type Place = {
   chains: boolean;
   /** True once its unit is handed to the engine, which lets the next place of a chain in. */
   hasYielded: boolean;
-  /** Of the texts of that unit. */
+  /** Characters of the texts of that unit. */
   characters: number;
   admit: (() => void) | undefined;
 };

@@ -7,7 +7,7 @@
  */
 import { parseHttpDate } from '../http/syntax/http-date.ts';
 
-/** Of each delay, up and down. */
+/** The part of each delay by which it varies, up and down. */
 const jitterPart = 0.1;
 const delayMsMin = 1000;
 /** An attempt that would have to move forward by more than this part of its delay is omitted. */

@@ -83,7 +83,7 @@ type Pair = { readonly token: string; readonly expiresAt: number; readonly secre
 
 const nextPurpose = 'comity next refresh token';
 const accessPurpose = 'comity access token';
-/** Of a session. A client with several tabs exchanges one token several times, hardly several tokens in a few seconds. */
+/** Replaced tokens that a session keeps. A client with several tabs exchanges one token several times, hardly several tokens in a few seconds. */
 const replacedMax = 4;
 
 /**

@@ -34,7 +34,7 @@ export type RotatingKeysOptions<R extends Ring<S>, S extends Key, K extends Key>
   readonly signingKeySeconds: number;
   /** Milliseconds for which a key stays after the next one began to sign. */
   readonly keptMs: number;
-  /** Of the keys that this process creates. */
+  /** The algorithm of the keys that this process creates. */
   readonly algorithm: string;
   /** The row if there is none yet. */
   readonly newRing: R;

@@ -123,7 +123,7 @@ function clearing(
 type Told = Pick<AuditFact, 'type' | 'detail'>;
 
 /**
- * What goes with a change of an account, in one unit: the entries of the audit trail, the end of its sessions and codes when it is
+ * Returns the changes that accompany a change of an account in one unit: the entries of the audit trail, the end of its sessions and codes when it is
  * disabled, of the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
  */
 function accompanyUser(

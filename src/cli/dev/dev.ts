@@ -52,7 +52,7 @@ export async function dev(terminal: Terminal, options: DevOptions): Promise<numb
 class Session {
   readonly #terminal: Terminal;
   readonly #options: WrittenSettings;
-  /** Of variables. */
+  /** The file of variables. */
   readonly #file: string | undefined;
   readonly #watchers = new Map<string, FSWatcher>();
   readonly #files = new Set<string>();

@@ -14,7 +14,7 @@ export type Parsed =
       readonly ok: true;
       readonly format: ContentFormat;
       readonly value: Json;
-      /** Of a shape with files. */
+      /** The files, if the shape has any. */
       readonly files?: readonly Upload[];
     }
   | { readonly ok: false; readonly problem: Problem };

@@ -14,7 +14,7 @@ export class CallMemory {
   readonly #request: Pick<RequestMemory, 'hold'> | undefined;
   readonly #pageOctetsMax: number;
   #stream: HeldMemory | undefined;
-  /** Of the longest page. */
+  /** The octets of the longest page. */
   #kept = 0;
 
   constructor(request: Pick<RequestMemory, 'hold'> | undefined, pageBytesMax: number) {

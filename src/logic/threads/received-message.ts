@@ -8,7 +8,7 @@ import type { JobRun } from '../../config/jobs.ts';
 import type { EventHandling, SubscribedEvent } from '../../config/subscribers.ts';
 import type { GivenMessage } from './task.ts';
 
-/** Of a decoded body. */
+/** Octets of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;
 
 type Decode = (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array;

@@ -26,7 +26,7 @@ export type Given =
   | ({ readonly kind: 'subscriber' | 'job' } & GivenContent);
 
 export type Task = {
-  /** Of the message: one that ended a thread is a suspect by it. */
+  /** The id of the message: one that ended a thread is a suspect by it. */
   readonly id: string;
   /** What declares the function. Its tasks wait while it probably keeps a thread busy. */
   readonly source: string;

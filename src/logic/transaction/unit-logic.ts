@@ -22,13 +22,13 @@ import type { OpenTransaction, Scope, Transaction } from './resource-call.ts';
 export type HookUnit = {
   /** Opened with the first call of a hook: most hooks only look at their own document. */
   readonly transaction: () => Transaction;
-  /** Of the function whose write it is; undefined: a request's. */
+  /** The scope of the function whose write it is; undefined: a request's. */
   readonly scope: Scope | undefined;
   /** False: what depends on a deleted document is deleted already. */
   readonly cascades: boolean;
 };
 
-/** Of a hook of a write of this function. */
+/** The depth of a hook of a write of this function. */
 export function depthWithin(scope: Scope | undefined): number {
   return (scope?.depth ?? 0) + 1;
 }

@@ -13,7 +13,7 @@ export type Output<V = unknown> = {
   readonly fileName?: string | undefined;
   /** Content-Security-Policy of the response; by default `sandbox` where browsers run the content, and none otherwise. */
   readonly securityPolicy?: string | undefined;
-  /** Of a redirect. */
+  /** The status of a redirect. */
   readonly status?: RedirectStatus | undefined;
   /** Only for the compiler. */
   readonly returns?: V;

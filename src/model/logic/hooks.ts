@@ -7,7 +7,7 @@ import type { Caller, Logic, Refusing } from './logic.ts';
 export type Write<T, R = Resources, M = unknown> = Logic<R> &
   Refusing & {
     readonly action: 'create' | 'update' | 'delete';
-    /** Of the document, also of one that is being created. */
+    /** The id of the document, also of one that is being created. */
     readonly id: string;
     /** Undefined: the write creates the document. */
     readonly before: Document<T, M> | undefined;

@@ -4,7 +4,7 @@ import type { TUnsafe } from 'typebox';
 /** A file as the client sent it. */
 export type Upload = {
   /**
-   * What the client calls the file: 1 to 255 octets in UTF-8, without folders, control and invisible characters. It is `file` without a
+   * The client's name for the file: 1 to 255 octets in UTF-8, without folders, control and invisible characters. It is `file` without a
    * name, or for one of dots alone; a longer name is cut before its extension.
    */
   readonly name: string;

@@ -65,9 +65,9 @@ export function indexedText(
 }
 
 type Taking = {
-  /** Of all fields so far, with what stands between them. */
+  /** The words of all fields so far, with what is between them. */
   readonly words: string[];
-  /** Of the field that is read. */
+  /** The stems of the field that is read. */
   readonly stems: string[];
   readonly language: SearchLanguage | undefined;
   /** The stem of each word so far; empty without a language. */

@@ -238,7 +238,7 @@ async function dependence(
 /** A change as its author may see it (§4.4 to §4.7). */
 type MadeChange = {
   readonly created: boolean;
-  /** Of the created or changed resource; null if it was deleted. */
+  /** The path of the created or changed resource; null if it was deleted. */
   readonly location: string | null;
   /** Milliseconds since the epoch; null if it was deleted. */
   readonly modifiedAt: number | null;

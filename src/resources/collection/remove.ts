@@ -157,7 +157,7 @@ async function mayStillDelete(served: Served, { principal, operation }: Ask, row
   return { permitted: marks.get(id)?.owner === operation.id, restsOn: [] };
 }
 
-/** Of its row, its event and its unit, for each character of a document. */
+/** Octets of the row, event and unit of a deletion for each character of the document. */
 const octetsOfDeleted = 4;
 
 /** The charge for an id covers a document of some kilobytes; the rest of a longer one is charged as it is read. */

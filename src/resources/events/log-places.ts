@@ -25,7 +25,7 @@ export type LogPlaces = {
   find(text: string): MaybePromise<LogPosition | undefined>;
 };
 
-/** What cursors of lists name here: the query that they belong to. */
+/** The query that a place belongs to, in the part of a cursor that names one. */
 const shape = 'event log';
 
 export function createLogPlaces(

@@ -43,7 +43,7 @@ export type BatchReader = {
   readonly reach: Reach;
   /** The filter of the query; absent: all events. */
   readonly requested?: Filter;
-  /** Of events that it may have missed, those whose text it may no longer read; undefined: none, or they are read as they happen. */
+  /** Finds, among events that the reader may have missed, those whose text it may no longer read; undefined: none, or they are read as they happen. */
   readonly withholds?: Withholds | undefined;
   /** The party for which the log is read. */
   readonly party: string;

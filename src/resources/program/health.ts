@@ -20,7 +20,7 @@ const healthSchema = named('Health', {
   required: ['status'],
 });
 
-/** Of the life of a program: requests are served in all of them, and a load balancer should send them in one. */
+/** A phase of the program's life: requests are served in all of them, and a load balancer should send them in one. */
 export type Phase = 'starting' | 'serving' | 'draining';
 
 export type Life = {

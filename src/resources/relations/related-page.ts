@@ -26,7 +26,7 @@ export type PageReading = {
   readonly shown: (page: Page) => MaybePromise<SeenDocs>;
   readonly principal: Principal;
   readonly party: string;
-  /** What is included shows its entity tags. */
+  /** Included documents show their entity tags. */
   readonly tagged: boolean;
   /** Versions of what the page includes, if they were read before; absent: they are read now. */
   readonly included?: readonly string[] | undefined;

@@ -55,7 +55,7 @@ export type Expanding = {
   readonly docs: readonly string[];
   readonly principal: Principal;
   readonly party: string;
-  /** What is included shows its entity tags. */
+  /** Included documents show their entity tags. */
   readonly tagged: boolean;
 };
 

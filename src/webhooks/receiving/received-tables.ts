@@ -12,16 +12,16 @@ import type { RetentionRule } from '../../store/retention.ts';
  */
 export const receivedContentsTable = 'received_contents';
 export type ReceivedContent = {
-  /** Of the message: `rec_...` */
+  /** The id of the message: `rec_...` */
   readonly id: string;
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
   /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Of an event: how many units of subscribers led to it, one after the other. */
+  /** For an event: the number of units of subscribers that led to it, one after the other. */
   readonly depth?: number;
-  /** Of a message that stands in a line (message-lines.ts). */
+  /** The line in which the message waits (message-lines.ts). */
   readonly line?: string;
 };
 
@@ -45,7 +45,7 @@ export type ReceivedAttempt = {
    */
   readonly error: string | null;
   readonly message: string | null;
-  /** Of the response, if the message was forwarded. */
+  /** The status of the response, if the message was forwarded. */
   readonly statusCode: number | null;
   readonly trigger: 'automatic' | 'manual';
   readonly at: string;

@@ -33,7 +33,7 @@ export type Attempt = {
 const messageCharactersMax = 500;
 /** Fields of a response that the log keeps, the first ones. */
 const headerFieldsMax = 32;
-/** Of a name or a value. */
+/** Characters of a name or a value. */
 const headerCharactersMax = 256;
 
 /** An attempt with an exchange; without one there is nothing to log. */

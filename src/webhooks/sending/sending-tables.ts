@@ -170,11 +170,11 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
     dryRun: Type.Boolean(),
     status: Type.Union([Type.Literal('running'), Type.Literal('finished'), Type.Literal('stopped')]),
     examined: Type.Integer(),
-    /** Of those, events that the endpoint wants. */
+    /** Events among them that the endpoint wants. */
     matching: Type.Integer(),
-    /** Of those, events whose failed delivery is tried again. */
+    /** Events among these whose failed delivery is tried again. */
     resent: Type.Integer(),
-    /** Of those, events without a delivery, which now have one. */
+    /** Events among these without a delivery, which now have one. */
     created: Type.Integer(),
     finishedAt: timeOrNull,
     /** While it runs: the last examined event, and the last event to examine, as places in the log. */

@@ -52,7 +52,7 @@ export type FetchedKeys = {
 };
 
 export type KeyDiscoveryOptions = {
-  /** Of the JWK set. Use https, unless you trust the network. */
+  /** The URL of the JWK set. Use https, unless you trust the network. */
   readonly url: string;
   /** Default: the runtime's. */
   readonly fetch?: FetchKeys | undefined;

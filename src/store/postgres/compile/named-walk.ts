@@ -35,7 +35,7 @@ export type NamedWalk = {
   readonly source: Source<Layout>;
   /** The conditions on rows of the list, of which the first is that the reference names the row of the turn. */
   readonly filter: Shape;
-  /** Of one turn. */
+  /** The index that serves one turn. */
   readonly service: Service;
 };
 

@@ -88,7 +88,7 @@ function columnsOf(table: Table, primaryKey: string): readonly string[] {
   return columns;
 }
 
-/** Of events; null in those of earlier versions. */
+/** Columns of events; null in those of earlier versions. */
 export const tracedColumns: readonly string[] = ['document text COLLATE "C"', 'former text'];
 
 /** Null in rows written before their table was searched. */

@@ -252,7 +252,7 @@ function asideSteps({ views }: Pick<Found, 'views'>, name: string, schema: strin
     }));
 }
 
-/** What precedes a tilde and 16 characters of a name, of which 63 octets count. */
+/** Octets of a name before a tilde and 16 characters: of a name, 63 octets count. */
 function asidePrefix(name: string): string {
   return name.slice(0, 44);
 }

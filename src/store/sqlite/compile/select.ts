@@ -138,7 +138,7 @@ export const docBytesSlot: Slot = { slot: -2 };
 export const namedSlot: Slot = { slot: -3 };
 /** The place of the numbers of the rows that an index of words found. */
 export const listSlot: Slot = { slot: -4 };
-/** Of a position's offset. */
+/** The slot of a position's offset. */
 export const offsetSlot: Slot = { slot: 0 };
 
 /**

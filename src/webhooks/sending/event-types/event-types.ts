@@ -15,7 +15,7 @@ export type EventType = {
   /** `products.created` */
   readonly type: string;
   readonly description: string;
-  /** Of `data.object`; undefined: any object. */
+  /** The schema of `data.object`; undefined: any object. */
   readonly schema: PlainSchema | undefined;
   /** The collection whose writes these are. */
   readonly collection: Collection | undefined;

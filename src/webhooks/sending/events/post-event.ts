@@ -141,7 +141,7 @@ function createPostedValidators(eventTypes: EventTypes, errorsMax: number): Post
   };
 }
 
-/** Of content that fits the envelope's schema. */
+/** The event of content that fits the envelope's schema. */
 function postedOf(content: Members): Posted {
   const { type, data, id, tenant } = content as { type: string; data: { object: Json } } & Members;
   return {

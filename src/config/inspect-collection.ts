@@ -21,8 +21,8 @@ import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 
 const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const fieldName = /^[@$]?[\p{L}_][\p{L}\p{N}_-]*$/u;
-/** What administrators and searches call the owner and the rank beside fields of these names. */
-const ownNames: ReadonlySet<string> = new Set(['$owner', '$rank']);
+/** Names of the owner, the rank and the entity tag beside fields that take the plain names. */
+const ownNames: ReadonlySet<string> = new Set(['$etag', '$owner', '$rank']);
 const nameCharactersMax = 63;
 
 const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration>([

@@ -215,6 +215,10 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     'schema declares "a.b" beside a nested member of this name',
   ],
   [
+    { schema: Type.Object({ $etag: Type.String() }) },
+    'schema declares "$etag", which Comity names a field of its own',
+  ],
+  [
     { schema: Type.Object({ $owner: Type.String() }) },
     'schema declares "$owner", which Comity names a field of its own',
   ],

@@ -84,12 +84,18 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
   ];
 }
 
+/** Proxies grant all fields of a response 4 KiB. A longer query is left out: pages need none. */
+const repeatedQueryCharactersMax = 1_500;
+
 /** The path of a page with a slash at its end, as people type it. The Location is relative, so that a proxy may add a prefix. */
 function slashed({ path, mediaType, cacheControl }: Asset): Resource {
   const page = `..${path.slice(path.lastIndexOf('/'))}`;
   return documentResource({
     ...{ path: `${path}/`, mediaType, cacheControl },
-    read: ({ query }) => ({ elsewhere: query === undefined ? page : `${page}?${query}` }),
+    read: ({ query }) => {
+      const isRepeated = query !== undefined && query.length <= repeatedQueryCharactersMax;
+      return { elsewhere: isRepeated ? `${page}?${query}` : page };
+    },
   });
 }
 

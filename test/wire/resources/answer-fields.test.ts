@@ -70,7 +70,9 @@ test('all fields of an answer of every resource to the longest target are under 
   };
   let asked = 0;
   const over: string[] = [];
-  for (const [pattern, item] of Object.entries(paths)) {
+  // They lead to pages without the slash, and no document lists them.
+  const slashed = { '/docs/': { get: {} }, '/docs/errors/': { get: {} }, '/portal/': { get: {} } };
+  for (const [pattern, item] of Object.entries({ ...paths, ...slashed })) {
     const path = pattern.replace(/\{[^}]+\}/g, '01k1jx7v2mh5s8b4c9d0e6f3ga');
     for (const method of Object.keys(item)) {
       // HEAD has the fields of GET.

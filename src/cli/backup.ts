@@ -9,7 +9,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Copy, OnProgress } from '../store/backup-file/start-copy.ts';
 import { findStore } from '../store/postgres/find-store.ts';
 import { startBackup as startPostgresBackup } from '../store/postgres/postgres-backup.ts';
-import { startBackup } from '../store/sqlite/sqlite-backup.ts';
+import { identifyFile, startBackup } from '../store/sqlite/sqlite-backup.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { onInterrupt, showProgress } from './progress.ts';
@@ -59,6 +59,11 @@ function embedded(settings: Settings): Begin {
     throw new CommandFailure(
       `there is no store in ${settings.data}; name its folder with --data or COMITY_DATA`,
     );
+  }
+  try {
+    identifyFile(database);
+  } catch (error) {
+    throw startFailure(error, settings);
   }
   return (target, onProgress) => startBackup(database, target, onProgress);
 }

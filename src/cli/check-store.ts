@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { sealOptions } from '../open-store.ts';
+import { identify } from '../store/backup-file/migrate.ts';
 import { quoteName } from '../store/quote-name.ts';
 import { readKeyFile, type SecretKey, sealingKeyOf, unseal } from '../store/secrets/secret-keys.ts';
 import { convertDamage, refuseEmptyFile } from '../store/sqlite/integrity.ts';
@@ -62,6 +63,7 @@ function reportOf(path: string, settings: Settings): Report {
       const database = new DatabaseSync(path, { timeout: 5000 });
       try {
         database.exec('PRAGMA query_only = ON; BEGIN');
+        identify(database, path);
         return contentOf(database, settings);
       } finally {
         database.close();

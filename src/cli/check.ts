@@ -10,6 +10,7 @@ import type { Collection } from '../model/collection.ts';
 import { exitCodes } from './failure.ts';
 import { lookAtStore } from './migrate-documents.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
+import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Resolves with 0 if there are no mistakes. With `json`, mistakes are printed as JSON too, and the exit code is 2. */
@@ -34,12 +35,17 @@ type DocumentsLook =
   /** A sentence for each collection whose documents may not fit, or have a pending migration. */
   { readonly pending: readonly string[] } | { readonly notLookedAt: string };
 
+/** Codes of stores that this program must not touch, whatever the configuration is. */
+const foreign = ['schema_too_new', 'store_unknown_database'];
+
 /** A configuration may be checked where its store cannot be reached. */
 async function lookAtDocuments(reading: Reading): Promise<DocumentsLook> {
   try {
     const { lines, duplicates, searches } = await lookAtStore(reading);
     return { pending: [...lines, ...duplicates, ...searches] };
   } catch (error) {
+    if (error instanceof Error && 'code' in error && foreign.includes(String(error.code)))
+      throw startFailure(error, reading.settings);
     return { notLookedAt: error instanceof Error ? error.message : String(error) };
   }
 }

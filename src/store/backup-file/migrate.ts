@@ -67,7 +67,7 @@ export function identify(database: DatabaseSync, path: string): number {
   }
   if (version > migrations.length) {
     throw new UnknownDatabase(
-      `${path} was written by a newer version of Comity (schema ${version}; this version supports up to ${migrations.length})`,
+      `${path} was written by a newer version of Comity (schema ${version}; this version supports up to ${migrations.length}); run the newer program`,
     );
   }
   return version;

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { identify } from '../backup-file/migrate.ts';
 import type { Store } from '../store.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { type HomeOptions, homeConnection } from './home.ts';
@@ -14,7 +15,7 @@ import { countersOf, findDuplicates } from './reconcile.ts';
 import { joinSqliteStore, type StoreOptions } from './sqlite-store.ts';
 import { layoutsOf } from './table-layout.ts';
 
-/** @returns undefined if the folder has no store @throws DamagedStore */
+/** @returns undefined if the folder has no store @throws DamagedStore, UnknownDatabase */
 export function openLookingStore(options: HomeOptions & StoreOptions): Store | undefined {
   const connection = homeConnection(options);
   const path = join(options.folder, 'comity.db');
@@ -28,7 +29,7 @@ export function openLookingStore(options: HomeOptions & StoreOptions): Store | u
   });
 }
 
-/** Sentences about declared unique fields whose stored values are not unique, which a start refuses. @throws DamagedStore */
+/** Sentences about declared unique fields whose stored values are not unique, which a start refuses. @throws DamagedStore, UnknownDatabase */
 export function lookForDuplicates(options: HomeOptions): readonly string[] {
   const layouts = layoutsOf(options.tables);
   const find = (database: DatabaseSync): readonly string[] => findDuplicates(database, layouts);
@@ -46,6 +47,7 @@ function lookAt<T>(
   return convertDamage(path, () => {
     const database = connect(path, 'reader', connection);
     try {
+      identify(database, path);
       return look(database);
     } finally {
       database.close();

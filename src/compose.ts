@@ -251,14 +251,14 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const life = createLife();
     const resources = resourcesOf({ ...served, logic, mac, contentThreads, phase: life.phase });
     const { authenticate, principalNow, adminKey } = accounts;
-    const { handler, handleAs, operations, routeOf } = createHandler({
+    const { handler, handleAs, operations, routeOf, probes } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
     const callsAs = createCallsAs({ ...settings, ...common, base: configuration.base, handleAs });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
-      ...{ ...common, handler, routeOf, proxy, memory, apiVersion: configuration.apiVersion },
+      ...{ ...common, handler, routeOf, probes, proxy, memory, apiVersion: configuration.apiVersion },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
     });
     showGauges(metrics, listener, served, store);

@@ -76,6 +76,8 @@ export function createHandler(options: HandlerOptions): {
   readonly operations: Operations;
   /** The pattern of the resource, for the log of a request whose walk failed. */
   readonly routeOf: (request: Request) => string | undefined;
+  /** Targets of the resources that serve all callers in the reserve. */
+  readonly probes: ReadonlySet<string>;
 } {
   const { settings, store, clock, newId, random, observe, randomDigit } = options;
   const operations = createOperations(
@@ -118,5 +120,8 @@ export function createHandler(options: HandlerOptions): {
   const handleAs = (request: Request, principal: Principal): MaybePromise<Response> =>
     walk(request, { identify: () => ({ principal }) });
   const routeOf = (request: Request): string | undefined => patternOf(request, context.router);
-  return { handler, handleAs, operations, routeOf };
+  const probes = new Set(
+    options.resources.filter(({ inReserve }) => inReserve).map(({ pattern }) => pattern),
+  );
+  return { handler, handleAs, operations, routeOf, probes };
 }

@@ -234,7 +234,7 @@ export type Resource = {
   readonly offers: readonly string[];
   /** Every caller is anonymous here and credentials are not read, so that an expired one does not prevent a login. */
   readonly ignoresCredentials?: boolean;
-  /** Serves all callers on connections of the reserve (`connectionsReservedMax`), not administrators only. */
+  /** Serves all callers on connections of the reserve (`connectionsReservedMax`), not administrators only, and before requests that wait. */
   readonly inReserve?: boolean;
   /** No rate limit counts its requests, except those with an invalid credential. */
   readonly unlimited?: boolean;

@@ -4,31 +4,64 @@
  *
  * All of them together may take 10 ms of one turn of the event loop. Those that come later wait, in order of arrival, for the next turns:
  * what hundreds of clients send at once is read in one turn, and 400 requests that take 0.2 ms each would hold it for 80 ms.
+ *
+ * The loop accepts one connection each turn. So while connections come turn after turn, work has a part of the time alone: behind 1,000
+ * others, the connection of a probe would otherwise wait for as many turns of 10 ms. A probe that has arrived goes before all that wait,
+ * and between two probes goes one of those.
  */
 import process from 'node:process';
 
 /** Time of one turn, with the promises that settle meanwhile. */
 const turnMs = 10;
+/** Time of work for each millisecond of accepting and reading, while connections come. */
+const workPerArrivalMs = 0.25;
 
 export class LoopTurns {
   readonly #monotonic: () => number;
-  /** True from the first piece of work of a turn until a turn without any. */
+  /** True from the first piece of work or connection of a turn until a turn without any. */
   #isUnderWay = false;
-  /** When the latest turn began. */
+  /** When the latest turn began, and how much of it those that wait may take. */
   #beganMs = 0;
+  #allowedMs = turnMs;
+  /** A connection came since the latest turn began, and in the one before. */
+  #comes = false;
+  #came = false;
+  /** Time that work has while connections come, and when it was last counted; below 0 after work that took longer. */
+  #creditMs = turnMs;
+  #countedMs = 0;
   /** Requests: at most what one read of each socket holds. Loops: one for each request or function under way. */
   readonly #waiting: (() => void)[] = [];
   /** The first of those that wait: the ones before it have had their turn. */
   #next = 0;
+  /** Probes that came after those of their turn had taken its time. */
+  readonly #probes: (() => void)[] = [];
+  #wasProbe = false;
+  /** What has its turn may begin one request, as a connection does that was accepted and now is read. */
+  #mayBegin = false;
 
   constructor(monotonic: () => number = () => performance.now()) {
     this.#monotonic = monotonic;
   }
 
+  /** Notes that a connection was accepted. */
+  connectionCame(): void {
+    this.#comes = true;
+    this.#begin();
+  }
+
   /** Has a request handled now, or in a later turn. */
   take(handle: () => void): void {
-    if (this.#mayGoOn()) handle();
+    const isNow = this.#mayBegin || this.#mayGoOn();
+    this.#mayBegin = false;
+    if (isNow) handle();
     else this.#waiting.push(handle);
+  }
+
+  /** The same for one that goes before those that wait. */
+  takeProbe(handle: () => void): void {
+    this.#begin();
+    if (this.#probes.length === 0 && this.#spentMs() < turnMs) handle();
+    else this.#probes.push(handle);
   }
 
   /** Called between two steps of a loop. @returns undefined: go on; otherwise wait for it first */
@@ -37,37 +70,66 @@ export class LoopTurns {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
+  #begin(): void {
+    if (this.#isUnderWay) return;
+    this.#isUnderWay = true;
+    this.#beganMs = this.#monotonic();
+    setImmediate(this.#nextTurn);
+  }
+
+  /** While connections come, all wait: what is read before one is accepted would otherwise take its whole turn. */
   #mayGoOn(): boolean {
-    if (!this.#isUnderWay) {
-      this.#isUnderWay = true;
-      this.#beganMs = this.#monotonic();
-      setImmediate(this.#nextTurn);
-    }
-    return this.#next === this.#waiting.length && this.#isInTime();
+    this.#begin();
+    if (this.#comes || this.#came || this.#next < this.#waiting.length) return false;
+    return this.#spentMs() < turnMs;
   }
 
   readonly #nextTurn = (): void => {
     this.#waiting.splice(0, this.#next);
     this.#next = 0;
-    this.#isUnderWay = this.#waiting.length > 0;
+    this.#came = this.#comes;
+    this.#comes = false;
+    this.#isUnderWay = this.#came || this.#waiting.length > 0 || this.#probes.length > 0;
+    const nowMs = this.#monotonic();
+    const earnedMs = (nowMs - this.#countedMs) * workPerArrivalMs;
+    this.#creditMs = this.#came ? Math.min(this.#creditMs + earnedMs, turnMs) : turnMs;
+    this.#allowedMs = this.#creditMs;
+    this.#countedMs = nowMs;
     if (!this.#isUnderWay) return;
-    this.#beganMs = this.#monotonic();
+    this.#beganMs = nowMs;
     setImmediate(this.#nextTurn);
     this.#handleNext();
   };
 
   readonly #handleNext = (): void => {
-    if (this.#next === this.#waiting.length || !this.#isInTime()) return;
-    const handle = this.#waiting[this.#next];
-    this.#next += 1;
-    handle?.();
+    const handle = this.#choose();
+    if (handle === undefined) return;
+    this.#mayBegin = true;
+    handle();
     queueMicrotask(this.#afterMicrotasks);
   };
 
-  /** A tick that a microtask asks for comes after all of them, so what follows from one is counted before the next has its turn. */
-  readonly #afterMicrotasks = (): void => process.nextTick(this.#handleNext);
+  #choose(): (() => void) | undefined {
+    const spentMs = this.#spentMs();
+    if (spentMs >= turnMs) return undefined;
+    const mayWork = this.#next < this.#waiting.length && spentMs < this.#allowedMs;
+    this.#wasProbe = this.#probes.length > 0 && !(this.#wasProbe && mayWork);
+    if (this.#wasProbe) return this.#probes.shift();
+    if (!mayWork) return undefined;
+    this.#next += 1;
+    return this.#waiting[this.#next - 1];
+  }
 
-  #isInTime(): boolean {
-    return this.#monotonic() - this.#beganMs < turnMs;
+  /** A tick that a microtask asks for comes after all of them, so what follows from one is counted before the next has its turn. */
+  readonly #afterMicrotasks = (): void => {
+    this.#mayBegin = false;
+    const nowMs = this.#monotonic();
+    this.#creditMs -= nowMs - this.#countedMs;
+    this.#countedMs = nowMs;
+    process.nextTick(this.#handleNext);
+  };
+
+  #spentMs(): number {
+    return this.#monotonic() - this.#beganMs;
   }
 }

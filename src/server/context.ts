@@ -36,6 +36,8 @@ export type Context = {
   readonly handler: Handler;
   /** The pattern of the resource that a request is for. */
   readonly routeOf: (request: Request) => string | undefined;
+  /** Targets of probes: health. */
+  readonly probes: ReadonlySet<string>;
   readonly observe: Observe;
   readonly limits: ServerLimits;
   /** Milliseconds since the epoch, for `Date`. */

@@ -9,6 +9,13 @@ import type { RequestUnderWay } from './request-under-way.ts';
 /** Logged only: the client has left. */
 const clientGone = 499;
 
+/** Hands a request to the handler in its turn of the event loop; a probe goes before those that wait. */
+export function handleInTurn(request: RequestUnderWay): void {
+  const { turns, probes } = request.context;
+  if (probes.has(request.target)) turns.takeProbe(() => handle(request));
+  else turns.take(() => handle(request));
+}
+
 export function handle(request: RequestUnderWay, handler: Handler = request.context.handler): void {
   // While the request waited for its turn: hundreds that came at once and left would otherwise be worked on for nobody.
   if (request.isGone) {

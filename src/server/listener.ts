@@ -46,6 +46,8 @@ export type ListenerOptions = {
   readonly handler: Handler;
   /** For the log of a request that failed; default: none is known. */
   readonly routeOf?: Context['routeOf'];
+  /** Default: none. */
+  readonly probes?: Context['probes'];
   readonly observe: Observe;
   readonly limits?: Partial<ServerLimits>;
   /** Milliseconds since the epoch; default: `Date.now`. */
@@ -198,6 +200,7 @@ function createContext(options: ListenerOptions): Context {
   return {
     handler: options.handler,
     routeOf: options.routeOf ?? (() => undefined),
+    probes: options.probes ?? new Set(),
     observe: options.observe,
     limits,
     clock: options.clock ?? Date.now,

@@ -16,7 +16,7 @@ import type { ForwardCall } from '../tunnel/proxy-call.ts';
 import { connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
 import { Exchange } from './exchange.ts';
-import { deliver, fail, handle } from './handle.ts';
+import { deliver, fail, handleInTurn } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
 import { UnreadContent } from './unread-content.ts';
 
@@ -46,7 +46,7 @@ export function receive(
   if (refusal !== undefined) deliver(exchange, refusal);
   else if (proxy !== undefined && exchange.target.charCodeAt(0) !== slash && proxy.isForeign(exchange)) {
     forwardRequest(exchange, proxy);
-  } else context.turns.take(() => handle(exchange));
+  } else handleInTurn(exchange);
 }
 
 function judgeFraming(exchange: Exchange): Response | undefined {

@@ -14,7 +14,7 @@ import { answerOn, DetachedExchange, whenOwedAreSent } from './exchange.ts';
 import type { ConnectionTaker } from './front/first-octets.ts';
 import { acceptH2c } from './h2c/hand-over.ts';
 import { judgeH2cUpgrade, tokensOf } from './h2c/judge-upgrade.ts';
-import { deliver, handle } from './handle.ts';
+import { deliver, handleInTurn } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
 import { forwardRequest, receive } from './receive.ts';
 
@@ -88,7 +88,7 @@ function converse(context: Context, incoming: IncomingMessage, head: Uint8Array)
   });
   const { proxy } = context;
   if (proxy?.isForeign(exchange) === true) forwardRequest(exchange, proxy);
-  else handle(exchange);
+  else handleInTurn(exchange);
 }
 
 function becomeWebSocket(exchange: DetachedExchange, head: Uint8Array, response: Response): boolean {

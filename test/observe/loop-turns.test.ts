@@ -1,4 +1,7 @@
-/** Requests that arrive at once are handled in turns of the event loop, so that they do not hold it together. */
+/**
+ * Requests that arrive at once are handled in turns of the event loop, so that they do not hold it together; connections that come, one each
+ * turn, and probes do not wait for them.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -13,7 +16,17 @@ function scene() {
     handled.push(number);
     nowMs += ms;
   };
-  return { turns, handled, work, take: (number: number, ms: number) => turns.take(work(number, ms)) };
+  return {
+    ...{ turns, handled, work },
+    take: (number: number, ms: number) => turns.take(work(number, ms)),
+    takeProbe: (number: number, ms: number) => turns.takeProbe(work(number, ms)),
+    /** A turn of the loop in which a connection is accepted and read. */
+    accept: async (ms: number) => {
+      turns.connectionCame();
+      nowMs += ms;
+      await nextTurn();
+    },
+  };
 }
 
 test('requests wait in order for later turns once those of one turn have taken 10 ms', async () => {
@@ -74,4 +87,56 @@ test('a timer fires between the steps of loops that would go on in one turn', as
     isOver = true;
   });
   while (!isOver) await turns.next();
+});
+
+test('while connections come, work has a fifth of the time, and then turns of 10 ms again', async () => {
+  const { handled, take, accept } = scene();
+  for (let number = 0; number < 100; number += 1) take(number, 5);
+  assert.equal(handled.length, 2);
+  // The turn that the first two began, and those in which connections come.
+  for (let came = 0; came < 400; came += 1) await accept(0.5);
+  const before = handled.length;
+  assert.ok(before >= 10 && before <= 14, `${(before - 4) * 5} ms of work beside 200 ms of accepting`);
+  await nextTurn();
+  await nextTurn();
+  assert.equal(handled.length, before + 4, 'two turns of two');
+});
+
+test('a connection after a pause leaves work its whole turn', async () => {
+  const { handled, take, accept } = scene();
+  await accept(1);
+  for (let number = 1; number <= 3; number += 1) take(number, 4);
+  assert.deepEqual(handled, [], 'none before what else the turn accepts and reads');
+  await nextTurn();
+  assert.deepEqual(handled, [1, 2, 3]);
+});
+
+test('a probe goes before those that wait, and between two probes goes one of them', async () => {
+  const { handled, take, takeProbe, accept } = scene();
+  for (let number = 1; number <= 4; number += 1) take(number, 5);
+  takeProbe(101, 1);
+  takeProbe(102, 1);
+  assert.deepEqual(handled, [1, 2], 'the turn is over for probes, too');
+  await nextTurn();
+  assert.deepEqual(handled, [1, 2, 101, 3, 102, 4]);
+  await nextTurn();
+  await accept(0);
+  take(5, 8);
+  await accept(0);
+  take(6, 1);
+  takeProbe(103, 1);
+  assert.deepEqual(handled.slice(6), [5, 103], 'at once, while work waits for connections');
+});
+
+test('what waited begins its request in the same turn, and only one', async () => {
+  const { turns, handled, take, accept } = scene();
+  await accept(0);
+  turns.take(() => {
+    handled.push(1);
+    take(11, 1);
+    take(12, 1);
+  });
+  take(2, 1);
+  await nextTurn();
+  assert.deepEqual(handled, [1, 11, 2, 12]);
 });

@@ -14,22 +14,24 @@ export function createCleartextFront(context: Context, protocols: Protocols): Se
   const { limits } = context;
   const look = {
     judge: protocolOf,
+    isProbe: (octets: Buffer) => context.probes.has(targetOf(octets)),
     otherwise: 'http1',
     timeoutMs: Math.min(limits.h2cTimeoutMs, limits.headersTimeoutMs),
-    pass: (socket: Socket, kind: 'http1' | 'http2', octets: Buffer) => {
-      if (kind === 'http1') {
-        protocols.http1.emit('connection', socket);
-        // It listens for data by now, so it gets these octets within this call.
-        socket.unshift(octets);
-        return;
-      }
-      // A session reads what its socket holds in its first turn.
-      socket.pause();
-      socket.unshift(octets);
-      protocols.http2.emit('connection', socket);
+    pass: (socket: Socket, kind: 'http1' | 'http2') => {
+      protocols[kind].emit('connection', socket);
+      // A session of HTTP/2 reads what its socket holds by itself.
+      if (kind === 'http1') socket.resume();
     },
   } as const;
-  return openFront(context, (socket) => lookAtFirstOctets(socket, look));
+  return openFront(context, (socket) => lookAtFirstOctets(context, socket, look));
+}
+
+const space = 0x20;
+
+/** The target of a request line; empty if it has not arrived completely. */
+function targetOf(octets: Buffer): string {
+  const start = octets.indexOf(space) + 1;
+  return octets.toString('latin1', start, Math.max(start, octets.indexOf(space, start)));
 }
 
 /** Undefined: the octets begin the preface and other methods too. */

@@ -2,15 +2,18 @@
  * Detects the protocol of a connection from its first octets, before a server reads it. Modes:
  *
  * - looking: octets are held until they decide. A timer bounds the wait, since no server has the connection.
- * - passed: the octets are in the socket again as if unread, and a server has it.
+ * - waiting: the octets are known and in the socket again as if unread. What a server makes of a connection, such as a parser, a session or
+ *   a handshake, has its turn of the event loop.
+ * - passed: a server has the socket.
  * - gone: the client left first, or sent nothing until the timer.
  *
- * A `data` listener takes the octets and `unshift` returns them: if they decide, the server parses them in the same
- * turn.
+ * A `data` listener takes the octets and `unshift` returns them: if they decide and no other work waits, the server parses them in the
+ * same turn. A paused socket that holds them has not ended for its reader, although the client may have sent its FIN behind them.
  */
 import { createServer, type Server, type ServerOpts, type Socket } from 'node:net';
 
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
+import { connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
 
 export type Look<Kind> = {
@@ -18,13 +21,15 @@ export type Look<Kind> = {
   readonly judge: (octets: Buffer) => Kind | undefined;
   /** The protocol of a client that stops or ends before the octets decide. */
   readonly otherwise: Kind;
-  /** Hands over the socket with its octets; the receiver gets its events from now on. */
-  readonly pass: (socket: Socket, kind: Kind, octets: Buffer) => void;
+  /** The octets begin a request of a probe, which goes before the connections that wait. */
+  readonly isProbe?: (octets: Buffer) => boolean;
+  /** Hands over the socket, which is paused and holds its octets; the receiver gets its events from now on. */
+  readonly pass: (socket: Socket, kind: Kind) => void;
   readonly timeoutMs: number;
 };
 
 /** Errors of the socket are the caller's to listen for. */
-export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void {
+export function lookAtFirstOctets<Kind>(context: Context, socket: Socket, look: Look<Kind>): void {
   let held: Buffer | undefined;
   const leave = () => {
     clearTimeout(timer);
@@ -37,7 +42,7 @@ export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void 
     const kind = look.judge(held);
     if (kind === undefined) return;
     leave();
-    look.pass(socket, kind, held);
+    passInTurn(context, socket, look, { kind, octets: held });
   };
   const onEnd = () => {
     leave();
@@ -47,11 +52,32 @@ export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void 
   const timer = setTimeout(() => {
     leave();
     if (held === undefined) socket.destroySoon();
-    else look.pass(socket, look.otherwise, held);
+    else passInTurn(context, socket, look, { kind: look.otherwise, octets: held });
   }, look.timeoutMs).unref();
   socket.on('data', onData);
   socket.on('end', onEnd);
   socket.on('close', leave);
+}
+
+type Decided<Kind> = { readonly kind: Kind; readonly octets: Buffer };
+
+function passInTurn<Kind>(
+  { turns, monotonic }: Context,
+  socket: Socket,
+  look: Look<Kind>,
+  { kind, octets }: Decided<Kind>,
+): void {
+  const connection = connectionOf(socket, monotonic);
+  socket.pause();
+  socket.unshift(octets);
+  // As if its request were under way: nothing may take the connection for an idle one.
+  connection.underWay += 1;
+  const pass = () => {
+    connection.underWay -= 1;
+    if (!socket.destroyed) look.pass(socket, kind);
+  };
+  if (look.isProbe?.(octets) === true) turns.takeProbe(pass);
+  else turns.take(pass);
 }
 
 const keepAliveProbeMs = 60_000;
@@ -73,6 +99,7 @@ export function openFront(context: Context, take: (socket: Socket) => void): Ser
     if (front.listening) context.observe({ kind: 'accept-failed', why: error.message });
   });
   onArrival(front, 'connection', ignoreError, (socket: Socket) => {
+    context.turns.connectionCame();
     if (context.connections.admit(socket)) take(socket);
     else {
       context.observe({ kind: 'connection-refused', peer: socket.remoteAddress ?? '' });

@@ -34,7 +34,7 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
     judge: (octets: Uint8Array) => judgeFirstOctet(octets[0] ?? 0),
     otherwise: 'other',
     timeoutMs: limits.headersTimeoutMs,
-    pass: (socket: Socket, kind: FirstOctet, octets: Buffer) => {
+    pass: (socket: Socket, kind: FirstOctet) => {
       if (kind === 'request') refuseCleartext(context, socket);
       else if (kind === 'other') socket.destroy();
       else {
@@ -42,13 +42,11 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
         carriers.set(name, socket);
         socket.once('close', () => carriers.delete(name));
         // The TLSSocket reads what the socket holds.
-        socket.pause();
-        socket.unshift(octets);
         tls.emit('connection', socket);
       }
     },
   } as const;
-  return openFront(context, (socket) => lookAtFirstOctets<FirstOctet>(socket, look));
+  return openFront(context, (socket) => lookAtFirstOctets<FirstOctet>(context, socket, look));
 }
 
 /** Sockets before the end of their TLS handshake, by peer: node:tls does not say which of them an error concerns. */

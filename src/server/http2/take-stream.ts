@@ -13,7 +13,7 @@ import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { converseHttp2 } from '../../realtime/websocket/converse.ts';
 import type { ProxyCall, ProxyReply } from '../../tunnel/proxy-call.ts';
 import type { Context } from '../context.ts';
-import { deliver, fail, handle } from '../handle.ts';
+import { deliver, fail, handleInTurn } from '../handle.ts';
 import { problemAnswer } from '../problem-answer.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import { connectError, refusedStream } from './multiplexed.ts';
@@ -46,7 +46,7 @@ export function takeStream(
     if (head.protocol !== undefined) {
       exchange.converse = (options) => converseHttp2({ stream, rawFields: exchange.rawFields }, options);
     }
-    context.turns.take(() => handle(exchange));
+    handleInTurn(exchange);
   }
 }
 

@@ -16,6 +16,7 @@ type Seen = { answers: number; failures: number; slowestMs: number; secondMs: nu
 
 const { attacked, idle, pid } = workerData as { attacked: number; idle: number; pid: number };
 let seen = { attacked: nothing(), idle: nothing() };
+let busyAtReportMs = busyMs();
 
 function nothing(): Seen {
   return { answers: 0, failures: 0, slowestMs: 0, secondMs: 0 };
@@ -63,13 +64,16 @@ async function probe(which: 'attacked' | 'idle', port: number): Promise<void> {
 }
 
 parentPort?.on('message', () => {
+  const busyNowMs = busyMs();
   parentPort?.postMessage({
     answers: seen.attacked.answers,
     failures: seen.attacked.failures,
     attackedMs: seen.attacked.secondMs,
     attackedMostMs: seen.attacked.slowestMs,
     idleMs: seen.idle.slowestMs,
+    busyMs: busyNowMs === undefined || busyAtReportMs === undefined ? undefined : busyNowMs - busyAtReportMs,
   });
+  busyAtReportMs = busyNowMs;
   seen = { attacked: nothing(), idle: nothing() };
 });
 

@@ -1,7 +1,8 @@
 /**
  * An attacker's list of the requests that become more than they are: each is sent many times at once to a program with 512 MiB by
  * clients that leave after a while. It lives, and health is answered within the bound of attacked-program.ts: 100 ms of processor time and
- * three times what the idle twin takes, and once three times that, because a thousand connections are accepted and parsed at once.
+ * three times what the idle twin takes, and once twice that. That probes do not wait for the connections of the others is the
+ * subject of new-connections.test.ts.
  * The full tier sends the worst of them; `npm test -- test/full/measured/growth.test.ts` sends all.
  */
 import assert from 'node:assert/strict';
@@ -15,6 +16,8 @@ import { startAttacked } from '../attack/attacked-program.ts';
 const config = fileURLToPath(new URL('../attack/fixtures/growth.config.ts', import.meta.url));
 const env = { COMITY_RATE_LIMIT_READS: '0', COMITY_RATE_LIMIT_WRITES: '0' };
 const base = '/api/v1';
+/** One answer of its health may take this many times as long as the others; seen: 16 to 90 ms, and 180 among answers of 8 MB. */
+const outlierFactor = 2;
 /** How long the clients wait for their answers. */
 const patienceMs = 4000;
 
@@ -172,6 +175,6 @@ for (const each of chosen) {
     const statuses = await attack(attacked.program.port, each, known);
     context.diagnostic([...statuses].map(([status, count]) => `${count} × ${status}`).join(', '));
     assert.ok(!statuses.has(500), 'none fails');
-    await attacked.assertUnharmed();
+    await attacked.assertUnharmed(outlierFactor);
   });
 }

@@ -136,17 +136,20 @@ async function takeSlowly(port: number, t: TestContext) {
 
 test('a request whose client has left before its turn is not handled', async (t) => {
   const handled: string[] = [];
-  let reset: (() => void) | undefined;
+  const clients: Awaited<ReturnType<typeof served.open>>[] = [];
   const served = await serve(t, ({ target }) => {
     handled.push(target);
     // Longer than a turn of the event loop may take, so that the next request waits for another.
     for (const began = performance.now(); performance.now() - began < 15; );
-    if (handled.length === 1) leaving.send('GET /left HTTP/1.1\r\nHost: a\r\n\r\n');
-    if (handled.length === 5) reset?.();
+    if (target === '/0') for (const client of clients) client.send('GET /left HTTP/1.1\r\nHost: a\r\n\r\n');
+    if (target === '/4') for (const client of clients) client.socket.resetAndDestroy();
     return text(200, '');
   });
-  const leaving = await served.open();
-  reset = () => leaving.socket.resetAndDestroy();
+  const known = await served.open();
+  known.send('GET /known HTTP/1.1\r\nHost: a\r\n\r\n');
+  assert.equal((await known.answer()).status, 200);
+  // The connection of the second has sent nothing before, so that it waits as a whole and its request is never read.
+  clients.push(known, await served.open());
   const staying = await served.open();
   staying.send(
     Array.from({ length: 20 }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''),
@@ -155,4 +158,5 @@ test('a request whose client has left before its turn is not handled', async (t)
   await until(() => served.observed.some((seen) => seen.kind === 'answered' && seen.status === 499));
   assert.equal(handled.includes('/left'), false);
   assert.equal(served.listener.counts().requests, 0);
+  await until(() => served.listener.counts().connections === 1);
 });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { test } from 'node:test';
 import { protocolOf } from '../../../../src/server/front/cleartext-front.ts';
-import { echo, serve } from '../serve.ts';
+import { echo, serve, text } from '../serve.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 /** Preface, an empty SETTINGS, and a GET of `/` at `a` as stream 1 (indexed fields, then a literal authority). */
@@ -43,6 +43,34 @@ test('speaks HTTP/1.1 and HTTP/2 on one port', async (t) => {
   session.close();
   await once(session, 'close');
 });
+
+for (const [name, ...parts] of [
+  ['a request', get],
+  ['a request in two parts', get.slice(0, 9), get.slice(9)],
+  ['a request with content', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n', 'abc'],
+  ['a stream of HTTP/2', http2Start],
+] as const) {
+  test(`answers ${name} with the client's end behind it, which came while the connection waited for its turn`, async (t) => {
+    const targets: string[] = [];
+    const { open, observed } = await serve(t, ({ target }) => {
+      targets.push(target);
+      // Longer than a turn of the event loop may take.
+      if (target === '/busy') for (const began = performance.now(); performance.now() - began < 12; );
+      return text(200, target);
+    });
+    const [busy, waiting] = [await open(), await open()];
+    busy.send('GET /busy HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(8));
+    for (const part of parts) {
+      waiting.send(part);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    waiting.socket.end();
+    for (let index = 0; index < 8; index += 1) assert.equal((await busy.answer()).status, 200);
+    while (observed.filter((fact) => fact.kind === 'answered' && fact.status === 200).length < 9)
+      await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(targets.filter((target) => target === '/').length, 1);
+  });
+}
 
 for (const [name, octets] of [
   ['HTTP/2', http2Start],

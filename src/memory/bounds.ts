@@ -250,7 +250,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   provisionalRevisions: {
-    file: 'src/store/provisional-revisions.ts',
+    file: 'src/store/line.ts',
     name: '#units',
     holds: 'revisions of changes from which other changes of the same row were computed',
     chosenBy: 'clients that change one row at the same time',

@@ -41,7 +41,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   readonly connection: Connection;
   readonly startedMs: number;
   answered = false;
-  /** The holder whose share a response that stays open counts against (cap-open.ts). */
+  /** The holder whose share a response that stays open counts against (open-stream.ts). */
   holder = '';
   /** The client waits for 100 (Continue) before it sends its content. */
   awaitsContinue = false;

@@ -9,10 +9,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStream, type Response } from '../http/message.ts';
-import { capOpen } from './cap-open.ts';
 import { fail } from './handle.ts';
 import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
-import { hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
+import { capOpen, hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 import { UnreadContent } from './unread-content.ts';

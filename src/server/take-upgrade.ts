@@ -7,7 +7,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Response } from '../http/message.ts';
 import { converseHttp1 } from '../realtime/websocket/converse.ts';
-import { capOpen } from './cap-open.ts';
 import { connectionOf } from './connection.ts';
 import type { Context, OpenSocket } from './context.ts';
 import { answerOn, DetachedExchange, whenOwedAreSent } from './exchange.ts';
@@ -15,6 +14,7 @@ import type { ConnectionTaker } from './front/first-octets.ts';
 import { acceptH2c } from './h2c/hand-over.ts';
 import { judgeH2cUpgrade, tokensOf } from './h2c/judge-upgrade.ts';
 import { deliver, handleInTurn } from './handle.ts';
+import { capOpen } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
 import { forwardRequest, receive } from './receive.ts';
 

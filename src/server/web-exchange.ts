@@ -8,12 +8,11 @@ import { PassThrough, Readable } from 'node:stream';
 import { type Response as Answer, type Handler, isStream } from '../http/message.ts';
 import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
-import { capOpen } from './cap-open.ts';
 import { Connection } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { handle } from './handle.ts';
-import { openStream } from './open-stream.ts';
+import { capOpen, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
 import { RequestUnderWay } from './request-under-way.ts';
 

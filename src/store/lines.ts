@@ -7,8 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { isOnlyExpected } from './change-listeners.ts';
-import { Line, type Place } from './line.ts';
-import { ProvisionalRevisions } from './provisional-revisions.ts';
+import { Line, type Place, ProvisionalRevisions } from './line.ts';
 import {
   type Change,
   type ChangeLines,
@@ -24,6 +23,7 @@ import {
   type Turn,
   type Unit,
 } from './store.ts';
+import { unitCharacters } from './unit-size.ts';
 
 export type LinesOptions = {
   /** Changes waiting in all lines together. Default 10,000. */
@@ -95,7 +95,7 @@ export class Lines implements ChangeLines {
       provisional ??= this.revisions.begin(() => {
         for (const fail of failures) fail();
       });
-      failures.push(line.handOver({ provisional, row: rowAfter(change, provisional) }, charactersOf(unit)));
+      failures.push(line.handOver({ provisional, row: rowAfter(change, provisional) }, unitCharacters(unit)));
     }
     return provisional === undefined ? unit : { ...unit, provisional };
   }
@@ -282,13 +282,6 @@ function rowAfter({ id, next }: Change, provisional: number): Row | undefined {
   if (next === null) return undefined;
   const { doc, owner, createdAt, updatedAt, deletedAt } = next;
   return { id, rev: provisional, doc, owner, createdAt, updatedAt, deletedAt };
-}
-
-function charactersOf({ changes, events }: Unit): number {
-  let characters = 0;
-  for (const { next } of changes) characters += next?.doc.length ?? 0;
-  for (const { doc, former } of events) characters += doc.length + (former?.length ?? 0);
-  return characters;
 }
 
 /** Names of tables contain no line feed. */

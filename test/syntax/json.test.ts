@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseJson } from '../../src/http/syntax/json.ts';
-import { jsonDepthCeiling } from '../../src/http/syntax/json-scan.ts';
+import { jsonDepthCeiling, parseJson } from '../../src/http/syntax/json.ts';
 
 const limits = { depthMax: 4, keysMax: 40 };
 

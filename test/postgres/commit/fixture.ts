@@ -1,6 +1,7 @@
 /** A committer over a schema of its own, and ways to look at what it did from outside. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { ProvisionalRevisions } from '../../../src/store/line.ts';
 import {
   type Committer,
   type CommitterOptions,
@@ -14,7 +15,6 @@ import {
   layoutsOf,
   type TableNumbers,
 } from '../../../src/store/postgres/schema/schema-layout.ts';
-import { ProvisionalRevisions } from '../../../src/store/provisional-revisions.ts';
 import type { Row, Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
 import type { Ending } from '../../harness/listening.ts';

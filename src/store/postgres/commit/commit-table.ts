@@ -1,5 +1,5 @@
 /** The parts of each table that a commit needs: counter, references, dependants and statements. Built once when the store opens. */
-import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
+import type { ProvisionalRevisions } from '../../line.ts';
 import { type Change, eventsTable, type Unit } from '../../store.ts';
 import { unitCharacters } from '../../unit-size.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';

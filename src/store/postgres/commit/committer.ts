@@ -6,7 +6,7 @@
  * batch starts the next immediately, before the promises of the last one settle.
  */
 
-import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
+import type { ProvisionalRevisions } from '../../line.ts';
 import { quoteName } from '../../quote-name.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import {

@@ -6,7 +6,7 @@
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { isOnlyExpected } from '../../change-listeners.ts';
-import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
+import type { ProvisionalRevisions } from '../../line.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import {
   demandUnitFits,

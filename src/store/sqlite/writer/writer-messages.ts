@@ -5,7 +5,7 @@
  */
 
 import type { MessagePort } from 'node:worker_threads';
-import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
+import type { ProvisionalRevisions } from '../../line.ts';
 import type { Change, Commit, EventEntry, StorageFault, Table, Unit } from '../../store.ts';
 import type { HomeData } from '../home-state.ts';
 

@@ -240,7 +240,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     await documents.beforeServing(webhooks.store);
     const logic = logicOf(options, { ...common, accounts, webhooks, mailKeeper });
     const mails = createMails({ ...common, starts: webhooks.starts, lanes: webhooks.sendingLanes });
-    const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
+    const received = await createReceiving({ ...common, ...webhooks, memory, openTransaction: logic.open });
     inbox.wake = received.wake;
     const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });
     const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory };

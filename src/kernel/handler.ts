@@ -4,7 +4,7 @@ import type { Handler, Request, RequestMemory, Response } from '../http/message.
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
-import type { OctetLine } from '../memory/octet-line.ts';
+import type { ProgramMemory } from '../memory/program-memory.ts';
 import type { Used } from '../model/actor.ts';
 import type { Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
@@ -40,16 +40,21 @@ export type HandlerOptions = Services & {
   readonly rates: RateLimiter;
   readonly loop: LoopWatch;
   /** Absent: what stored requests make is not counted. */
-  readonly memory?: { readonly made: OctetLine };
+  readonly memory?: Pick<ProgramMemory, 'made' | 'budget'>;
 };
 
-/** The memory of a stored request, which waits for as long as others make much. */
-function roomIn(made: OctetLine | undefined): { readonly memory: RequestMemory; readonly leave: () => void } {
+/** The memory of a stored request, which waits for as long as others make much. @param program undefined: nothing is counted */
+function roomIn(program: HandlerOptions['memory']): {
+  readonly memory: RequestMemory;
+  readonly leave: () => void;
+} {
+  const made = program?.made;
+  const lease = program?.budget.lease('background', { name: 'operations', isReserved: false });
   let held = 0;
   return {
     memory: {
       ofPrincipal: () => undefined,
-      hold: () => true,
+      hold: (octets) => lease?.growAlone(octets) !== false,
       giveBack: () => undefined,
       takeTurn: () => undefined,
       makeRoom(octets) {
@@ -58,7 +63,10 @@ function roomIn(made: OctetLine | undefined): { readonly memory: RequestMemory; 
         return made?.enter(octets);
       },
     },
-    leave: () => (held > 0 ? made?.leave(held) : undefined),
+    leave() {
+      if (held > 0) made?.leave(held);
+      lease?.release();
+    },
   };
 }
 
@@ -88,7 +96,7 @@ export function createHandler(options: HandlerOptions): {
         principal === null || operation.state === 'decided'
           ? { principal: principalOf(stored) }
           : options.principalNow(principal);
-      const { memory, leave } = roomIn(options.memory?.made);
+      const { memory, leave } = roomIn(options.memory);
       try {
         const before = { identify, companions, used: usedBy(principal), operation };
         return await new Walk(context, { ...request, memory }, before).run();

@@ -194,6 +194,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
    * @param bytes the content; undefined: it has none, or it is coded
    */
   makes?(bytes: Uint8Array | undefined): number;
+  /** The same of what `standing` found, where it may be much. `standing` is asked again after a wait for that much memory. */
+  makesOf?(standing: S): number;
   /** Parses decoded content; with `raw`, content as received. */
   understand?(ask: Ask, bytes: Uint8Array, mediaType: MediaType): MaybePromise<Understood<C>>;
   standing(ask: Ask): MaybePromise<S>;

@@ -4,7 +4,7 @@ import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { contentBytesMax, type MessageReading, shortBytesMax } from './message-facts.ts';
-import type { Ask, Operation } from './resource.ts';
+import type { Ask, Operation, Standing } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
 
 type Taken =
@@ -29,6 +29,19 @@ export function afterRoom(
   return room === undefined ? goOn() : room.then(goOn);
 }
 
+/** Resolves when there is room for a change of what was found; undefined: at once. Rejects with StoreUnavailable. */
+export function roomFor(
+  { memory }: Request,
+  { makesOf }: Pick<Operation, 'makesOf'>,
+  found: Standing,
+): Promise<void> | undefined {
+  try {
+    return memory?.makeRoom(makesOf?.(found) ?? 0);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
 /**
  * Takes the content of a request: reads, decodes and parses it (§4.4); with `raw`, leaves the octets as received
  * (§4.14.1).
@@ -44,7 +57,8 @@ export async function takeContent(
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;
   // Content that waits for room has no turn, which others need.
-  const room = request.memory?.makeRoom(operation.makes?.(codings.length === 0 ? bytes : undefined) ?? 0);
+  const isWhole = operation.raw === true || codings.length === 0;
+  const room = request.memory?.makeRoom(operation.makes?.(isWhole ? bytes : undefined) ?? 0);
   if (room !== undefined) await room;
   // Only complete content takes a turn, so a slow upload does not delay other requests.
   const turn = request.memory?.takeTurn(bytes.length);

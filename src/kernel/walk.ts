@@ -43,10 +43,10 @@ import {
   type Standing,
   type Validators,
 } from './resource.ts';
-import { afterRoom, requireClient, takeContent } from './take-content.ts';
+import { afterRoom, requireClient, roomFor, takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely, isDecided } from './walk-start.ts';
-import { WalkTurn } from './walk-turn.ts';
+import { askOf, WalkTurn } from './walk-turn.ts';
 
 export class Walk {
   readonly #context: WalkContext;
@@ -173,27 +173,13 @@ export class Walk {
       identified.confirmed?.catch(() => undefined);
     }
     const { principal } = identified;
-    const { query, preferences } = this.#reading;
     this.#facts.credential = principal.kind === 'anonymous' ? 'absent' : 'accepted';
     if (principal.kind !== 'anonymous') {
       this.#request.memory?.ofPrincipal(principal.id, isAdministrator(principal));
     }
     this.#facts.permission = isDecided(this.#before) ? 'granted' : this.#operation().permission(principal);
-    this.#ask = {
-      request: this.#request,
-      captures: this.#reading.route?.captures ?? [],
-      query,
-      preferences,
-      principal,
-      party: this.#context.rates.partyOf(this.#request, principal),
-      known: this.#known,
-      used: this.#known ?? this.#before.used,
-      now,
-      companions: this.#companions,
-      operation: this.#before.operation,
-      isChained: this.#turn?.isChained === true,
-      hasTurn: this.#turn?.isHeld === true,
-    };
+    const asked = { principal, now, known: this.#known, companions: this.#companions, turn: this.#turn };
+    this.#ask = askOf(this.#context, this.#request, this.#reading, this.#before, asked);
   }
 
   async #gatherContent(): Promise<void> {
@@ -226,10 +212,21 @@ export class Walk {
       // The graph asks for the state again.
       if (busy !== undefined) return this.#waitForTurn(busy);
     }
-    return settle(standing(this.#requireAsk()), (found) => {
-      this.#standing = isDecided(this.#before) ? { ...found, visible: true, permitted: true } : found;
-      writeStanding(this.#facts, this.#standing);
-    });
+    const found = standing(this.#requireAsk());
+    return found instanceof Promise ? found.then((known) => this.#stand(known)) : this.#stand(found);
+  }
+
+  #stand(found: Standing): Promise<void> | undefined {
+    const room = roomFor(this.#request, this.#operation(), found);
+    if (room !== undefined) {
+      // Those that wait for the turn may have the memory.
+      this.#turn?.release();
+      this.#turn = undefined;
+      return room.then(() => this.#gatherState());
+    }
+    this.#standing = isDecided(this.#before) ? { ...found, visible: true, permitted: true } : found;
+    writeStanding(this.#facts, this.#standing);
+    return undefined;
   }
 
   #beginTurn(): Overtaken | undefined {

@@ -39,9 +39,9 @@ export type ApplicationLogic = {
 export function createLogic({ settings, emitOf, observe, ...options }: LogicOptions): ApplicationLogic {
   const runHooks = createRunHooks({ ...settings, ...options });
   let opened: OpenTransaction | undefined;
-  const open: OpenTransaction = (caller, cause, isUnmarked) => {
+  const open: OpenTransaction = (caller, cause, how) => {
     if (opened === undefined) throw new Error('functions require the collections to be served');
-    return opened(caller, cause, isUnmarked);
+    return opened(caller, cause, how);
   };
   return {
     open,

@@ -8,7 +8,14 @@
  */
 
 /** Uses of memory; the label of the metric. */
-export const memoryUses = ['content', 'answers', 'streams', 'websockets', 'deliveries'] as const;
+export const memoryUses = [
+  'content',
+  'answers',
+  'streams',
+  'websockets',
+  'background',
+  'deliveries',
+] as const;
 export type MemoryUse = (typeof memoryUses)[number];
 
 export type MemoryBudgetOptions = {
@@ -246,6 +253,14 @@ export class MemoryLease {
   /** Adds octets. Returns false and changes nothing if there is no room. */
   grow(bytes: number): boolean {
     if (!this.#budget.hasRoom(this.holder, bytes)) return false;
+    this.#change(bytes);
+    return true;
+  }
+
+  /** As `growOrRefuse`, except that the only lease of its use always grows: what needs more than there is would never find room. */
+  growAlone(bytes: number): boolean {
+    const isAlone = this.#budget.bytes(this.#use) === this.#bytes;
+    if (!isAlone || !this.isOpen) return this.growOrRefuse(bytes);
     this.#change(bytes);
     return true;
   }

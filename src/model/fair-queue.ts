@@ -1,3 +1,14 @@
+/** For whom work is done: a party by its name, or a client of it, whose work is not begun once it has left. */
+export type Party = string | { readonly name: string; readonly isGone: boolean };
+
+export function nameOfParty(party: Party): string {
+  return typeof party === 'string' ? party : party.name;
+}
+
+export function hasLeft(party: Party): boolean {
+  return typeof party !== 'string' && party.isGone;
+}
+
 /**
  * A bounded queue that serves parties (principals or addresses) in turn: items of one party wait for each other, those
  * of another pass them. `''` is the program itself.

@@ -9,6 +9,7 @@
  * Methods typed `MaybePromise` return a value at once if the engine can (a point read in SQLite takes 1.5 µs, an `await` costs a tenth of
  * it); callers test for a promise instead of always awaiting.
  */
+import type { Party } from '../model/fair-queue.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
 import type { SearchIndex } from '../model/search/search-index.ts';
@@ -173,7 +174,7 @@ export type Plan = {
   /** How pages are read, in terms of the declaration. */
   way(): Way;
   /** @param party for whom the page is read: waiting reads take turns by party. Default: Comity itself */
-  page(position: Position, party?: string): MaybePromise<Page>;
+  page(position: Position, party?: Party): MaybePromise<Page>;
   /**
    * Reads whole rows from the position on, in sort order also when read backwards, at the cost of a page. Only for Comity's own tables,
    * whose rows have a maximum length, because only the number of rows ends the read; `rowReads` in src/memory/row-reads.ts lists every
@@ -311,13 +312,13 @@ export type Store = {
   holdsDocuments(table: string): MaybePromise<boolean>;
   plan(query: ListQuery): Plan;
   /** @param party as for a page */
-  count(table: string, filter: Filter, party?: string): MaybePromise<number>;
+  count(table: string, filter: Filter, party?: Party): MaybePromise<number>;
   /**
    * Computes values over the undeleted rows that match a filter, in groups. Numbers add up exactly as the decimals that documents show, and
    * are rounded once, to the nearest double (decimal-sum.ts); texts compare by code point.
    * @param party as for a page
    */
-  aggregate(query: AggregateQuery, party?: string): Promise<Aggregate>;
+  aggregate(query: AggregateQuery, party?: Party): Promise<Aggregate>;
   /** An opaque text that changes with every unit that changes the table, and only then. */
   version(table: string): MaybePromise<string>;
   /** Commits all changes and events of the unit, or none. Rejects only if storage itself fails (`StoreUnavailable`). */
@@ -333,7 +334,7 @@ export type Store = {
     limit: number,
     options?: {
       readonly bytesMax?: number | undefined;
-      readonly party?: string | undefined;
+      readonly party?: Party | undefined;
       readonly until?: LogPosition | undefined;
     },
   ): MaybePromise<readonly TailEntry[]>;
@@ -390,3 +391,6 @@ export class StoreUnavailable extends Error {
     this.fault = options.fault;
   }
 }
+
+/** Others use the memory up: the same may find room later. */
+export class MemoryUnavailable extends StoreUnavailable {}

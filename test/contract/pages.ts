@@ -193,6 +193,24 @@ function sampleOf({ store }: Bench): Sample {
 
 /** All pages from one end to the other. */
 function walkTests({ store, sorted }: Sample, walks: number): void {
+  test('a read that may take long is not begun for a client that has left before its turn', async () => {
+    const filter: Filter = { op: 'like', field: fields.city, pattern: '%s' };
+    let isGone = false;
+    const client = {
+      name: 'ada',
+      get isGone() {
+        return isGone;
+      },
+    };
+    const plan = store().plan({ table: 'things', filter, sort: byId, limit: 5 });
+    await plan.page({ from: 'start' }, client);
+    isGone = true;
+    const left = { name: 'StoreUnavailable', message: /the client has left/ };
+    await assert.rejects(async () => plan.page({ from: 'start' }, client), left);
+    await assert.rejects(async () => store().count('things', filter, client), left);
+    assert.ok((await store().count('things', filter, 'ada')) >= 0);
+  });
+
   test('pages through any sort forwards and backwards, over ties, nulls and mixed directions', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -9,7 +9,7 @@ import { givenUpText } from '../../model/starts-max.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
-import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
+import { type Change, MemoryUnavailable, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
 import {
   type DeletionState,
@@ -109,10 +109,10 @@ async function giveUp(performance: Performance, state: DeletionState | undefined
   });
 }
 
-/** The pause before the next try of an operation that found the line of its row full. */
+/** The pause before the next try of an operation that found the line of its row full, or no memory. */
 const retryMs = 1000;
 
-/** Returns the response; undefined if the line of the row is full; 500 for a bug, which a retry would repeat. */
+/** Returns the response; undefined if the line of the row is full, or others use the memory up; 500 for a bug, which a retry would repeat. */
 async function walkOnce(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],
@@ -122,7 +122,7 @@ async function walkOnce(
     const { status, content } = await carryOut(requestOf(stored), stored, companions, operation);
     return { status, body: typeof content === 'string' ? JSON.parse(content) : null };
   } catch (error) {
-    if (error instanceof LineUnavailable) return undefined;
+    if (error instanceof LineUnavailable || error instanceof MemoryUnavailable) return undefined;
     if (error instanceof StoreUnavailable) throw error;
     observe({ kind: 'operation-failed', operation: stored.id, error });
     const problem = { code: 'internal', context: { requestId: stored.id } } as const;

@@ -34,7 +34,6 @@ import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
 import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
 import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
-import { CallMemory } from './call-memory.ts';
 
 export type ActionServices = {
   readonly store: Store;
@@ -237,7 +236,8 @@ async function run(
   fields: InputFields,
 ): Promise<Ran> {
   const { action, named, safe, limits } = served;
-  const transaction = served.open(ask.principal, causeOfAsk(ask));
+  const { memory } = ask.request;
+  const transaction = served.open(ask.principal, causeOfAsk(ask), { memory });
   if (row !== undefined && !safe) {
     const table = action.collection?.name ?? '';
     const found = await transaction.read(table, row.id);
@@ -251,15 +251,14 @@ async function run(
   const running = new FunctionRun(named);
   const stopping = new Stopping(running);
   const forget = ask.request.onGone?.(() => stopping.stop('the client has left'));
-  const memory = new CallMemory(ask.request.memory, limits.pageBytesMax);
-  const onBegin = (held: HeldMemory): void => memory.enter(held);
+  const onBegin = (held: HeldMemory): void => transaction.streams(held);
   const onEnd = (): void => {
     scope.end();
     stopping.stop(`${named} has ended`);
   };
   let streams = false;
   try {
-    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, memory, stopping, running });
+    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, stopping, running });
     const began = callAs(running, () => action.handler(acting as never));
     const value = await running.settled<unknown>(began, { ms: limits.actionTimeoutMs, setting });
     const given = served.readOutput(value, { onBegin, onEnd }, running);
@@ -311,7 +310,6 @@ type Running = {
   readonly row: Row | undefined;
   readonly fields: InputFields;
   readonly scope: Scope;
-  readonly memory: CallMemory;
   readonly stopping: Stopping;
   readonly running: FunctionRun;
 };
@@ -332,14 +330,13 @@ class ActionRun extends ShownRun {
   readonly #stopping: Stopping;
   #document: unknown;
 
-  constructor(served: Served, ask: Ask, { row, fields, scope, memory, stopping, running }: Running) {
+  constructor(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running) {
     super();
     const { action, named, safe } = served;
     const isMember = action.on === 'member';
     const own = isMember ? ask.captures.slice(1) : ask.captures;
     const calls = callsOver((call) => {
-      if (!safe || call.do === 'get' || call.do === 'list')
-        return memory.carryOut(call, (each) => scope.call(each));
+      if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
       throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
     }, running.watch);
     this.id = isMember ? ask.captures[0] : undefined;

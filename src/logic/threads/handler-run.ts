@@ -6,9 +6,9 @@
 import { ResourceRefused } from '../../config/handler.ts';
 import { problems } from '../../http/problem-registry.ts';
 import type { Cause } from '../../model/actor.ts';
-import { StoreUnavailable } from '../../store/store.ts';
+import { MemoryUnavailable, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
-import type { ResourceCall, Transaction } from '../transaction/resource-call.ts';
+import type { Opening, ResourceCall, Transaction } from '../transaction/resource-call.ts';
 import { type Failure, failure, type HandedOn } from './handed-on.ts';
 import { type Refusal, type RunMessage, runBegun, runWaits, runWithdrawn } from './handler-protocol.ts';
 import type { Task } from './task.ts';
@@ -16,7 +16,7 @@ import type { Task } from './task.ts';
 type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
 
 export type RunOptions = {
-  readonly openTransaction: (caller: undefined, cause: Cause) => RunTransaction;
+  readonly openTransaction: (caller: undefined, cause: Cause, how: Opening) => RunTransaction;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly monotonic: () => number;
@@ -53,7 +53,7 @@ export class Run {
     this.task = task;
     this.#clock = clock;
     this.#openTransaction = openTransaction;
-    this.#transaction = openTransaction(undefined, causeOfTask(task));
+    this.#transaction = openTransaction(undefined, causeOfTask(task), task);
     this.#settle = Promise.withResolvers();
     this.result = this.#settle.promise;
     this.#monotonic = monotonic;
@@ -88,7 +88,7 @@ export class Run {
     // A thread that cannot be terminated may still read its messages.
     Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
     this.#state = waits();
-    this.#transaction = this.#openTransaction(undefined, causeOfTask(this.task));
+    this.#transaction = this.#openTransaction(undefined, causeOfTask(this.task), this.task);
     this.moves += 1;
   }
 
@@ -139,7 +139,8 @@ export class Run {
       const isCurrent = this.overSince === undefined && transaction === this.#transaction;
       if (error instanceof StoreUnavailable && isCurrent) {
         this.#end();
-        this.#settle.reject(error);
+        if (error instanceof MemoryUnavailable) this.#settle.resolve({ outcome: 'aborted' });
+        else this.#settle.reject(error);
       }
       const code = error instanceof StoreUnavailable ? 'unavailable' : 'internal';
       return {
@@ -148,7 +149,8 @@ export class Run {
           message: 'Comity failed to carry out the call; the log has the reason',
           status: problems[code].status,
         },
-        error,
+        // The budget reports refusals itself, a second at a time.
+        ...(error instanceof MemoryUnavailable ? {} : { error }),
       };
     }
   }

@@ -1,5 +1,7 @@
 /** Work for a thread of handlers: which function of the configuration, and what it gets. */
 
+import type { Opening } from '../transaction/resource-call.ts';
+
 /** A received message, with its body as it is stored: in base64, with its content coding. */
 export type GivenMessage = {
   readonly id: string;
@@ -33,4 +35,6 @@ export type Task = {
   readonly given: Given;
   /** Undefined: the setting applies. */
   readonly timeoutMs?: number | undefined;
+  /** Counts what the function reads and writes; absent: nothing does. */
+  readonly memory?: Opening['memory'];
 };

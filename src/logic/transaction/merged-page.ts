@@ -2,7 +2,9 @@
  * A page of a list as it will be once the unit is committed: the store's rows without those that the unit writes, merged
  * with the latter by the order of the list. Filters and orders are those of the stores (test/contract compares them).
  */
+
 import { valueAt } from '../../http/syntax/json-members.ts';
+import type { Party } from '../../model/fair-queue.ts';
 import type { Scalar } from '../../model/field.ts';
 import { compareText, matches } from '../../model/matches.ts';
 import { documentKey } from '../../store/document-key.ts';
@@ -19,7 +21,7 @@ export async function mergedPage(
   query: ListQuery,
   own: OwnRows,
   position: Position,
-  party?: string,
+  party?: Party,
 ): Promise<Page> {
   const { limit, bytesMax = Number.POSITIVE_INFINITY } = query;
   const backwards = position.from === 'before';

@@ -2,6 +2,7 @@
  * Lists over references within a unit of a function, which may have written the rows that the references name: the store is asked for what
  * names its rows, without those that the unit writes, and for what names one of the unit's own rows that passes.
  */
+import type { Party } from '../../model/fair-queue.ts';
 import type { Field } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { type Matchable, matches } from '../../model/matches.ts';
@@ -21,7 +22,7 @@ export async function relatedPage(
   query: ListQuery,
   written: Written,
   position: Position,
-  party?: string,
+  party?: Party,
 ): Promise<Page> {
   const rows = new RelatedRows(written);
   const decided = judged(rows, () => ({

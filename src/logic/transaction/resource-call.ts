@@ -1,4 +1,5 @@
 /** The calls that a function of an application may make while it runs, as data: threads send it as a message. */
+import type { HeldMemory, RequestMemory } from '../../http/message.ts';
 import type { Cause } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -66,6 +67,8 @@ export type Transaction = {
   readonly caller: Principal;
   /** Reads a row; the unit depends on it. */
   read(table: string, id: string): Promise<Row | undefined>;
+  /** The request has its response, and a stream holds from now on what the calls take. */
+  streams(held: HeldMemory): void;
   /** The calls of the function that the unit is for. */
   readonly call: Scope['call'];
   /** The calls of one function. @param enclosing of a hook */
@@ -97,6 +100,12 @@ export type Transaction = {
 /**
  * @param caller the one of the request, who owns what functions create; absent: the program itself, and what they create has no owner
  * @param cause for the audit trail; absent: Comity itself
- * @param isUnmarked for a deletion in several units, which has marked its documents
  */
-export type OpenTransaction = (caller?: Principal, cause?: Cause, isUnmarked?: boolean) => Transaction;
+export type OpenTransaction = (caller?: Principal, cause?: Cause, how?: Opening) => Transaction;
+
+export type Opening = {
+  /** Counts what the functions read and write; absent: nothing does. */
+  readonly memory?: Pick<RequestMemory, 'hold'> | undefined;
+  /** For a deletion in several units, which has marked its documents. */
+  readonly isUnmarked?: boolean;
+};

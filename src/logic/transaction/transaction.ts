@@ -5,6 +5,7 @@
  * as a unique value that is taken, appear then.
  */
 import { ResourceRefused } from '../../config/handler.ts';
+import type { HeldMemory } from '../../http/message.ts';
 import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
 import {
@@ -22,6 +23,7 @@ import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/
 import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { refusalOfCall, refuse } from './asking.ts';
+import { CallMemory } from './call-memory.ts';
 import {
   CascadeExceeded,
   type CascadeLimits,
@@ -36,8 +38,15 @@ import {
 import { largestPage, listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
 import { createOverlay, type Emitted, type NetWrite, type Overlay } from './overlay.ts';
-import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
-import { depthWithin, type RunHooks, UnitLogic } from './unit-logic.ts';
+import type {
+  Enclosing,
+  Opening,
+  OpenTransaction,
+  ResourceCall,
+  Scope,
+  Transaction,
+} from './resource-call.ts';
+import { demandOpen, LogicScope, type RunHooks, UnitLogic } from './unit-logic.ts';
 import { type WriteCall, writeResource } from './write-resource.ts';
 
 export type TransactionLimits = CascadeLimits & {
@@ -114,7 +123,7 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
       return served;
     },
   };
-  return (caller, cause, isUnmarked) => new LogicTransaction(shared, caller, cause, isUnmarked);
+  return (caller, cause, how) => new LogicTransaction(shared, caller, cause, how);
 }
 
 class LogicTransaction implements Transaction {
@@ -128,11 +137,18 @@ class LogicTransaction implements Transaction {
   readonly call: Scope['call'];
   readonly collectionOf: Transaction['collectionOf'];
   readonly cascadeMax: number;
+  readonly #memory: CallMemory;
   #reads = 0;
 
-  constructor(shared: Shared, caller: Principal | undefined, cause: Cause | undefined, isUnmarked = false) {
+  constructor(
+    shared: Shared,
+    caller: Principal | undefined,
+    cause: Cause | undefined,
+    { memory, isUnmarked = false }: Opening = {},
+  ) {
     this.#shared = shared;
     this.#isUnmarked = isUnmarked;
+    this.#memory = new CallMemory(memory, shared.serving.pageBytesMax);
     this.#cause = cause ?? { actor: systemActor };
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : principalIdOf(caller);
@@ -152,8 +168,12 @@ class LogicTransaction implements Transaction {
     return new LogicScope(enclosing, async (call, scope) => {
       await this.#shared.serving.turns.next();
       demandOpen(scope);
-      return this.#carryOut(call, scope);
+      return this.#memory.carryOut(call, (each) => this.#carryOut(each, scope));
     });
+  }
+
+  streams(held: HeldMemory): void {
+    this.#memory.enter(held);
   }
 
   async read(table: string, id: string): Promise<Row | undefined> {
@@ -349,50 +369,6 @@ class LogicTransaction implements Transaction {
 const noCollections: ReadonlyMap<string, Collection> = new Map();
 
 type ChangeCall = Exclude<ResourceCall, { do: 'get' | 'list' }>;
-
-/** The writes of a hook run while the write that it belongs to waits for it: each function has a line of its own. */
-class LogicScope implements Scope {
-  readonly depth: number;
-  readonly #enclosing: Enclosing | undefined;
-  readonly #carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>;
-  #last: Promise<unknown> = Promise.resolve();
-  #isOver = false;
-
-  constructor(
-    enclosing: Enclosing | undefined,
-    carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>,
-  ) {
-    this.depth = enclosing === undefined ? 0 : depthWithin(enclosing.scope);
-    this.#enclosing = enclosing;
-    this.#carryOut = carryOut;
-  }
-
-  get isOpen(): boolean {
-    return !this.#isOver && this.#enclosing?.scope?.isOpen !== false;
-  }
-
-  isWriting(row: RowName): boolean {
-    if (this.#enclosing === undefined) return false;
-    const { scope, writing } = this.#enclosing;
-    return (writing.table === row.table && writing.id === row.id) || scope?.isWriting(row) === true;
-  }
-
-  async call(call: ResourceCall): Promise<string | undefined> {
-    if (call.do === 'get' || call.do === 'list') return this.#carryOut(call, this);
-    const made = this.#last.then(() => this.#carryOut(call, this));
-    this.#last = made.catch(() => undefined);
-    return made;
-  }
-
-  end(): void {
-    this.#isOver = true;
-  }
-}
-
-/** @throws ResourceRefused */
-function demandOpen({ isOpen }: Scope): void {
-  if (!isOpen) throw refuse('request_timeout', 'the function that makes this call has ended');
-}
 
 function tooMuch(message: string): FunctionFailed {
   return new FunctionFailed(`the unit of a function ${message}`);

@@ -14,9 +14,10 @@ import { whenKnown } from '../../store/when-known.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
 import { ofAnotherWrite } from '../refusal.ts';
+import { refuse } from './asking.ts';
 import { CascadeExceeded, hasCascade } from './cascade.ts';
 import { type LongDeletion, stepDeletion } from './long-deletion.ts';
-import type { OpenTransaction, Scope, Transaction } from './resource-call.ts';
+import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
 
 /** The unit that a hook runs in. */
 export type HookUnit = {
@@ -31,6 +32,50 @@ export type HookUnit = {
 /** The depth of a hook of a write of this function. */
 export function depthWithin(scope: Scope | undefined): number {
   return (scope?.depth ?? 0) + 1;
+}
+
+/** The writes of a hook run while the write that it belongs to waits for it: each function has a line of its own. */
+export class LogicScope implements Scope {
+  readonly depth: number;
+  readonly #enclosing: Enclosing | undefined;
+  readonly #carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>;
+  #last: Promise<unknown> = Promise.resolve();
+  #isOver = false;
+
+  constructor(
+    enclosing: Enclosing | undefined,
+    carryOut: (call: ResourceCall, scope: Scope) => Promise<string | undefined>,
+  ) {
+    this.depth = enclosing === undefined ? 0 : depthWithin(enclosing.scope);
+    this.#enclosing = enclosing;
+    this.#carryOut = carryOut;
+  }
+
+  get isOpen(): boolean {
+    return !this.#isOver && this.#enclosing?.scope?.isOpen !== false;
+  }
+
+  isWriting(row: RowName): boolean {
+    if (this.#enclosing === undefined) return false;
+    const { scope, writing } = this.#enclosing;
+    return (writing.table === row.table && writing.id === row.id) || scope?.isWriting(row) === true;
+  }
+
+  async call(call: ResourceCall): Promise<string | undefined> {
+    if (call.do === 'get' || call.do === 'list') return this.#carryOut(call, this);
+    const made = this.#last.then(() => this.#carryOut(call, this));
+    this.#last = made.catch(() => undefined);
+    return made;
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+}
+
+/** @throws ResourceRefused */
+export function demandOpen({ isOpen }: Scope): void {
+  if (!isOpen) throw refuse('request_timeout', 'the function that makes this call has ended');
 }
 
 export type HookOutcome = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };
@@ -94,8 +139,9 @@ export class RequestLogic implements WriteLogic {
   write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
     let opened: Transaction | undefined;
     const isDecided = ask.operation?.state === 'decided';
+    const { memory } = ask.request;
     const transaction = (): Transaction => {
-      opened ??= this.#open(ask.principal, causeOfAsk(ask), isDecided);
+      opened ??= this.#open(ask.principal, causeOfAsk(ask), { memory, isUnmarked: isDecided });
       return opened;
     };
     const unit = { transaction, scope: undefined, cascades: true };
@@ -114,7 +160,7 @@ export class RequestLogic implements WriteLogic {
           if ('refused' in outcome) return outcome;
           const deletion: Deletion = {
             ...{ served, ask, named: [first, ...others] },
-            open: () => this.#open(ask.principal, causeOfAsk(ask), true),
+            open: () => this.#open(ask.principal, causeOfAsk(ask), { memory, isUnmarked: true }),
             rehearse: (within) =>
               makeWithin(
                 { ...served, isUnmarked: true },

@@ -3,6 +3,7 @@
  * file keeps those that `having` keeps, orders them, and takes the page. Both engines thus filter and order alike.
  * A page at a key costs the whole query again, because a group is known only when all its resources are read.
  */
+import type { Party } from '../../model/fair-queue.ts';
 import type { Field, Scalar } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import { compareText, matches } from '../../model/matches.ts';
@@ -26,7 +27,7 @@ export type GroupReading = {
   /** With the resources that the caller may read. */
   readonly filter: Filter;
   readonly bytesMax: number;
-  readonly party: string;
+  readonly party: Party;
 };
 
 type Cells = readonly Scalar[];

@@ -15,7 +15,7 @@ import { whenKnown } from '../../store/when-known.ts';
 import { compileForm } from '../query/form-query.ts';
 import type { Asked, QueryLimits } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem } from './fault-problem.ts';
-import type { ListPage } from './list-page.ts';
+import { clientOf, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
 
 export type ListTarget = {
@@ -57,7 +57,9 @@ export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Repres
   const place = answer.page === undefined ? listing.place() : answer.place;
   const page =
     answer.page ??
-    listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst, request: ask.request });
+    listing.page(prepared, ask.principal, position, {
+      ...{ party: clientOf(ask), keepsFirst, request: ask.request },
+    });
   const placed = { ...answer, place };
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, placed, page);
   return representation(ask, placed, page, undefined);
@@ -73,8 +75,8 @@ async function representLater(
   return representation(ask, answer, await page, total);
 }
 
-function count(answer: ListAnswer, { principal, party }: Ask): MaybePromise<number> {
-  return answer.listing.count(answer.prepared, principal, party);
+function count(answer: ListAnswer, ask: Ask): MaybePromise<number> {
+  return answer.listing.count(answer.prepared, ask.principal, clientOf(ask));
 }
 
 function representation(
@@ -178,7 +180,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       if (list?.prepared.asked.expansion === undefined) return proposal;
       // Only the read can tell that the page includes more than a response may.
       const place = listing.place();
-      const reading = { party: ask.party, request: ask.request };
+      const reading = { party: clientOf(ask), request: ask.request };
       const read = listing.page(list.prepared, ask.principal, list.position, reading);
       return whenKnown(read, (page) =>
         page.fault === undefined

@@ -1,8 +1,11 @@
 /** A finished page of a list: its body with its validator and cursors, as it is cached and sent. */
+
 import { hash } from 'node:crypto';
 import type { Request } from '../../http/message.ts';
+import type { Ask } from '../../kernel/resource.ts';
 import { requireClient } from '../../kernel/take-content.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
+import type { Party } from '../../model/fair-queue.ts';
 import type { Field } from '../../model/field.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Position } from '../../store/store.ts';
@@ -101,6 +104,16 @@ export function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
+}
+
+/** A read that waits is not begun for a client that has left. */
+export function clientOf({ party: name, request }: Pick<Ask, 'party' | 'request'>): Party {
+  return {
+    name,
+    get isGone() {
+      return request.isGone === true;
+    },
+  };
 }
 
 /** Reads a page once the queue admits it, for a client that has not left. @throws StoreUnavailable */

@@ -5,10 +5,12 @@
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
+
 import type { Request } from '../../http/message.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { SeenBefore } from '../../memory/seen-before.ts';
+import type { Party } from '../../model/fair-queue.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
@@ -66,7 +68,7 @@ export type Prepared = {
 
 export type PageReading = {
   /** For whom the store reads. */
-  readonly party: string;
+  readonly party: Party;
   /** Caches the page of a first request as well, because `Content-Location` names it. */
   readonly keepsFirst?: boolean;
   /** Versions of what the page includes, if they are known. */
@@ -103,7 +105,7 @@ export type Listing = {
   tag(principal: Principal, prepared?: Prepared): MaybePromise<string>;
   /** A cached page with an earlier tag, if it is still in the cache. */
   kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
-  count(prepared: Prepared, principal: Principal, party: string): MaybePromise<number>;
+  count(prepared: Prepared, principal: Principal, party: Party): MaybePromise<number>;
   /** How a page is read, in words; undefined if the principal may not know. */
   plan(prepared: Prepared, principal: Principal, position: Position): string | undefined;
 };
@@ -317,8 +319,7 @@ async function freshGroups(
   const read = () => readGroups(store, { aggregation, sort, limit }, position, reading);
   const page = await readInLine(options, request, read);
   const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
-  const made = finish(mac, entry, position, page, shown);
-  return { ...made, total: page.total };
+  return { ...finish(mac, entry, position, page, shown), total: page.total };
 }
 
 async function pageFrom(

@@ -4,6 +4,7 @@
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
+import { changeOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import { type Principal, principalIdOf } from '../../model/principal.ts';
 import type { Change, MaybePromise, Row } from '../../store/store.ts';
@@ -199,6 +200,7 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'update'),
+    makesOf: ({ row }) => changeOctets(row),
     propose: (ask, { id, row }, content) => {
       if (content === undefined || row === undefined)
         throw new Error('a patch requires the row of its resource');
@@ -291,6 +293,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
     standing: (ask) => replacedStanding(served, ask),
+    makesOf: ({ row }) => changeOctets(row),
     propose: (ask, standing, content) => proposal(served, ask, standing, content),
     validators: (_ask, standing) => memberValidators(standing),
     act: async (ask, standing, proposed) =>

@@ -30,7 +30,7 @@ import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.t
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { GroupsExceeded } from './group-page.ts';
 import { repeatedFields, representList } from './list-answer.ts';
-import type { ListPage } from './list-page.ts';
+import { clientOf, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
 
 export type QueryProposal = Proposal & {
@@ -136,7 +136,7 @@ export function readEarly<P extends QueryProposal>(
   if (query === undefined || (aggregation === undefined && expansion === undefined)) return proposal;
   const read = async (): Promise<P | QueryProposal> => {
     try {
-      const how = { party, keepsFirst: true, request };
+      const how = { party: clientOf({ party, request }), keepsFirst: true, request };
       const place = listing.place();
       const page = await listing.page(query.prepared, principal, query.position, how);
       if (page.fault !== undefined) return { problem: problemOf([page.fault]), query: undefined };

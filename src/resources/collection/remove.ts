@@ -6,10 +6,16 @@
 import type { Problem } from '../../http/problem.ts';
 import { markId, readMarks } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
-import { bulkDeleteOctets, workRules } from '../../memory/work-rules.ts';
+import { bulkDeleteOctets, changeOctets, workRules } from '../../memory/work-rules.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
-import { type Change, type EventEntry, type NextRow, type Row, StoreUnavailable } from '../../store/store.ts';
+import {
+  type Change,
+  type EventEntry,
+  MemoryUnavailable,
+  type NextRow,
+  type Row,
+} from '../../store/store.ts';
 import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { commitUnit, madeOf, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
@@ -35,6 +41,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     chains: chains(served),
     makes: () => served.dependantsMax * workRules.dependant.octets,
     standing: (ask) => memberStanding(served, ask, 'delete'),
+    makesOf: ({ row }) => changeOctets(row),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {
       const { logic } = served;
@@ -163,7 +170,7 @@ const octetsOfDeleted = 4;
 /** The charge for an id covers a document of some kilobytes; the rest of a longer one is charged as it is read. */
 function holdMore({ request }: Ask, octets: number): void {
   if (octets <= 0 || request.memory?.hold(octets) !== false) return;
-  throw new StoreUnavailable('the memory budget for documents to delete is used up', {
+  throw new MemoryUnavailable('the memory budget for documents to delete is used up', {
     retryAfterSeconds: 1,
   });
 }

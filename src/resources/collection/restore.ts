@@ -10,6 +10,7 @@ import {
   representationOf,
 } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
+import { changeOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Members } from '../../model/json-value.ts';
@@ -63,6 +64,7 @@ function restoreOperation(served: Served): Operation<MemberStanding> {
     permission: (principal) => permission(collection.access.delete, 'delete', principal),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     standing: (ask) => deletedStanding(served, ask),
+    makesOf: ({ row }) => changeOctets(row),
     act: (ask, { id, row, restsOn }) => {
       if (row === undefined) throw new Error('a restoration requires the row of its resource');
       const fields = withInstants(served.validator, fieldsOf(row));

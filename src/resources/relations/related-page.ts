@@ -2,6 +2,7 @@
  * A page with what it includes, as one state of all tables that it depends on: its version names the versions of them
  * all. If one of them changes between the reads, the page is read again.
  */
+import type { Party } from '../../model/fair-queue.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Store } from '../../store/store.ts';
 import { laterVersion } from '../../store/version-text.ts';
@@ -25,7 +26,7 @@ export type PageReading = {
   /** The documents of the page as the principal sees them. */
   readonly shown: (page: Page) => MaybePromise<SeenDocs>;
   readonly principal: Principal;
-  readonly party: string;
+  readonly party: Party;
   /** Included documents show their entity tags. */
   readonly tagged: boolean;
   /** Versions of what the page includes, if they were read before; absent: they are read now. */

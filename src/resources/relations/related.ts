@@ -5,11 +5,13 @@
  *
  * The documents are added to the text of the response as they are stored, without parsing any of them.
  */
+
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import { permission, permits, visibleTo } from '../../model/access.ts';
 import { type Collection, tagFieldOf } from '../../model/collection.ts';
+import type { Party } from '../../model/fair-queue.ts';
 import { type Field, ownerField } from '../../model/field.ts';
 import { allOf, always, type Filter } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -54,7 +56,7 @@ export type Expanding = {
   readonly of: Relations;
   readonly docs: readonly string[];
   readonly principal: Principal;
-  readonly party: string;
+  readonly party: Party;
   /** Included documents show their entity tags. */
   readonly tagged: boolean;
 };
@@ -320,11 +322,7 @@ const none: ReadonlyMap<string, number> = new Map();
 async function countBy(
   store: Store,
   { from, field }: Referring,
-  {
-    filter,
-    ids,
-    party,
-  }: { readonly filter: Filter; readonly ids: readonly string[]; readonly party: string },
+  { filter, ids, party }: { readonly filter: Filter; readonly ids: readonly string[]; readonly party: Party },
 ): Promise<ReadonlyMap<string, number>> {
   const referring: Filter = { op: 'in', field, values: ids };
   const counted = await store.aggregate(

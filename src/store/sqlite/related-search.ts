@@ -8,6 +8,7 @@
  * - some thousands: a reader thread begins with the named rows in one statement;
  * - more: a reader thread walks on, because a page is then full soon.
  */
+import type { Party } from '../../model/fair-queue.ts';
 import type { SqlValue } from '../field-value.ts';
 import { always, type Shape, type ValueSlot } from '../filter-shape.ts';
 import { quoteName } from '../quote-name.ts';
@@ -89,7 +90,7 @@ export async function areSomeThousands(
   { probe }: RelatedSearch,
   values: readonly SqlValue[],
   { readers, tableNumber }: { readonly readers: ReaderPool; readonly tableNumber: number },
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<boolean> {
   const bound = probe.parameters.map(({ value }) => values[value] ?? null);
   const { rows } = await readers.read(probe.sql, bound, tableNumber, { party });

@@ -1,4 +1,5 @@
 /** Counts and aggregates: on reader threads, because each is a walk of all rows that match. */
+import type { Party } from '../../model/fair-queue.ts';
 import type { Filter } from '../../model/filter.ts';
 import {
   type Aggregate,
@@ -19,7 +20,7 @@ import type { PlanSources } from './compiled-shape.ts';
 import { probe, wordSearchOf } from './word-search.ts';
 
 /** Counts the undeleted rows that match a filter. */
-export async function countRows(sources: Rows, filter: Filter, party: string | undefined): Promise<number> {
+export async function countRows(sources: Rows, filter: Filter, party: Party | undefined): Promise<number> {
   const shaped = shapeFilter(filter, encoding);
   if (shaped.shape.op === 'never') return 0;
   const { from, parameters } = await matching(sources, shaped, party);
@@ -36,7 +37,7 @@ const aggregateSql: AggregateSql = {
 export async function aggregateRows(
   sources: Rows & Pick<PlanSources, 'relatedNumbers'>,
   query: AggregateQuery,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<Aggregate> {
   const { from, parameters } = await matching(sources, shapeFilter(query.filter, encoding), party);
   const { readers, tableNumber, relatedNumbers } = sources;
@@ -54,7 +55,7 @@ type Rows = Pick<PlanSources, 'readers' | 'layout' | 'layoutOf' | 'tableNumber'>
 async function matching(
   sources: Rows,
   { shape, values }: ShapedFilter<SqlValue>,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<{ readonly from: string; readonly parameters: readonly SqlValue[] }> {
   const { layout } = sources;
   const slots: ValueSlot[] = [];

@@ -3,6 +3,7 @@
  * adds the values. If an index serves the query, pages are read on the calling thread; everything else, and far offsets, goes to a reader
  * thread, so that no scan blocks the event loop.
  */
+import type { Party } from '../../model/fair-queue.ts';
 import type { SqlValue } from '../field-value.ts';
 import { isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
 import { docBytesMax, omittedDocument, pageOf, rowsInOrder, rowsLimit, unbounded } from '../page-of-rows.ts';
@@ -144,7 +145,7 @@ async function readFound(
   run: Run,
   search: Search,
   position: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<Page> {
   const { sources, values } = run;
   const { words, few, many } = search;
@@ -186,7 +187,7 @@ function readReferring(
   run: Run,
   related: RelatedSearch,
   position: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): MaybePromise<Page> {
   const { sources, query, values } = run;
   const { snapshot, tableNumber, relatedNumbers } = sources;
@@ -225,7 +226,7 @@ async function readManyReferring(
   run: Run,
   related: RelatedSearch,
   position: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<Page> {
   const { sources, shape, values } = run;
   const { walked, drive } = related;
@@ -279,7 +280,7 @@ function readOnCaller(
   run: Run,
   { first, scan }: { readonly first: Selection; readonly scan: Selection },
   position: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): MaybePromise<Page> {
   const { snapshot, tableNumber, relatedNumbers } = run.sources;
   const page = snapshot.run(() => {
@@ -319,7 +320,7 @@ async function readOnReader(
   run: Run,
   selection: Selection,
   position: Position,
-  party: string | undefined,
+  party: Party | undefined,
   { statements = statementsOf(run, selection, position), probe: first }: OnReader = {},
 ): Promise<Page> {
   const { sources, query } = run;

@@ -1,5 +1,7 @@
 /** The event log (§6) in (rev, id) order. Revisions are assigned within the committing transaction, so a tail skips nothing. */
+
 import type { SQLOutputValue } from 'node:sqlite';
+import type { Party } from '../../model/fair-queue.ts';
 import type { Filter } from '../../model/filter.ts';
 import type { SqlValue } from '../field-value.ts';
 import { shapeFilter } from '../filter-shape.ts';
@@ -55,7 +57,7 @@ export function readTail(
     readonly filter: Filter;
     readonly limit: number;
     readonly bytesMax: number;
-    readonly party: string | undefined;
+    readonly party: Party | undefined;
     readonly until: LogPosition | undefined;
   },
 ): MaybePromise<readonly TailEntry[]> {

@@ -4,6 +4,7 @@
  * is asked for the words, because a page is then full soon.
  */
 
+import type { Party } from '../../model/fair-queue.ts';
 import { idField } from '../../model/field.ts';
 import { wordsOfTerm } from '../../model/search/parse-search.ts';
 import type { SqlValue } from '../field-value.ts';
@@ -101,7 +102,7 @@ export async function probe(
   { found, probeSql }: WordSearch,
   values: readonly SqlValue[],
   { readers, layout, tableNumber }: { readers: ReaderPool; layout: Layout; tableNumber: number },
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<number> {
   const { rows } = await readers.read(probeSql, [values[found.at] ?? null], tableNumber, { party });
   const [count, isPending] = rows[0] ?? [];

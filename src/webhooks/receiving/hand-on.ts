@@ -20,6 +20,8 @@ export type Claimed = {
   readonly attempt: number;
   /** Leaves the line in which the message is the first, with its conclusion; undefined: it is in none. */
   readonly leave?: Change | undefined;
+  /** Counts what its function reads and writes; absent: nothing does. */
+  readonly memory?: Task['memory'];
 };
 
 /** Rejects only with StoreUnavailable. */
@@ -40,13 +42,13 @@ export function handlersOn({ threads, subscriberDepthMax }: HandlersOptions): Ha
   };
 }
 
-function taskOf({ sender: source, received, content, attempt }: Claimed): Task {
+function taskOf({ sender: source, received, content, attempt, memory }: Claimed): Task {
   const { id, sender, dedupeKey, type, receivedAt } = received;
   const { contentType, contentEncoding, headers, body } = content;
   const { handOn } = source;
   if (handOn.kind === 'subscriber' || handOn.kind === 'job') {
     const { kind, of, timeoutMs } = handOn;
-    return { id, source: sender, given: { kind, of, attempt, body }, timeoutMs };
+    return { id, source: sender, given: { kind, of, attempt, body }, timeoutMs, memory };
   }
   const message = {
     id,
@@ -60,5 +62,5 @@ function taskOf({ sender: source, received, content, attempt }: Claimed): Task {
     headers,
     body,
   };
-  return { id, source: sender, given: { kind: 'message', message } };
+  return { id, source: sender, given: { kind: 'message', message }, memory };
 }

@@ -7,6 +7,8 @@
 import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
+import { messageOctets } from '../../memory/work-rules.ts';
 import type { Received } from '../../model/received.ts';
 import { givenUpText } from '../../model/starts-max.ts';
 import type { Observation } from '../../observe/observation.ts';
@@ -48,6 +50,8 @@ export type HandingOnOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly senders: ReadonlyMap<string, Source>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
+  /** Absent: no memory is counted. */
+  readonly memory?: Pick<MemoryBudget, 'lease'> | undefined;
   /** Absent: no start is counted. */
   readonly starts?: Starts | undefined;
   /** Returns what takes messages of the sender; undefined: messages wait to be marked. Called once for each sender. */
@@ -127,6 +131,35 @@ async function handOnOnce(
   line: LineOf,
   mayRerun: boolean,
 ): Promise<Concluded | 'rerun' | undefined> {
+  const lease = parts.memory?.lease('background', { name: `source ${queue.sender.name}`, isReserved: false });
+  try {
+    await roomFor(lease, due, parts.engine.working);
+    return await handOnWithin(parts, { queue, due, lease }, line, mayRerun);
+  } finally {
+    lease?.release();
+  }
+}
+
+/** Waits for the memory of a long message before it is read. */
+async function roomFor(
+  lease: MemoryLease | undefined,
+  { contentLength }: DueMessage,
+  stopping: AbortSignal,
+): Promise<void> {
+  const octets = messageOctets(contentLength);
+  if (lease === undefined || octets === 0) return;
+  await new Promise<void>((resolve) => {
+    stopping.addEventListener('abort', () => resolve(), { once: true });
+    lease.whenRoom(octets, resolve);
+  });
+}
+
+async function handOnWithin(
+  parts: HandingOnParts,
+  { queue, due, lease }: Pick<Attempt, 'queue' | 'due'> & { readonly lease: MemoryLease | undefined },
+  line: LineOf,
+  mayRerun: boolean,
+): Promise<Concluded | 'rerun' | undefined> {
   const { working } = parts.engine;
   if (working.aborted) return undefined;
   const found = await claim(parts, queue, due);
@@ -141,12 +174,18 @@ async function handOnOnce(
   try {
     const handing = async (): Promise<HandedOn> => {
       if (start?.isUsedUp === true) return givenUp;
-      return hasContent ? queue.handOn(claimed, working) : contentGone;
+      if (!hasContent) return contentGone;
+      return queue.handOn(lease === undefined ? claimed : { ...claimed, memory: memoryOf(lease) }, working);
     };
     return await runAndSettle(parts, queue, claimed, { handing, mayRerun });
   } finally {
     await start?.end();
   }
+}
+
+/** What the function of a message reads and writes. */
+function memoryOf(lease: MemoryLease): Claimed['memory'] {
+  return { hold: (octets) => lease.growAlone(octets) };
 }
 
 async function runAndSettle(

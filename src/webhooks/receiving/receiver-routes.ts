@@ -22,6 +22,7 @@ import type {
   Standing,
   Understood,
 } from '../../kernel/resource.ts';
+import { messageOctets } from '../../memory/work-rules.ts';
 import type { Accept, Verdict } from './accept-message.ts';
 
 export type ReceiveOptions = {
@@ -126,6 +127,7 @@ function postOperation(
     permission: () => 'granted',
     raw: true,
     contentBytesMax: receivedBytesMax,
+    makes: (bytes) => messageOctets(bytes?.length ?? 0),
     reports: true,
     understand({ request }, bytes) {
       const verdict = accept.verify(sender, request, bytes);

@@ -10,6 +10,7 @@ import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetc
 import type { Resource } from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
+import type { ProgramMemory } from '../../memory/program-memory.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -43,6 +44,7 @@ export type ReceivedOptions = Services & {
   readonly starts?: Starts;
   /** For the functions of handlers; called when the first message is handled. */
   readonly openTransaction: OpenTransaction;
+  readonly memory: Pick<ProgramMemory, 'budget'>;
 };
 
 export type Received = {
@@ -121,6 +123,7 @@ function engineOf(
   };
   return createHandingOn({
     ...options,
+    memory: options.memory.budget,
     senders: sourcesOf(configuration),
     handOnOf,
     random: Math.random,

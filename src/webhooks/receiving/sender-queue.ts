@@ -9,7 +9,7 @@ import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
 import { Lines } from './message-lines.ts';
 
-export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
+export type DueMessage = Pick<Received, 'id' | 'dedupeKey' | 'contentLength'>;
 
 export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
   readonly sender: Source;
@@ -93,8 +93,8 @@ export class SenderQueue extends DueQueue<DueMessage> {
   }
 
   protected parse({ doc }: Row): { readonly due: DueMessage; readonly dueAt: string | null } {
-    const { id, dueAt, dedupeKey } = JSON.parse(doc) as Received;
-    return { due: { id, dedupeKey }, dueAt };
+    const { id, dueAt, dedupeKey, contentLength } = JSON.parse(doc) as Received;
+    return { due: { id, dedupeKey, contentLength }, dueAt };
   }
 }
 

@@ -9,98 +9,22 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { adminKey } from '../../harness/exchange.ts';
-import type { RunningServer } from '../../harness/running-server.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { startAttacked } from '../attack/attacked-program.ts';
+import { type Ask, type Attack, attacks, bounded, inboxSecret, type Known, many } from './growth-attacks.ts';
 
 const config = fileURLToPath(new URL('../attack/fixtures/growth.config.ts', import.meta.url));
-const env = { COMITY_RATE_LIMIT_READS: '0', COMITY_RATE_LIMIT_WRITES: '0' };
+const env = {
+  ...{ COMITY_RATE_LIMIT_READS: '0', COMITY_RATE_LIMIT_WRITES: '0' },
+  ...{ COMITY_EGRESS_ALLOW: '127.0.0.0/8', INBOX_WEBHOOK_SECRET: inboxSecret },
+};
 const base = '/api/v1';
 /** One answer of its health may take this many times as long as the others; seen: 16 to 90 ms, and 180 among answers of 8 MB. */
 const outlierFactor = 2;
 /** How long the clients wait for their answers. */
 const patienceMs = 4000;
-
-type Attack = {
-  readonly name: string;
-  readonly atOnce: number;
-  /** `METHOD path` */
-  readonly target: (index: number, known: Known) => string;
-  readonly json?: (known: Known, index: number) => unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** The clients read nothing. */
-  readonly isSlow?: true;
-  /** Part of the full tier: it ended the program, or came nearest to it. */
-  readonly isWorst?: true;
-};
-
-/** What is stored before. */
-type Known = { readonly ids: readonly string[]; readonly parent: string };
-
-const many = <T>(count: number, item: (index: number) => T): T[] =>
-  Array.from({ length: count }, (_, index) => item(index));
-const bulk = { items: many(1000, () => ({ title: 'b' })) };
-/** Another query each time, so that no cache knows its page. */
-const unlike = (target: string) => (index: number) =>
-  `${target}&createdAt[gt]=${1000 + index}-01-01T00:00:00Z`;
-const attacks: readonly Attack[] = [
-  { name: 'bulks with words', atOnce: 400, isWorst: true, target: () => 'POST words/bulk', json: () => bulk },
-  { name: 'bulks', atOnce: 1000, isWorst: true, target: () => 'POST plain/bulk', json: () => bulk },
-  {
-    name: 'bulks of single units',
-    atOnce: 1000,
-    target: () => 'POST plain/bulk',
-    json: () => ({ ...bulk, atomic: false }),
-  },
-  {
-    name: 'bulks that are operations',
-    atOnce: 1000,
-    target: () => 'POST plain/bulk',
-    json: () => bulk,
-    headers: { Prefer: 'respond-async' },
-  },
-  { name: 'lists', atOnce: 1000, target: unlike('GET texts?limit=1000') },
-  { name: 'lists that nobody reads', atOnce: 1000, target: unlike('GET texts?limit=1000'), isSlow: true },
-  {
-    name: 'compressed lists',
-    atOnce: 1000,
-    target: unlike('GET texts?limit=1000'),
-    headers: { 'Accept-Encoding': 'br' },
-  },
-  { name: 'inclusions', atOnce: 1000, target: unlike('GET links?limit=500&expand=docId') },
-  {
-    name: 'groups',
-    atOnce: 1000,
-    target: () => 'QUERY texts',
-    json: (_, index) => ({
-      ...{ groupBy: ['text'], aggregate: { count: true } },
-      filter: { id: { ne: `${index}` } },
-    }),
-  },
-  { name: 'searches', atOnce: 1000, target: unlike('GET words?limit=1000&q=b') },
-  {
-    name: 'deletions of dependants',
-    atOnce: 100,
-    isWorst: true,
-    target: (_, { parent }) => `DELETE parents/${parent}`,
-  },
-  {
-    name: 'bulk deletions',
-    atOnce: 100,
-    isWorst: true,
-    target: () => 'POST texts/bulk-delete',
-    json: ({ ids }) => ({ ids }),
-  },
-  {
-    name: 'answers of 8 MB that nobody reads',
-    atOnce: 1000,
-    isWorst: true,
-    target: () => 'POST wide',
-    isSlow: true,
-  },
-  { name: 'actions that wait with a page', atOnce: 1000, target: () => 'POST waits' },
-  { name: 'streams of an action', atOnce: 1000, isWorst: true, target: () => 'GET export' },
-];
 
 async function fill(program: RunningServer): Promise<Known> {
   const make = async (collection: string, items: readonly object[]): Promise<readonly string[]> => {
@@ -120,7 +44,27 @@ async function fill(program: RunningServer): Promise<Known> {
   const [parent = ''] = await make('parents', [{ title: 'one' }]);
   const children = many(900, (index) => ({ parentId: parent, text: `${index}`.padEnd(1000, 'x') }));
   await make('children', children);
-  return { ids, parent };
+  return { ids, parent, own: [] };
+}
+
+const upgrade = {
+  ...{ Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+  ...{ 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Protocol': 'comity.v1' },
+};
+
+/** A text frame of less than 64 KiB, masked by zeros. */
+function maskedText(text: string): Buffer {
+  const { length } = text;
+  const head = length < 126 ? [0x80 | length] : [0x80 | 126, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from([0x81, ...head, 0, 0, 0, 0]), Buffer.from(text)]);
+}
+
+function askOf({ send }: RunningServer): Ask {
+  return async (method, path, options) => {
+    const answer = await send(method, `${base}/${path}`, options);
+    assert.ok(answer.status < 300, `${method} ${path} was ${answer.status}: ${answer.body.slice(0, 200)}`);
+    return answer.body === '' ? {} : answer.json();
+  };
 }
 
 /** @returns the number of answers by status; 0: none within the patience */
@@ -133,10 +77,12 @@ async function attack(
   const clients = many(atOnce, (index) => {
     const [method = '', path = ''] = target(index, known).split(' ');
     const json = of.json === undefined ? '' : JSON.stringify(of.json(known, index));
-    const body = Buffer.from(json);
+    const body = of.content?.(known, index) ?? Buffer.from(json);
     const fields = Object.entries({
       ...{ Host: 'a', Authorization: `Bearer ${adminKey}`, Connection: 'close' },
-      ...{ 'Content-Type': 'application/json', ...of.headers, 'Content-Length': String(body.length) },
+      ...{ 'Content-Type': 'application/json', 'Content-Length': String(body.length) },
+      ...(of.frames === undefined ? {} : upgrade),
+      ...(typeof of.headers === 'function' ? of.headers(body, known) : of.headers),
     }).map(([name, value]) => `${name}: ${value}\r\n`);
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     socket.write(`${method} ${base}/${path} HTTP/1.1\r\n${fields.join('')}\r\n`);
@@ -144,6 +90,7 @@ async function attack(
     const answered = new Promise<void>((resolve) => {
       socket.once('data', (octets: Buffer) => {
         statuses[index] = Number(octets.toString('latin1', 9, 12));
+        for (const frame of of.frames?.(known) ?? []) socket.write(maskedText(frame));
         if (of.isSlow !== true) return void socket.resume();
         socket.pause();
         resolve();
@@ -165,12 +112,78 @@ async function attack(
   );
 }
 
+/** `METHOD pattern` below the base, with `{collection}` for those of the declaration, which all have the same routes. */
+async function routesOf({ send }: RunningServer): Promise<readonly string[]> {
+  const { paths, tags } = (await send('GET', '/openapi.json')).json() as unknown as Described;
+  const isCollection = new Set(tags.map(({ name }) => name));
+  const routes = Object.entries(paths).flatMap(([path, { additionalOperations = {}, ...operations }]) => {
+    const below = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    const [, first = '', ...rest] = below.split('/');
+    const pattern =
+      isCollection.has(first) && declared.has(first) ? ['{collection}', ...rest].join('/') : below;
+    return [...Object.keys(operations), ...Object.keys(additionalOperations)]
+      .filter((method) => methods.has(method.toUpperCase()))
+      .map((method) => `${method.toUpperCase()} ${pattern}`);
+  });
+  return [...new Set(routes)];
+}
+
+type Described = {
+  readonly paths: Readonly<Record<string, { readonly additionalOperations?: object }>>;
+  readonly tags: readonly { readonly name: string }[];
+};
+
+const methods = new Set(['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE']);
+const declared = new Set('words plain data texts links parents children kept shown hooked'.split(' '));
+
+/** True if the target of an attack, whose ids are of no document here, is of the route. */
+function isOf(route: string, { target, standsFor = [] }: Attack): boolean {
+  if (standsFor.includes(route)) return true;
+  const [method = '', pattern = ''] = route.split(' ');
+  const [asked, path = ''] = target(0, { ids: ['id'], parent: 'id', own: ['id'] }).split(' ');
+  const named = pattern.replace('{collection}', `(${[...declared].join('|')})`).replace(/^\//, '');
+  const expression = named.replaceAll(/\{\w+\}/g, '(id|reads|often)').replaceAll('.', '\\.');
+  return asked === method && new RegExp(`^${expression}$`).test(path.split('?')[0] ?? '');
+}
+
+const provider = {
+  COMITY_OAUTH_FORGE_AUTHORIZATION_URL: 'https://forge.example/authorize',
+  COMITY_OAUTH_FORGE_TOKEN_URL: 'https://forge.example/token',
+  COMITY_OAUTH_FORGE_USERINFO_URL: 'https://api.forge.example/me',
+  COMITY_OAUTH_FORGE_CLIENT_ID: 'growth',
+  COMITY_OAUTH_FORGE_CLIENT_SECRET: 'from-the-forge',
+};
+
+test('each route of the program is attacked, or has a reason why it makes no more than it reads', async () => {
+  const program = await startServer({ config, env: { ...env, ...provider } });
+  try {
+    const routes = await routesOf(program);
+    const reasons = bounded.flatMap((each) => each.routes);
+    const attacked = routes.filter((route) => attacks.some((each) => isOf(route, each)));
+    assert.deepEqual(
+      routes.filter((route) => !attacked.includes(route) && !reasons.includes(route)),
+      [],
+      'without either',
+    );
+    assert.deepEqual(
+      reasons.filter((route) => !routes.includes(route) || attacked.includes(route)),
+      [],
+      'no route of the program, or attacked as well',
+    );
+  } finally {
+    await program.stop();
+  }
+});
+
 const chosen = attacks.filter(({ isWorst }) => isWorst === true || process.env.COMITY_TEST_TIER !== 'full');
 
 for (const each of chosen) {
   test(`${each.atOnce} ${each.name} leave the program unharmed`, async (context) => {
-    const attacked = await startAttacked(context, { config, env });
-    const known = await fill(attacked.program);
+    const attacked = await startAttacked(context, { config, env: { ...env, ...each.env } });
+    const receiver = each.prepare === undefined ? undefined : await startDeliveryReceiver(context);
+    const filled = await fill(attacked.program);
+    const own = await each.prepare?.(askOf(attacked.program), filled, receiver?.url ?? '');
+    const known = { ...filled, own: own ?? [] };
     await attacked.health();
     const statuses = await attack(attacked.program.port, each, known);
     context.diagnostic([...statuses].map(([status, count]) => `${count} × ${status}`).join(', '));

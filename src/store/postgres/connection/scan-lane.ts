@@ -3,7 +3,7 @@
  * server ends a statement at its timeout (`SET LOCAL` lasts as long as the transaction, and so works behind a pooler); begin, timeout,
  * statement and end are sent in one write.
  */
-import { FairQueue } from '../../../model/fair-queue.ts';
+import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair-queue.ts';
 import { placesOf } from '../../filter-shape.ts';
 import {
   type Call,
@@ -37,7 +37,7 @@ export type ScanLane = {
    * @param party for whom the read is: parties take turns, and with several connections none holds all
    * @throws StoreUnavailable if too many reads wait, the read times out or storage fails; DatabaseError for an invalid call
    */
-  read(call: Call, party?: string): Promise<Rows>;
+  read(call: Call, party?: Party): Promise<Rows>;
   /** Ends the reads under way and rejects the waiting ones. */
   close(): Promise<void>;
 };
@@ -47,7 +47,7 @@ const endingMs = 1_000;
 
 type Waiting = {
   readonly call: Call;
-  readonly party: string;
+  readonly party: Party;
   readonly places: number;
   readonly endsAt: number;
   readonly resolve: (rows: Rows) => void;
@@ -81,7 +81,7 @@ class BoundedScanLane implements ScanLane {
     return new Promise((resolve, reject) => {
       const endsAt = performance.now() + this.#options.timeoutMs;
       const places = placesOf(call.values, this.#options.queueMax);
-      this.#waiting.push(party, { call, party, places, endsAt, resolve, reject });
+      this.#waiting.push(nameOfParty(party), { call, party, places, endsAt, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
         refused.reject(
@@ -121,7 +121,7 @@ class BoundedScanLane implements ScanLane {
   }
 
   async #run(slot: Slot, { call, party }: Waiting): Promise<Rows> {
-    slot.party = party;
+    slot.party = nameOfParty(party);
     try {
       return await this.#send(slot.connection, call);
     } catch (error) {
@@ -146,6 +146,10 @@ class BoundedScanLane implements ScanLane {
       const slot = this.#freeSlot();
       const next = slot === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
       if (slot === undefined || next === undefined) return;
+      if (hasLeft(next.item.party)) {
+        next.item.reject(unavailable('the client has left'));
+        continue;
+      }
       this.#run(slot, next.item).then(next.item.resolve, next.item.reject);
     }
   }

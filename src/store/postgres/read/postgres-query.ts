@@ -3,8 +3,10 @@
  * a plan adds the values. What an index serves is read on the read lane, each page in one round trip; everything else, and far offsets, on
  * the scan lane.
  */
+
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
+import type { Party } from '../../../model/fair-queue.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
 import {
   type Aggregate,
@@ -213,7 +215,7 @@ async function readNamed(
   reading: BoundedReading,
   named: NamedWalk,
   asked: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<Page | undefined> {
   const { read, scan, compiled, selection, capped, query, values } = reading;
   const position = withoutOffset(asked);
@@ -242,7 +244,7 @@ async function readFound(
   reading: BoundedReading,
   searched: Searched,
   asked: Position,
-  party: string | undefined,
+  party: Party | undefined,
 ): Promise<Page | undefined> {
   const { scan, compiled, selection, capped, query, values: all, frequentWords } = reading;
   const position = withoutOffset(asked);
@@ -321,7 +323,7 @@ export async function countRows(
   scan: Pick<ScanLane, 'read'>,
   { layout, schema, onUnready }: Pick<PlanSources, 'layout' | 'schema' | 'onUnready'>,
   filter: Filter,
-  party?: string,
+  party?: Party,
 ): Promise<number> {
   const { shape, values } = shapeOfFilter(filter);
   if (shape.op === 'never') return 0;
@@ -352,7 +354,7 @@ export async function aggregateRows(
     onUnready,
   }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers' | 'onUnready'>,
   query: AggregateQuery,
-  party?: string,
+  party?: Party,
 ): Promise<Aggregate> {
   const { shape, values } = shapeOfFilter(query.filter);
   const parameters = new Parameters(false);

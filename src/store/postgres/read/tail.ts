@@ -4,6 +4,7 @@
  * A filtered tail is bounded only near the head. One statement on the read lane finds the head, and reads if it is near; otherwise the tail
  * is read on the scan lane.
  */
+import type { Party } from '../../../model/fair-queue.ts';
 import type { Filter } from '../../../model/filter.ts';
 import type { ShapedFilter } from '../../filter-shape.ts';
 import type { LogPosition, TailEntry } from '../../store.ts';
@@ -62,7 +63,7 @@ export async function readTail(
     ...query
   }: Omit<TailQuery, 'filter'> & {
     readonly filter: Filter;
-    readonly party?: string | undefined;
+    readonly party?: Party | undefined;
   },
 ): Promise<readonly TailEntry[]> {
   const asked: TailQuery = { ...query, filter: shapeOfFilter(filter) };

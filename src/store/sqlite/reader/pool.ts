@@ -6,7 +6,7 @@
  * read fails and the next read starts another thread.
  */
 import { Worker } from 'node:worker_threads';
-import { FairQueue } from '../../../model/fair-queue.ts';
+import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair-queue.ts';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
 import { placesOf } from '../../filter-shape.ts';
@@ -19,6 +19,7 @@ export type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
 
 type Waiting = {
   readonly request: ReadRequest;
+  readonly party: Party;
   readonly places: number;
   readonly resolve: (rows: ReadRows) => void;
   readonly reject: (error: unknown) => void;
@@ -57,14 +58,14 @@ export class ReaderPool {
 
   /**
    * @param bounds `party`: for whom the read is; with several threads, one party never holds all
-   * @throws StoreUnavailable if too many reads wait, the read times out, or storage fails
+   * @throws StoreUnavailable if too many reads wait, the client has left, the read times out, or storage fails
    */
   read(
     sql: string,
     parameters: readonly SqlValue[],
     tableNumber: number,
     bounds: Pick<ReadRequest, 'rest' | 'octets' | 'relatedNumbers' | 'probe'> & {
-      readonly party?: string | undefined;
+      readonly party?: Party | undefined;
     } = {},
   ): Promise<ReadRows> {
     const { party = '', ...octets } = bounds;
@@ -73,7 +74,7 @@ export class ReaderPool {
       this.#damage.refuse();
       const places = placesOf(parameters, this.#placesMax);
       const request = { sql, parameters, tableNumber, ...octets };
-      this.#waiting.push(party, { request, places, resolve, reject });
+      this.#waiting.push(nameOfParty(party), { request, party, places, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
         refused.reject(
@@ -103,7 +104,8 @@ export class ReaderPool {
       const thread = this.#threads.find(({ reading }) => reading === undefined) ?? this.#start();
       const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
       if (thread === undefined || next === undefined) return;
-      this.#begin(thread, next);
+      if (hasLeft(next.item.party)) next.item.reject(unavailable('the client has left'));
+      else this.#begin(thread, next);
     }
   }
 

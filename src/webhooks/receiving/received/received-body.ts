@@ -15,6 +15,7 @@ import type {
   Standing,
   Validators,
 } from '../../../kernel/resource.ts';
+import { messageOctets } from '../../../memory/work-rules.ts';
 import { permission } from '../../../model/access.ts';
 import type { Received } from '../../../model/received.ts';
 import type { Served } from '../../../resources/collection/served.ts';
@@ -68,8 +69,13 @@ function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
   return whenKnown(memberStanding(served, ask, 'read'), (member) => {
     const { id, row, exists, visible, permitted } = member;
     if (!exists || !visible || !permitted || row === undefined) return { ...member, id, kept: undefined };
-    const found = keptContent(served.store, JSON.parse(row.doc) as Received);
-    return whenKnown(found, (kept) => ({ id, exists: kept !== undefined, visible, permitted, kept }));
+    const received = JSON.parse(row.doc) as Received;
+    const room = ask.request.memory?.makeRoom(messageOctets(received.contentLength));
+    const read = () => keptContent(served.store, received);
+    return whenKnown(room === undefined ? read() : room.then(read), (kept) => ({
+      ...{ id, visible, permitted, kept },
+      exists: kept !== undefined,
+    }));
   });
 }
 

@@ -1,24 +1,25 @@
 /**
- * Memory of what an action reads and writes (work-rules.ts): counted for its caller before a call is carried out, so that many actions at once
- * are refused before the memory is used up. The longest page of the action counts, because the next usually takes its place. Once the response
- * is a stream, its memory is that of the stream, and it waits for room for the largest page before it reads one.
+ * Memory of what the functions of one transaction read and write (work-rules.ts): counted before a call is carried out, for the caller of the
+ * request, or for the source of the message. So many functions at once are refused before the memory is used up. The longest page counts,
+ * because the next usually takes its place. Once the response of an action is a stream, its memory is that of the stream, and it waits for
+ * room for the largest page before it reads one.
  */
 import type { HeldMemory, RequestMemory } from '../../http/message.ts';
 import { workRules } from '../../memory/work-rules.ts';
-import { StoreUnavailable } from '../../store/store.ts';
-import type { ResourceCall } from '../transaction/resource-call.ts';
+import { MemoryUnavailable } from '../../store/store.ts';
+import type { ResourceCall } from './resource-call.ts';
 
 type CarryOut = (call: ResourceCall) => Promise<string | undefined>;
 
 export class CallMemory {
-  readonly #request: Pick<RequestMemory, 'hold'> | undefined;
+  readonly #memory: Pick<RequestMemory, 'hold'> | undefined;
   readonly #pageOctetsMax: number;
   #stream: HeldMemory | undefined;
   /** The octets of the longest page. */
   #kept = 0;
 
-  constructor(request: Pick<RequestMemory, 'hold'> | undefined, pageBytesMax: number) {
-    this.#request = request;
+  constructor(memory: Pick<RequestMemory, 'hold'> | undefined, pageBytesMax: number) {
+    this.#memory = memory;
     this.#pageOctetsMax = workRules.pageOctet.octets * pageBytesMax;
   }
 
@@ -28,7 +29,7 @@ export class CallMemory {
     stream.set(this.#kept);
   }
 
-  /** @throws StoreUnavailable if there is no room; a stream waits instead */
+  /** @throws MemoryUnavailable if there is no room; a stream waits instead */
   async carryOut(call: ResourceCall, carryOut: CarryOut): Promise<string | undefined> {
     if (call.do === 'get') return carryOut(call);
     if (call.do !== 'list') {
@@ -55,8 +56,8 @@ export class CallMemory {
   }
 
   #hold(octets: number): void {
-    if (this.#request?.hold(octets) !== false) return;
-    throw new StoreUnavailable('the memory budget for actions is used up', { retryAfterSeconds: 1 });
+    if (this.#memory?.hold(octets) !== false) return;
+    throw new MemoryUnavailable('the memory budget for functions is used up', { retryAfterSeconds: 1 });
   }
 }
 

@@ -9,10 +9,6 @@
  */
 import type { Request } from '../http/message.ts';
 import { type ChangeLines, Overtaken, type RowName, type Turn } from '../store/store.ts';
-import type { MessageReading } from './message-facts.ts';
-import type { Ask } from './resource.ts';
-import type { WalkContext } from './walk-context.ts';
-import type { Before } from './walk-start.ts';
 
 type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
 
@@ -75,30 +71,4 @@ export class WalkTurn {
   release(): void {
     this.#turn?.release();
   }
-}
-
-/** The request as its operation sees it. */
-export function askOf(
-  { rates }: WalkContext,
-  request: Request,
-  { route, query, preferences }: MessageReading,
-  { operation, used }: Before,
-  asked: Pick<Ask, 'principal' | 'now' | 'known' | 'companions'> & { readonly turn: WalkTurn | undefined },
-): Ask {
-  const { principal, now, known, companions, turn } = asked;
-  return {
-    request,
-    captures: route?.captures ?? [],
-    query,
-    preferences,
-    principal,
-    party: rates.partyOf(request, principal),
-    known,
-    used: known ?? used,
-    now,
-    companions,
-    operation,
-    isChained: turn?.isChained === true,
-    hasTurn: turn?.isHeld === true,
-  };
 }

@@ -187,10 +187,14 @@ test('followers of two programs keep a true copy over failovers that lose commit
   const truth = async (): Promise<readonly string[]> =>
     [...(await untilAnswered(() => listOf(programs[0]?.url ?? ''))).names.values()].toSorted();
   const untilTrue = async (copies: readonly Copy[], when: string): Promise<void> => {
-    const shown = JSON.stringify(await truth());
     for (const copy of copies) {
-      await until(() => JSON.stringify(copy.names) === shown, `${copy.name} is true ${when}`, 30_000).catch(
-        () => assert.deepEqual(copy.names, JSON.parse(shown), `${copy.name} ${when}`),
+      let shown: readonly string[] = [];
+      const isTrue = async (): Promise<boolean> => {
+        shown = await truth();
+        return copy.names.join() === shown.join();
+      };
+      await until(isTrue, `${copy.name} is true ${when}`).catch(() =>
+        assert.deepEqual(copy.names, shown, `${copy.name} ${when}, told ${copy.resets} times`),
       );
     }
   };

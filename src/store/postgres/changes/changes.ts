@@ -4,7 +4,6 @@
  * a lost notification costs time, never a change.
  */
 import type { Observation } from '../../../observe/observation.ts';
-import { raiseStepMin } from '../../raised-revision.ts';
 import type { Address } from '../connection/address.ts';
 import type { Rows } from '../connection/call.ts';
 import { channelOf } from '../schema/physical-name.ts';
@@ -176,6 +175,8 @@ const storeNumber = 0;
 /** Stands for no table. */
 export const lostNumber = -1;
 
+/** Revisions from one that was heard of to the next by which another reign has begun: a raise within a millisecond of the last one skips fewer. */
+const reignGapMin = 1000;
 /** Reigns whose newest revision is kept until a look has asked about it; the oldest goes. */
 const reignsKeptMax = 100;
 
@@ -186,8 +187,8 @@ class HeardRevisions {
   /** Those that are certain. */
   readonly #confirmedRevs = new Map<number, number>();
   /**
-   * The newest of each reign, ascending. A reign is what is committed between two raises of the counter, each of which skips at least
-   * `raiseStepMin` revisions: what a later reign commits says nothing about an earlier one, whose last units may be lost.
+   * The newest of each reign, ascending. A reign is what is committed between two raises of the counter, which skip 2^20 revisions for each
+   * second: what a later reign commits says nothing about an earlier one, whose last units may be lost. A gap that is none asks once more.
    */
   #newest: readonly number[] = [];
   #confirmed = 0;
@@ -244,7 +245,7 @@ class HeardRevisions {
   #hear(rev: number): void {
     const last = this.#newest.at(-1) ?? 0;
     if (rev <= last) return;
-    const earlier = rev - last < raiseStepMin ? this.#newest.slice(0, -1) : this.#newest;
+    const earlier = rev - last < reignGapMin ? this.#newest.slice(0, -1) : this.#newest;
     this.#newest = [...earlier, rev].slice(-reignsKeptMax);
   }
 }

@@ -2,6 +2,9 @@
  * Health while 1,000 connections come at once, each with its first request. The loop accepts one each turn, so the connection of a probe waits
  * until those before it are accepted: not for their requests, nor for their parsers, sessions and sockets. Judged is the share of the processor
  * time of a burst that a probe waited for, so the speed of the machine does not matter.
+ *
+ * The bounds are those of the embedded store. On PostgreSQL the rows of lists that have begun are read and sent between two connections, in no
+ * turn of work, and a probe waits for them.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';

@@ -90,6 +90,10 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     return this.#taken.size;
   }
 
+  hasTaken(id: string): boolean {
+    return this.#taken.has(id);
+  }
+
   get reading(): boolean {
     return this.#released !== undefined;
   }

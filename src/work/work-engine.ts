@@ -229,7 +229,10 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     return false;
   }
 
-  /** Sets times right that a clock which was ahead had set: the last ones of the queue. Never rejects. */
+  /**
+   * Sets times right that a clock which was ahead had set: the last ones of the queue, without those of taken rows, which their attempt sets: to
+   * the attempt a time that changed meanwhile would be a request for another one. Never rejects.
+   */
   async #setRight(queue: Q): Promise<void> {
     const { clock, store, observe } = this.#options;
     const now = clock();
@@ -238,7 +241,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     try {
       for (;;) {
         const rows = await queue.rows.last(setAtOnce);
-        const ahead = rows.filter((row) => isAhead(row, now));
+        const ahead = rows.filter((row) => !queue.hasTaken(row.id) && isAhead(row, now));
         if (ahead.length === 0 || !this.#isRunning) return;
         const commit = await store.commit({ changes: queue.rows.setRight(ahead, now), events: [] });
         // An attempt or a person changed one of them meanwhile: the others wait for the next look.

@@ -98,6 +98,43 @@ for (const [engine, open] of engines) {
     await sender.close();
   });
 
+  test(`leaves what is being sent to its attempt while its clock is set back (${engine})`, async (context) => {
+    const [opened] = await open(context);
+    const scene = watchedStore(opened);
+    let ahead = aheadMs;
+    const time = fakeTime(start, scene.rest);
+    const clock = () => time.clock() + ahead;
+    const begun: string[] = [];
+    let fail: (() => void) | undefined;
+    const sender = await openSender({
+      ...{ store: scene.store, clock, timers: time.timers },
+      async answer({ delivery }) {
+        begun.push(delivery.eventId);
+        if (begun.length === 2) await new Promise<void>((resolve) => (fail = resolve));
+        return answered(500);
+      },
+    });
+    await sender.endpoint('ep_1');
+    await sender.engine.start();
+    await sender.events(1);
+    await time.passTo(start + 1);
+    const [slow = ''] = await sender.events(1);
+    await time.passTo(start + 2);
+    assert.equal(begun[1], slow);
+    ahead = 0;
+    sender.wake('ep_1');
+    await time.passTo(start + 3);
+    assert.ok(sender.observed.some(({ kind }) => kind === 'work-rescheduled'));
+    fail?.();
+    await time.passTo(start + 1000);
+    assert.equal(begun.filter((event) => event === slow).length, 1, 'it is not sent again at once');
+    const row = (await deliveries(opened)).find(({ doc }) => doc.includes(slow));
+    const { scheduledAttemptCount, attemptCount, dueAt } = JSON.parse(row?.doc ?? '') as Delivery;
+    assert.deepEqual([attemptCount, scheduledAttemptCount], [1, 1]);
+    assert.ok(Date.parse(dueAt ?? '') > start + 1000, String(dueAt));
+    await sender.close();
+  });
+
   test(`sets right the last rows of a queue, and only times of the future that the future set (${engine})`, async (context) => {
     const [store] = await open(context);
     const now = start;

@@ -16,7 +16,7 @@ import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/m
 import { isStream } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
 import type { Context, HeldStream } from './context.ts';
-import { textBytesMax, waitingAnswerBytes } from './limits.ts';
+import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
@@ -204,6 +204,11 @@ function heldBy({ streams, sockets, limits }: Context, response: Response): Held
 
 /** Until waiting responses have left. */
 const roomSeconds = 1;
+
+/** True for content that the memory budget does not count, and so may wait. */
+export function isShort(content: Response['content']): boolean {
+  return content === null || (!isStream(content) && content.length <= uncountedBytesMax);
+}
 
 /**
  * Converts long text to octets, which a socket keeps without a copy and which can be cut into pieces. Used for HTTP/1.1

@@ -116,8 +116,14 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this.#lease.growOrRefuse(octets);
   }
 
-  releaseContent(): void {
+  /** Gives back, once the response is ready, what the content and the work held. */
+  release(): void {
+    const { work, made } = this.context.memory;
     this.#lease?.release();
+    if (this.#workedOnBytes > 0) work.leave(this.#workedOnBytes);
+    if (this.#madeBytes > 0) made.leave(this.#madeBytes);
+    this.#workedOnBytes = 0;
+    this.#madeBytes = 0;
   }
 
   giveBack(octets: number): void {
@@ -250,9 +256,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     const { context, connection } = this;
     const nowMs = context.monotonic();
     this.answered = true;
-    this.releaseContent();
-    if (this.#workedOnBytes > 0) context.memory.work.leave(this.#workedOnBytes);
-    if (this.#madeBytes > 0) context.memory.made.leave(this.#madeBytes);
+    this.release();
     connection.underWay -= 1;
     connection.activeMs = nowMs;
     context.underWay -= 1;

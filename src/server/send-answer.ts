@@ -11,7 +11,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStream, type Response } from '../http/message.ts';
 import { fail } from './handle.ts';
 import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
-import { capOpen, hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
+import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 import { UnreadContent } from './unread-content.ts';
@@ -28,7 +28,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
   }
   const { context, connection, incoming, outgoing } = exchange;
   const rest = new UnreadContent(context, connection);
-  exchange.releaseContent();
+  exchange.release();
   rest.awaitContent(incoming, () => {
     if (outgoing.destroyed || connection.socket.destroyed) {
       exchange.settle(response);
@@ -130,13 +130,16 @@ function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes
   return announcedBytes > Math.min(keptContentBytesMax, context.limits.unreadContentBytesMax);
 }
 
-/** Unless the client waits for the answer before it sends, or what follows its header section cannot be understood. */
+/**
+ * Unless the client waits for the answer before it sends, or what follows its header section cannot be understood; or the answer is long, since
+ * nothing counts it while it waits.
+ */
 function followsContent(exchange: Http1Request, { content, close, code }: Response): boolean {
   const { context, connection, incoming, awaitsContinue, announcesContent, announcedBytes } = exchange;
   if (!context.behindProxy || !announcesContent || incoming.complete || incoming.destroyed) return false;
   // Responses other than 413 close because the framing is lost, or because the content does not come (408).
   const closes = connection.closing || (close === true && code !== 'content_too_large');
-  if (closes || awaitsContinue || isStream(content)) return false;
+  if (closes || awaitsContinue || !isShort(content)) return false;
   return isLongOrRead(exchange) && announcedBytes <= context.limits.unreadContentBytesMax;
 }
 

@@ -14,7 +14,7 @@ import type { MemoryLease } from '../../memory/budget.ts';
 import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
 import type { OpenSocket } from '../context.ts';
 import { waitingAnswerBytes } from '../limits.ts';
-import { capOpen, hasRoomFor, inOctets, noRoom, openStream } from '../open-stream.ts';
+import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from '../open-stream.ts';
 import type { RequestUnderWay } from '../request-under-way.ts';
 import { Discarding } from '../unread-content.ts';
 import { type MultiplexedStream, noError } from './multiplexed.ts';
@@ -89,10 +89,10 @@ function answerFields({ context }: StreamRequest, response: Response): string[] 
   return [...response.fields, ...context.fieldsOfAll, 'date', date];
 }
 
-/** Unless the client waits for the answer before it sends. */
+/** Unless the client waits for the answer before it sends; or the answer is long, since nothing counts it while it waits. */
 function leavesContentUnread(exchange: StreamRequest, { content }: Response): boolean {
   if (!exchange.announcesContent || exchange.stream.readableEnded || exchange.awaitsContinue) return false;
-  return exchange.announcedBytes <= exchange.context.limits.unreadContentBytesMax && !isStream(content);
+  return exchange.announcedBytes <= exchange.context.limits.unreadContentBytesMax && isShort(content);
 }
 
 /** @param act called when the content has ended, or at a limit */
@@ -107,7 +107,7 @@ function discardFirst(exchange: StreamRequest, act: () => void): void {
   };
   const discarding = new Discarding(context, () => bytes, go);
   exchange.onContentOver = go;
-  exchange.releaseContent();
+  exchange.release();
   stream.on('data', (chunk: Uint8Array) => {
     bytes += chunk.length;
     if (discarding.isTooLong()) go();

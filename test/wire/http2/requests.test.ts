@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Request } from '../../../src/http/message.ts';
+import { uncountedBytesMax } from '../../../src/server/limits.ts';
 import { countContent, echo, serve, text } from '../server/serve.ts';
 import { ask, field, openSession, receive } from './http2-client.ts';
 import { endHeaders, frame, frameTypes, get, openRawSession, request, uint32 } from './raw-session.ts';
@@ -156,6 +157,40 @@ test('answers after content that nobody reads, so that clients of node:http2 kee
     assert.deepEqual([got.status, got.body, got.rstCode], [200, 'POST /', 0], `${bytes} octets`);
   }
   assert.equal((await ask(session, { ':path': '/next' })).body, 'GET /next');
+});
+
+const patient = { unreadContentTimeoutMs: 600_000, contentGraceMs: 600_000, contentTimeoutMs: 600_000 };
+
+test('gives back the room for what requests make before content that nobody reads has ended', async (t) => {
+  const handler = async (given: Request) => {
+    await given.memory?.makeRoom(Number.MAX_SAFE_INTEGER);
+    return text(401, 'no');
+  };
+  const { port } = await serve(t, handler, patient);
+  const session = openSession(t, port);
+  const waiting = session.request(post);
+  let isAnswered = false;
+  waiting.on('response', () => (isAnswered = true));
+  waiting.write('x');
+  assert.equal((await ask(session, {})).status, 401);
+  assert.equal(isAnswered, false);
+});
+
+test('keeps short answers alone back until content that nobody reads has ended', async (t) => {
+  for (const [bytes, isWaiting] of [
+    [uncountedBytesMax, true],
+    [uncountedBytesMax + 1, false],
+  ] as const) {
+    const { port } = await serve(t, () => text(200, 'x'.repeat(bytes)), patient);
+    const session = openSession(t, port);
+    const stream = session.request(post);
+    let isAnswered = false;
+    stream.on('response', () => (isAnswered = true));
+    stream.on('error', () => undefined).resume();
+    stream.write('x');
+    await ask(session, {});
+    assert.equal(isAnswered, !isWaiting, `${bytes} octets`);
+  }
 });
 
 for (const [what, limits, length, sent] of [

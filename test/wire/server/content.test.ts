@@ -1,7 +1,8 @@
 /** Reading content: limits, time, clients that leave, 100 (Continue), and content that nobody reads. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ReceivedContent } from '../../../src/http/message.ts';
+import type { ReceivedContent, Request } from '../../../src/http/message.ts';
+import { uncountedBytesMax } from '../../../src/server/limits.ts';
 import type { RawClient } from './raw-client.ts';
 import { countContent, portKinds, serve, text } from './serve.ts';
 
@@ -325,6 +326,33 @@ for (const [what, start, status] of [
     const { open } = await serve(t, () => text(401, 'no'), limits, { behindProxy: true });
     assert.equal((await (await open()).send(start).answer()).status, status);
   });
+
+const patient = { unreadContentTimeoutMs: 600_000, contentGraceMs: 600_000, contentTimeoutMs: 600_000 };
+
+test('behind a proxy a request that waits for the end of its content leaves the room for what requests make', async (t) => {
+  const handler = async (request: Request) => {
+    await request.memory?.makeRoom(Number.MAX_SAFE_INTEGER);
+    return text(401, 'no');
+  };
+  const { open } = await serve(t, handler, patient, { behindProxy: true });
+  const waiting = (await open()).send(`${long}x`);
+  assert.equal((await (await open()).send(head('', 'GET')).answer()).status, 401);
+  assert.equal(waiting.received, '');
+});
+
+test('behind a proxy an answer that the memory budget counts does not wait for the end of content', async (t) => {
+  for (const [bytes, isWaiting] of [
+    [uncountedBytesMax, true],
+    [uncountedBytesMax + 1, false],
+  ] as const) {
+    const answer = text(200, 'x'.repeat(bytes));
+    const { open } = await serve(t, () => answer, patient, { behindProxy: true });
+    const client = (await open()).send(`${long}x`);
+    await (await open()).send(head('', 'GET')).answer();
+    assert.equal(client.received === '', isWaiting);
+    client.destroy();
+  }
+});
 
 test('behind a proxy a client that leaves before the end of unread content ends its request', async (t) => {
   const { open, listener, observed } = await serve(t, () => text(401, 'no'), {}, { behindProxy: true });

@@ -57,6 +57,7 @@ const errors: Readonly<Record<string, string>> = {
   protocol: 'invalid response',
   expunged: 'event removed',
   access_lost: 'access lost',
+  given_up: 'given up',
 };
 
 export function errorText(error: string): string {

@@ -7,12 +7,17 @@ import type { Delivery, Trigger } from '../../model/delivery.ts';
 import type { Endpoint, Scheme } from '../../model/endpoint.ts';
 import { formatTimestamp } from '../../model/timestamp.ts';
 import { nextAttemptMs, retryAfter, type Schedule } from '../../work/schedule.ts';
-import type { Attempted, Verdict } from './delivery-claim.ts';
+import type { Attempted, Unsent, Verdict } from './delivery-claim.ts';
 
 /** `lastError` of a delivery whose event has been removed. */
 export const expungedError = 'expunged';
-/** `lastError` of a delivery whose event the owner or the tenant of its endpoint may no longer read. */
-const forbiddenError = 'access_lost';
+
+/** `lastError` of deliveries that are not sent. */
+const unsentErrors: Readonly<Record<Unsent['kind'], string>> = {
+  expunged: expungedError,
+  forbidden: 'access_lost',
+  given_up: 'given_up',
+};
 
 export type Policy = {
   readonly endpoint: Pick<Endpoint, 'scheme' | 'mode'>;
@@ -43,6 +48,7 @@ export type Conclusion = {
  *   gone (410)         not_delivered   dueAt = nextAttemptAt = null; the endpoint is disabled
  *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt is counted
  *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; no attempt is counted
+ *   given up           not_delivered   dueAt = nextAttemptAt = null, lastError `given_up`; no attempt is counted
  *   aborted            unchanged       the program stopped: nothing is counted or logged; due again at the next start
  *   requested by hand  pending         dueAt = now; the schedule is unchanged (resources and recoveries, any state)
  *
@@ -70,9 +76,8 @@ export function conclude(
   const { endpoint, trigger, retryAfterSecondsMax } = policy;
   const verdict = verdictOf(attempted, trigger, endpoint.scheme, retryAfterSecondsMax);
   if (isAborted(attempted)) return { delivery: current, isLogged: false, verdict };
-  const { kind } = attempted.outcome;
-  if (kind === 'expunged' || kind === 'forbidden') {
-    const error = kind === 'expunged' ? expungedError : forbiddenError;
+  if (isUnsent(attempted.outcome)) {
+    const error = unsentErrors[attempted.outcome.kind];
     return { delivery: unsent(current, error, attempted.endedAt), isLogged: false, verdict };
   }
   const delivery = isAcknowledged(attempted)
@@ -157,9 +162,7 @@ function unsent(current: Delivery, lastError: string, at: number): Delivery {
 }
 
 function lastOf({ outcome }: Attempted): Pick<Delivery, 'lastStatusCode' | 'lastError' | 'lastLatencyMs'> {
-  if (outcome.kind === 'expunged' || outcome.kind === 'forbidden') {
-    return { lastStatusCode: null, lastError: expungedError };
-  }
+  if (isUnsent(outcome)) return { lastStatusCode: null, lastError: unsentErrors[outcome.kind] };
   const lastLatencyMs = Math.round(outcome.timing.totalMs);
   return outcome.kind === 'answered'
     ? { lastStatusCode: outcome.status, lastError: null, lastLatencyMs }
@@ -178,6 +181,10 @@ export function isAcknowledged({ outcome }: Attempted): boolean {
   return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 }
 
+export function isUnsent(outcome: Attempted['outcome']): outcome is Unsent {
+  return outcome.kind !== 'answered' && outcome.kind !== 'failed';
+}
+
 /** Returns true if the program stopped during the attempt, which then does not count. */
 function isAborted({ outcome }: Attempted): boolean {
   return outcome.kind === 'failed' && outcome.failure === 'aborted';
@@ -191,7 +198,7 @@ function isAborted({ outcome }: Attempted): boolean {
  *   timeout                    a failure and a request to slow down
  *   410, scheme `standard`     it wants no more; in other schemes, which do not document this (§6.6), a failure
  *   everything else            a failure, including a redirect
- *   aborted, expunged          nothing
+ *   aborted, not sent          nothing
  *
  * A manual failure says nothing about health: repeated tests of a broken endpoint must not hasten the day on which it
  * is disabled.
@@ -203,7 +210,7 @@ function verdictOf(
   retryAfterSecondsMax: number,
 ): Verdict {
   const { outcome, endedAt } = attempted;
-  if (outcome.kind === 'expunged' || outcome.kind === 'forbidden' || isAborted(attempted)) return silent;
+  if (isUnsent(outcome) || isAborted(attempted)) return silent;
   if (isAcknowledged(attempted)) return succeeded;
   const health = trigger === 'manual' ? 'ignored' : 'failed';
   if (outcome.kind === 'failed') {

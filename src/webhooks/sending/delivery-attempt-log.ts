@@ -8,7 +8,7 @@ import type { Trigger } from '../../model/delivery.ts';
 import { formatTimestamp } from '../../model/timestamp.ts';
 import type { Change } from '../../store/store.ts';
 import { attemptRowChange, fittingText } from '../../work/attempt-log.ts';
-import type { Attempted } from './delivery-claim.ts';
+import type { Attempted, Unsent } from './delivery-claim.ts';
 import { attemptsTable } from './sending-tables.ts';
 
 export type Attempt = {
@@ -38,7 +38,7 @@ const headerCharactersMax = 256;
 
 /** An attempt with an exchange; without one there is nothing to log. */
 export type Tried = Attempted & {
-  readonly outcome: Exclude<Attempted['outcome'], { kind: 'expunged' } | { kind: 'forbidden' }>;
+  readonly outcome: Exclude<Attempted['outcome'], Unsent>;
 };
 
 export type AttemptFacts = {

@@ -18,11 +18,13 @@ export type Claim = {
 };
 
 /**
- * `expunged` and `forbidden`: nothing was sent, because the event no longer exists, or the endpoint's owner may no
- * longer read it.
+ * Nothing was sent and nothing will be: the event no longer exists, the endpoint's owner may no longer read it, or the application's
+ * `afterRead` ended every program that made the body.
  */
+export type Unsent = { readonly kind: 'expunged' | 'forbidden' | 'given_up' };
+
 export type Attempted = {
-  readonly outcome: ExchangeOutcome | { readonly kind: 'expunged' } | { readonly kind: 'forbidden' };
+  readonly outcome: ExchangeOutcome | Unsent;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;

@@ -11,10 +11,12 @@ import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import type { Begun, Starts } from '../../work/starts.ts';
 import { messageId, ownFields, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
 import type { AttemptEnd, Attempted, Claim, Send } from './delivery-claim.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
+import { deliveriesCollection } from './sending-tables.ts';
 import {
   createStandardMessages,
   type EventSource,
@@ -39,6 +41,7 @@ export type SendOptions = {
   readonly exchange: Exchange;
   readonly view: ViewOf;
   readonly keys: Pick<WebhookKeys, 'sign'>;
+  readonly starts: Pick<Starts, 'begin'>;
   /** Counts the event and its body until the receiver has responded; each party has a share. */
   readonly memory: MemoryBudget;
   /** Milliseconds since the epoch. */
@@ -73,8 +76,8 @@ export function createSend(options: SendOptions): Send {
   return (claim, signal, end) => new Attempt(sending, claim, signal, end).begin();
 }
 
-/** Nothing is sent: the outcome without an exchange. */
-type Unsent = Exclude<Attempted['outcome'], { readonly kind: 'answered' }>;
+/** Nothing is sent now: the outcome without an exchange. */
+type Outcome = Exclude<Attempted['outcome'], { readonly kind: 'answered' }>;
 
 type Content = { readonly body: Buffer; readonly fields: readonly string[] };
 
@@ -88,6 +91,7 @@ class Attempt {
   readonly #signal: AbortSignal;
   readonly #end: AttemptEnd;
   readonly #lease: MemoryLease;
+  #start: Begun | undefined;
   #startedAt = 0;
 
   constructor(sending: Sending, claim: Claim, signal: AbortSignal, end: AttemptEnd) {
@@ -100,7 +104,7 @@ class Attempt {
 
   begin(): void {
     const { events } = this.#sending;
-    let made: MaybePromise<ExchangeCall | Unsent>;
+    let made: MaybePromise<ExchangeCall | Outcome>;
     try {
       const event = readWithin(this.#lease, events, this.#claim.delivery.eventId, this.#signal);
       made = whenKnown(event, (read) => this.#prepare(read));
@@ -117,7 +121,7 @@ class Attempt {
     }
   }
 
-  #prepare(event: SentEvent | undefined): MaybePromise<ExchangeCall | Unsent> {
+  #prepare(event: SentEvent | undefined): MaybePromise<ExchangeCall | Outcome> {
     const { directory, clock } = this.#sending;
     const { delivery, endpoint } = this.#claim;
     this.#startedAt = clock();
@@ -133,9 +137,23 @@ class Attempt {
       if (known.principal === undefined) return ownerless();
       if (!may) return { kind: 'forbidden' };
       const prepared = this.#preparedFor(known, known.principal);
-      return whenKnown(this.#contentOf(event, known, prepared), (content) =>
-        content === undefined ? { kind: 'expunged' } : this.#callOf(content, known, prepared),
+      return whenKnown(this.#startOf(prepared), (start) =>
+        start?.isUsedUp === true
+          ? { kind: 'given_up' }
+          : whenKnown(this.#contentOf(event, known, prepared), (content) =>
+              content === undefined ? { kind: 'expunged' } : this.#callOf(content, known, prepared),
+            ),
       );
+    });
+  }
+
+  /** Counts the start where a function of the application makes the body, which may end the program. */
+  #startOf({ view }: Prepared): MaybePromise<Begun | undefined> {
+    if (view === undefined) return undefined;
+    const { id, updatedAt } = this.#claim.delivery;
+    return this.#sending.starts.begin({ table: deliveriesCollection.name, id, updatedAt }).then((start) => {
+      this.#start = start;
+      return start;
     });
   }
 
@@ -196,18 +214,20 @@ class Attempt {
     };
   }
 
-  #send(made: ExchangeCall | Unsent): void {
+  #send(made: ExchangeCall | Outcome): void {
     if ('kind' in made) this.#ended(made);
     else this.#sending.exchange(made, (outcome) => this.#ended(outcome));
   }
 
   #ended(outcome: Attempted['outcome']): void {
     this.#lease.release();
+    void this.#start?.end();
     this.#end.attempted({ outcome, startedAt: this.#startedAt, endedAt: this.#sending.clock() });
   }
 
   #fail(error: unknown): void {
     this.#lease.release();
+    void this.#start?.end();
     this.#end.failed(error);
   }
 }

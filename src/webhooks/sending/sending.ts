@@ -179,7 +179,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     directory,
     exchange,
     view: createEventViews(configuration.collections.values()),
-    keys,
+    ...{ keys, starts },
     clock,
     memory,
     version: packageVersion(),

@@ -9,7 +9,7 @@ import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { isAttemptLogged } from '../../work/attempt-log.ts';
 import { createTogether, type Settlement, settleByRevision, type WorkRow } from '../../work/settlement.ts';
-import { type Conclusion, conclude, expungedError, type Policy } from './conclude-delivery.ts';
+import { type Conclusion, conclude, expungedError, isUnsent, type Policy } from './conclude-delivery.ts';
 import { type AttemptFacts, attemptChange, attemptDocument, type Tried } from './delivery-attempt-log.ts';
 import type { Attempted, Claim, Settle } from './delivery-claim.ts';
 import type { HealthOfEndpoints } from './endpoint-health.ts';
@@ -169,7 +169,7 @@ function factsOf(
 }
 
 function isTried(attempted: Attempted): attempted is Tried {
-  return attempted.outcome.kind !== 'expunged' && attempted.outcome.kind !== 'forbidden';
+  return !isUnsent(attempted.outcome);
 }
 
 function observeAttempt(observe: Observe, claim: Claim, { outcome, startedAt, endedAt }: Attempted): void {

@@ -14,13 +14,17 @@ const config = fileURLToPath(new URL('./fixtures/ending.config.ts', import.meta.
 /** The first process takes `send`, and its work ends it and those after it. @returns the one that stays */
 async function surviveDeaths(
   context: TestContext,
-  send: (server: ServerProcess, json: object) => Promise<void>,
+  send: (server: ServerProcess, json: { readonly name: string }) => Promise<void>,
 ) {
   const folder = temporaryFolder();
   // The work ends the process when the file is there: the answer has come by then.
   const file = join(folder, 'end');
   const start = () =>
-    spawnServer({ config, folder: join(folder, 'data'), env: { COMITY_LOG_LEVEL: 'warn' } });
+    spawnServer({
+      config,
+      folder: join(folder, 'data'),
+      env: { COMITY_LOG_LEVEL: 'warn', COMITY_EGRESS_ALLOW: '127.0.0.0/8' },
+    });
   let program = await start();
   context.after(() => program.kill());
   await send(program, { name: file });
@@ -52,6 +56,32 @@ test('an operation is given up after it ended three processes', async (context) 
   const words = /the program ended 3 times while it carried out the request/;
   assert.match(error, words);
   assert.match(server.stdout() + server.stderr(), words);
+});
+
+test('a delivery whose body a function makes is given up after it ended three processes', async (context) => {
+  const path = '/api/v1/deliveries?limit=10';
+  const server = await surviveDeaths(context, async (first, json) => {
+    const sign = { email: 'ada@example.test', password: 'correct horse battery staple' };
+    const user = { email: sign.email, scopes: ['read', 'write', 'webhooks'] };
+    const { id } = (await first.send('POST', '/api/v1/users', { json: user })).json();
+    const { password } = sign;
+    await first.send('POST', `/api/v1/users/${id}/password`, { json: { password } });
+    const { token } = (await first.send('POST', '/api/v1/auth/login', { json: sign })).json();
+    const headers = { Authorization: `Bearer ${token}` };
+    const endpoint = { url: 'http://127.0.0.1:8123/', events: ['shown.created'], scheme: 'plain' };
+    const made = await first.send('POST', '/api/v1/endpoints', { json: endpoint, headers });
+    assert.equal(made.status, 201, made.body);
+    writeFileSync(json.name, '');
+    const minimal = { Prefer: 'return=minimal' };
+    await first.send('POST', '/api/v1/shown', { json, headers: minimal }).catch(ignore);
+  });
+  type Delivery = { readonly status: string; readonly lastError: string | null };
+  const read = async () => (await server.send('GET', path)).json().items as Delivery[];
+  await until(async () => (await read()).some(({ status }) => status !== 'pending'));
+  assert.deepEqual(
+    (await read()).map(({ status, lastError }) => [status, lastError]),
+    [['not_delivered', 'given_up']],
+  );
 });
 
 test('a message of a subscriber is given up after it ended three processes', async (context) => {

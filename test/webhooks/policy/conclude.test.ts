@@ -238,14 +238,21 @@ test('moves the schedule once where two processes failed with the same attempt',
   assert.equal(next.lastStatusCode, 502);
 });
 
-test('ends a delivery whose owner may not read it any more, and counts no attempt', () => {
-  const { delivery, isLogged, verdict } = conclude(begun, attempted({ kind: 'forbidden' }), policy());
-  assert.deepEqual(
-    [delivery.status, delivery.dueAt, delivery.nextAttemptAt, delivery.lastError, delivery.attemptCount],
-    ['not_delivered', null, null, 'access_lost', begun.attemptCount],
-  );
-  assert.deepEqual([isLogged, verdict.health], [false, 'ignored']);
-});
+const unsent = [
+  ['whose owner may not read it any more', 'forbidden', 'access_lost'],
+  ['that ended every program which made its body', 'given_up', 'given_up'],
+] as const;
+
+for (const [which, kind, lastError] of unsent) {
+  test(`ends a delivery ${which}, and counts no attempt`, () => {
+    const { delivery, isLogged, verdict } = conclude(begun, attempted({ kind }), policy());
+    assert.deepEqual(
+      [delivery.status, delivery.dueAt, delivery.nextAttemptAt, delivery.lastError, delivery.attemptCount],
+      ['not_delivered', null, null, lastError, begun.attemptCount],
+    );
+    assert.deepEqual([isLogged, verdict.health], [false, 'ignored']);
+  });
+}
 
 test('sends nothing any more that was expunged while an attempt was under way', () => {
   const standing = conclude(begun, attempted({ kind: 'expunged' }), policy()).delivery;

@@ -76,6 +76,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
       keys,
       clock: now,
       view: () => undefined,
+      starts: { begin: async () => ({ isUsedUp: false, end: async () => undefined }) },
       directory: { get: () => undefined, mayReceive: async () => true },
       memory: new MemoryBudget({ bytesMax: 64 * 1024 * 1024, sharePercent: 100 }),
     },

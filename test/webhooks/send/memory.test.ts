@@ -34,6 +34,7 @@ function startHanging(memory: MemoryBudget) {
     },
     directory: { get: () => undefined, mayReceive: async () => true },
     view: () => undefined,
+    starts: { begin: async () => ({ isUsedUp: false, end: async () => undefined }) },
     keys,
     memory,
     clock: () => clock.now,

@@ -13,10 +13,15 @@ const npmBoundMs = 120_000;
 /** What npm says when a package is neither in its cache nor to be fetched. */
 const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
 
+/** For npm, also where the registry is reached through a proxy with a certificate of its own. */
+function environmentOf(path: string): Environment {
+  const { NODE_EXTRA_CA_CERTS } = process.env;
+  return plainEnvironment({ PATH: path, ...(NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS }) });
+}
+
 /** The Node that runs the tests before any other, as npm and the project's scripts look for one. */
 function environmentWith(): Environment {
-  const { PATH = '' } = process.env;
-  return plainEnvironment({ PATH: `${dirname(process.execPath)}:${PATH}` });
+  return environmentOf(`${dirname(process.execPath)}:${process.env.PATH ?? ''}`);
 }
 
 test('writes a project, installs, checks its types, tests itself, starts, and takes and gives a task', {
@@ -64,7 +69,7 @@ test('brings the Node of this repository, locked with its integrity and installe
   // The Node of the tests is not on the path: what runs is what the machine has, or what the project brought.
   const { PATH = '' } = process.env;
   const outside = PATH.split(':').filter((folder) => !folder.includes('node_modules'));
-  const environment = plainEnvironment({ PATH: outside.join(':') });
+  const environment = environmentOf(outside.join(':'));
   const installed = await install(project, ['--prefer-offline', '--ignore-scripts'], environment);
   if (unreachable.test(installed.output)) return context.skip('the npm registry cannot be reached');
   assert.equal(installed.code, 0, installed.output);

@@ -97,13 +97,15 @@ export class ConnectionShares {
     return true;
   }
 
-  /** Closes an idle connection of the reserve: of the address with most, the newcomer's own last, oldest first. */
+  /**
+   * Closes a connection of the reserve that is idle or waits for its turn: of the address with most, the newcomer's own last, oldest first.
+   */
   #yieldReserve(newcomer: Connection): boolean {
     let victim: Connection | undefined;
     let most = this.#countOf(newcomer) - 1;
     for (const connection of this.#reserve) {
       const count = this.#countOf(connection);
-      if (count <= most || !connection.owesNothing) continue;
+      if (count <= most || !(connection.owesNothing || connection.isWaiting)) continue;
       victim = connection;
       most = count;
     }

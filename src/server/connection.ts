@@ -44,6 +44,8 @@ export class Connection {
   readonly socket: Socket;
   last: Received | undefined;
   underWay = 0;
+  /** No server has it yet: it waits for its turn of the event loop (front/first-octets.ts), and counts as under way. */
+  isWaiting = false;
   requests = 0;
   closing = false;
   broken = false;

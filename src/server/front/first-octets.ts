@@ -72,8 +72,10 @@ function passInTurn<Kind>(
   socket.unshift(octets);
   // As if its request were under way: nothing may take the connection for an idle one.
   connection.underWay += 1;
+  connection.isWaiting = true;
   const pass = () => {
     connection.underWay -= 1;
+    connection.isWaiting = false;
     if (!socket.destroyed) look.pass(socket, kind);
   };
   if (look.isProbe?.(octets) === true) turns.takeProbe(pass);

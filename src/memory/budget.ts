@@ -297,6 +297,19 @@ export class MemoryLease {
     this.#budget.whenRoom({ lease: this, bytes: wanted, go });
   }
 
+  /** Resolves when there is room as `whenRoom` asks for, or when the signal aborts. */
+  untilRoom(bytes: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const go = (): void => {
+        signal.removeEventListener('abort', go);
+        resolve();
+      };
+      if (signal.aborted) return resolve();
+      signal.addEventListener('abort', go);
+      this.whenRoom(bytes, go);
+    });
+  }
+
   release(): void {
     if (!this.isOpen) return;
     this.isOpen = false;

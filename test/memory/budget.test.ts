@@ -1,5 +1,6 @@
 /** The memory budget: its bounds for one holder, for all and for administrators, what is shared, and who is let in when. */
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { type Holder, MemoryBudget, type MemoryRefusal } from '../../src/memory/budget.ts';
 import { defaultMemoryBytes, mappableBytes, memoryBytesMin } from '../../src/memory/machine-memory.ts';
@@ -195,4 +196,24 @@ test('an eighth of the memory that the process may have is worth mapping', () =>
   assert.equal(mappableBytes({ constrained: 512 * MiB, total: 24_576 * MiB, heap }), 64 * MiB);
   assert.equal(mappableBytes({ constrained: 2 ** 64, total: 24_576 * MiB, heap }), 3072 * MiB);
   assert.equal(mappableBytes({ constrained: 0, total: 1024 * MiB, heap }), 128 * MiB);
+});
+
+test('a wait for room ends with room or with a stop, and leaves no listener at the stop', async () => {
+  const budget = budgetOf();
+  const stop = new AbortController();
+  const held = budget.lease('content', one);
+  assert.ok(held.grow(400));
+  await budget.lease('background', other).untilRoom(100, stop.signal);
+  const waiting = budget.lease('background', one);
+  const admitted = waiting.untilRoom(100, stop.signal);
+  await turn();
+  assert.equal(budget.bytes('background'), 100);
+  held.release();
+  await admitted;
+  assert.deepEqual([budget.bytes('background'), getEventListeners(stop.signal, 'abort').length], [200, 0]);
+  const stopped = budget.lease('background', one).untilRoom(400, stop.signal);
+  stop.abort();
+  await stopped;
+  await budget.lease('background', one).untilRoom(400, stop.signal);
+  assert.deepEqual([budget.bytes('background'), getEventListeners(stop.signal, 'abort').length], [200, 0]);
 });

@@ -133,25 +133,13 @@ async function handOnOnce(
 ): Promise<Concluded | 'rerun' | undefined> {
   const lease = parts.memory?.lease('background', { name: `source ${queue.sender.name}`, isReserved: false });
   try {
-    await roomFor(lease, due, parts.engine.working);
+    // Of a short message nothing is counted.
+    const octets = messageOctets(due.contentLength);
+    if (octets > 0) await lease?.untilRoom(octets, parts.engine.working);
     return await handOnWithin(parts, { queue, due, lease }, line, mayRerun);
   } finally {
     lease?.release();
   }
-}
-
-/** Waits for the memory of a long message before it is read. */
-async function roomFor(
-  lease: MemoryLease | undefined,
-  { contentLength }: DueMessage,
-  stopping: AbortSignal,
-): Promise<void> {
-  const octets = messageOctets(contentLength);
-  if (lease === undefined || octets === 0) return;
-  await new Promise<void>((resolve) => {
-    stopping.addEventListener('abort', () => resolve(), { once: true });
-    lease.whenRoom(octets, resolve);
-  });
 }
 
 async function handOnWithin(

@@ -119,19 +119,7 @@ export function readWithin(
     if (event === undefined) return undefined;
     const octets = octetsPerCharacter * event.doc.length;
     if (lease.grow(octets)) return event;
-    return room(lease, octets, signal).then(() => events.read(eventId));
-  });
-}
-
-function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const go = (): void => {
-      signal.removeEventListener('abort', go);
-      resolve();
-    };
-    if (signal.aborted) return resolve();
-    signal.addEventListener('abort', go);
-    lease.whenRoom(octets, go);
+    return lease.untilRoom(octets, signal).then(() => events.read(eventId));
   });
 }
 

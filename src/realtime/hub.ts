@@ -61,8 +61,11 @@ class Subscribers<Socket> {
 
 /** A socket, as the hub sees it. */
 export type Listener = {
-  /** Leaves at once if it may not hear what was read from the log until now. @throws StoreUnavailable */
-  confirm(): MaybePromise<void>;
+  /**
+   * Leaves at once if it may not hear what was read from the log until now. Undefined: it would have left by itself.
+   * @throws StoreUnavailable
+   */
+  readonly confirm: (() => MaybePromise<void>) | undefined;
   /** Takes an event of one of its patterns, with its frame for the subscribed readers; may repeat the last one. */
   hear(event: LoggedEvent, frame: Buffer): void;
   /** Takes a frame about documents that refer to that of the event, before the event. */
@@ -108,6 +111,8 @@ export class Hub {
   readonly #batchBytesMax: number;
   readonly #subscribers = new Subscribers<Listener>();
   readonly #listeners = new Set<Listener>();
+  /** How many of them are asked. */
+  #asked = 0;
   #mode: 'stopped' | 'waiting' | 'reading' | 'announcing' = 'stopped';
   #position: LogPosition = beginning;
   #grown = false;
@@ -144,12 +149,15 @@ export class Hub {
   /** The first listener starts the hub. @param head an earlier result of `head` */
   enter(listener: Listener, head: LogPosition): void {
     this.#listeners.add(listener);
+    if (listener.confirm !== undefined) this.#asked += 1;
     if (this.#mode === 'stopped') this.#start(head);
   }
 
   /** The last listener stops the hub. It must have unsubscribed. */
   leave(listener: Listener): void {
-    if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#stop();
+    if (!this.#listeners.delete(listener)) return;
+    if (listener.confirm !== undefined) this.#asked -= 1;
+    if (this.#listeners.size === 0) this.#stop();
   }
 
   subscribe(pattern: string, readers: Readers, listener: Listener): void {
@@ -264,10 +272,11 @@ export class Hub {
 
   /** Asks those who are about to hear of the event. @returns undefined: all may; otherwise it has to be called again */
   #confirm(event: LoggedEvent, { looks, confirmed }: Batch): Promise<unknown> | undefined {
+    if (this.#asked === 0) return undefined;
     const waiting: Promise<void>[] = [];
     let asked = 0;
     for (const listener of this.#hearersOf(event, looks)) {
-      if (confirmed.has(listener)) continue;
+      if (listener.confirm === undefined || confirmed.has(listener)) continue;
       if (asked === confirmationsPerTurnMax) {
         waiting.push(new Promise((resolve) => void setImmediate(resolve)));
         break;

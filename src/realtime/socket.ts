@@ -62,6 +62,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #mode: 'live' | 'behind' | 'closed' = 'live';
   #catchUp: CatchUp | undefined;
   readonly #stopWatching: (() => void) | undefined;
+  readonly confirm: Listener['confirm'];
   /** Events that the hub announces up to here have already been sent. */
   #sentTo: LogPosition = beginning;
   #lastEvent: LoggedEvent | undefined;
@@ -76,7 +77,8 @@ export class RealtimeSocket implements Listener, ConversationListener {
   /** @param head result of `hub.head` when the conversation was agreed on */
   constructor(options: SocketOptions, head: LogPosition) {
     this.#options = options;
-    const { hub, peer, onEnd } = options;
+    const { hub, peer, onEnd, stands } = options;
+    this.confirm = stands && (() => this.#confirmBy(stands));
     peer.onReady(() => {
       this.#isFull = false;
       this.#catchUp?.goOn();
@@ -112,9 +114,8 @@ export class RealtimeSocket implements Listener, ConversationListener {
   }
 
   /** Closes the socket if its credential has ended, also in another process before what was read from the log. */
-  confirm(): MaybePromise<void> {
-    const { stands } = this.#options;
-    if (stands === undefined || this.#mode === 'closed') return undefined;
+  #confirmBy(stands: NonNullable<Known['stands']>): MaybePromise<void> {
+    if (this.#mode === 'closed') return undefined;
     return whenKnown(stands(), (good) => {
       if (!good) this.#end();
     });
@@ -187,7 +188,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
       all: () => this.#subscriptions.values(),
       send: (id, frame) => this.#send(id, frame),
       done: (cursor) => this.#catchUpDone(cursor),
-      confirm: () => this.confirm(),
+      confirm: () => this.confirm?.(),
       fail: () => this.fail(),
     });
     this.#catchUp.start();

@@ -20,9 +20,8 @@ export class LoopTurns {
   readonly #monotonic: () => number;
   /** True from the first piece of work or connection of a turn until a turn without any. */
   #isUnderWay = false;
-  /** When the latest turn began, and how much of it those that wait may take. */
+  /** When the latest turn began. */
   #beganMs = 0;
-  #allowedMs = turnMs;
   /** A connection came since the latest turn began, and in the one before. */
   #comes = false;
   #came = false;
@@ -93,7 +92,6 @@ export class LoopTurns {
     const nowMs = this.#monotonic();
     const earnedMs = (nowMs - this.#countedMs) * workPerArrivalMs;
     this.#creditMs = this.#came ? Math.min(this.#creditMs + earnedMs, turnMs) : turnMs;
-    this.#allowedMs = this.#creditMs;
     this.#countedMs = nowMs;
     if (!this.#isUnderWay) return;
     this.#beganMs = nowMs;
@@ -110,9 +108,8 @@ export class LoopTurns {
   };
 
   #choose(): (() => void) | undefined {
-    const spentMs = this.#spentMs();
-    if (spentMs >= turnMs) return undefined;
-    const mayWork = this.#next < this.#waiting.length && spentMs < this.#allowedMs;
+    if (this.#spentMs() >= turnMs) return undefined;
+    const mayWork = this.#next < this.#waiting.length && this.#creditMs > 0;
     this.#wasProbe = this.#probes.length > 0 && !(this.#wasProbe && mayWork);
     if (this.#wasProbe) return this.#probes.shift();
     if (!mayWork) return undefined;

@@ -44,7 +44,7 @@ export class Connection {
   readonly socket: Socket;
   last: Received | undefined;
   underWay = 0;
-  /** No server has it yet: it waits for its turn of the event loop (front/first-octets.ts), and counts as under way. */
+  /** It has sent octets and waits for the turn in which a server gets it (front/first-octets.ts). */
   isWaiting = false;
   requests = 0;
   closing = false;
@@ -77,7 +77,7 @@ export class Connection {
   /** No request is under way and the last response has gone out, so that closing loses nothing but the connection. */
   get owesNothing(): boolean {
     if (this.multiplexed !== undefined) return this.multiplexed.idle;
-    if (this.underWay > 0 || this.streaming) return false;
+    if (this.underWay > 0 || this.isWaiting || this.streaming) return false;
     if (this.last === undefined || this.last.outgoing.writableFinished) return true;
     // Half-closed: the response has left, and what the client still sends is discarded.
     return this.closing && this.last.answered && this.socket.writableLength === 0;
@@ -86,7 +86,7 @@ export class Connection {
   /** The last exchange is complete in both directions; a next request may be on its way. */
   get settled(): boolean {
     if (this.multiplexed !== undefined) return this.multiplexed.idle;
-    if (this.underWay > 0) return false;
+    if (this.underWay > 0 || this.isWaiting) return false;
     if (this.last !== undefined) return this.last.outgoing.writableFinished && this.last.incoming.complete;
     // Octets without a request are the beginning of one.
     return this.requests > 0 || this.socket.bytesRead === 0;

@@ -70,11 +70,8 @@ function passInTurn<Kind>(
   const connection = connectionOf(socket, monotonic);
   socket.pause();
   socket.unshift(octets);
-  // As if its request were under way: nothing may take the connection for an idle one.
-  connection.underWay += 1;
   connection.isWaiting = true;
   const pass = () => {
-    connection.underWay -= 1;
     connection.isWaiting = false;
     if (!socket.destroyed) look.pass(socket, kind);
   };

@@ -262,7 +262,6 @@ export type ReceivedObservation =
       readonly senders: readonly string[];
       readonly messages: number;
     }
-  /** Receiving failed inside Comity; it continues. */
   /** The next run of a job was further away than its times allow, because a clock was ahead; ISO 8601. */
   | { readonly kind: 'job-rescheduled'; readonly job: string; readonly from: string; readonly to: string }
   /** Due work waited for times that a clock had set which was ahead, by up to `aheadMs`. `queue`: an endpoint, `sender/NAME` or `mails`. */
@@ -272,6 +271,7 @@ export type ReceivedObservation =
       readonly rows: number;
       readonly aheadMs: number;
     }
+  /** Receiving failed inside Comity; it continues. */
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 
 /** Observations of connections (§4.10, §4.13). Hosts and ports are those that a client requested. */

@@ -9,8 +9,10 @@ export function keptRow(doc: string, owner: string | null, createdAt: number, up
 /** The columns that `rowOf` reads; both engines name and order them alike. */
 export const rowColumns = 'id, rev, doc, owner, created_at, updated_at, deleted_at';
 
-/** The columns of a page's heads, after others. */
-export const headColumns = ', owner, rev';
+/** The columns of a page's heads, after others; empty unless they are asked for. @param table a name and a point, if others have such columns */
+export function headColumns(heads: boolean, table = ''): string {
+  return heads ? `, ${table}owner, ${table}rev` : '';
+}
 
 export function rowOf(cells: readonly unknown[]): Row {
   return {

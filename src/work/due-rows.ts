@@ -5,6 +5,7 @@
 import type { Collection } from '../model/collection.ts';
 import { type Field, idField } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
+import { formatTimestamp } from '../model/timestamp.ts';
 import { keptRow } from '../store/kept-row.ts';
 import type { Change, Keyset, MaybePromise, Plan, Row, Store } from '../store/store.ts';
 import type { Timers } from './timers.ts';
@@ -70,13 +71,13 @@ export class DueRows {
   setRight(rows: readonly Row[], now: number): readonly Change[] {
     return rows.map(({ id, rev, doc, owner, createdAt, updatedAt }) => {
       const work = JSON.parse(doc) as Due;
-      const dueAt = new Date(now + Math.max(0, Date.parse(work.dueAt ?? '') - updatedAt)).toISOString();
+      const dueAt = formatTimestamp(now + Math.max(0, Date.parse(work.dueAt ?? '') - updatedAt));
       const isScheduled = work.nextAttemptAt !== undefined && work.nextAttemptAt === work.dueAt;
       const right = {
         ...work,
         dueAt,
         ...(isScheduled ? { nextAttemptAt: dueAt } : {}),
-        updatedAt: timeOf(now),
+        updatedAt: formatTimestamp(now),
       };
       const next = keptRow(JSON.stringify(right), owner, Math.min(createdAt, now), now);
       return { table: this.#table, id, expect: { rev }, next };
@@ -85,7 +86,7 @@ export class DueRows {
 
   /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
   lastBefore(at: number): MaybePromise<readonly Row[]> {
-    return this.#plan.rows({ from: 'before', key: [new Date(at).toISOString(), ''] }, 1);
+    return this.#plan.rows({ from: 'before', key: [formatTimestamp(at), ''] }, 1);
   }
 }
 
@@ -107,10 +108,6 @@ export function isAhead({ doc, updatedAt }: Pick<Row, 'doc' | 'updatedAt'>, now:
 
 /** A delivery that is sent again may be due a moment before the change that says so. */
 const resentMs = 1;
-
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString();
-}
 
 /** Pause after a failed read. */
 const againMs = 1000;

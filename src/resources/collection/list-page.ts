@@ -68,7 +68,7 @@ export function finish(
 
 function withOwners(docs: readonly string[], { name }: Field, heads: Page['heads']): readonly string[] {
   const member = JSON.stringify(name);
-  return docs.map((doc, at) => withMember(doc, member, JSON.stringify(heads?.[at]?.owner ?? null)));
+  return docs.map((doc, at) => withMember(doc, `${member}:${JSON.stringify(heads?.[at]?.owner ?? null)}`));
 }
 
 function withTags(docs: readonly string[], { path }: Field, tags: SeenDocs['tags']): readonly string[] {

@@ -329,9 +329,10 @@ async function pageFrom(
 ): Promise<ListPage> {
   const plan = store.plan(queryOf(options, entry, principal));
   const page = await readInLine(options, undefined, () => plan.page(position, ''));
-  const { tags } = await showPage(options.listable, options.listable.view?.(principal)?.show, page);
-  const shown = { docs: page.docs, tag: tagOf(page.version, principal), ...(tags && { tags }) };
-  return finish(options.mac, entry, position, page, shown);
+  const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
+  if (entry.asked.tag === undefined) return finish(options.mac, entry, position, page, shown);
+  const { tags = [] } = await showPage(options.listable, options.listable.view?.(principal)?.show, page);
+  return finish(options.mac, entry, position, page, { ...shown, tags });
 }
 
 function positionOf(mac: (text: string) => string, { asked, shape }: Prepared): Position | undefined {

@@ -81,7 +81,7 @@ function docOf({ seen, row }: MemberStanding): string {
 function withOwner(doc: string, owner: Field | undefined, { row }: MemberStanding): string {
   return owner === undefined
     ? doc
-    : withMember(doc, JSON.stringify(owner.name), JSON.stringify(row?.owner ?? null));
+    : withMember(doc, `${JSON.stringify(owner.name)}:${JSON.stringify(row?.owner ?? null)}`);
 }
 
 function withTag(doc: string, tag: Field | undefined, standing: MemberStanding): string {

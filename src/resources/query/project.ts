@@ -20,17 +20,17 @@ export function projection(select: readonly Field[]): (doc: string) => string {
  * @param member its name and value, as JSON
  */
 export function withMemberAt(doc: string, [first, ...rest]: readonly string[], member: string): string {
-  const appended = (added: string) => `${doc.slice(0, -1)}${doc === '{}' ? '' : ','}${added}}`;
-  if (first === undefined) return appended(member);
+  if (first === undefined) return withMember(doc, member);
   const span = memberSpan(doc, first);
-  if (span === undefined) return appended(`${JSON.stringify(first)}:${withMemberAt('{}', rest, member)}`);
+  if (span === undefined)
+    return withMember(doc, `${JSON.stringify(first)}:${withMemberAt('{}', rest, member)}`);
   const { start, end } = span;
   return `${doc.slice(0, start)}${withMemberAt(doc.slice(start, end), rest, member)}${doc.slice(end)}`;
 }
 
-/** Adds a member at the end of the text of an object. @param name the member, as JSON */
-export function withMember(doc: string, name: string, value: string): string {
-  return `${doc.slice(0, -1)}${doc === '{}' ? '' : ','}${name}:${value}}`;
+/** Adds a member at the end of the text of an object. @param member its name and value, as JSON */
+export function withMember(doc: string, member: string): string {
+  return `${doc.slice(0, -1)}${doc === '{}' ? '' : ','}${member}}`;
 }
 
 function buildSelected(select: readonly Field[]): Selected {

@@ -28,19 +28,20 @@ export class SqlFields {
 
   find(ref: ExprRef): Field | undefined {
     const name = nameOf(ref);
-    const dot = name.indexOf('.');
-    const qualified = dot !== -1 && this.#qualifiers.has(name.slice(0, dot).toLowerCase());
-    return (qualified ? this.#named(name.slice(dot + 1)) : undefined) ?? this.#named(name);
+    return this.#named(this.#unqualified(name)) ?? this.#named(name);
   }
 
   /** The entity tag, which SELECT alone takes. */
   findTag(ref: ExprRef): Field | undefined {
     const { tag } = this.#target;
-    const name = nameOf(ref);
+    return this.#unqualified(nameOf(ref)).toLowerCase() === tag?.name ? tag : undefined;
+  }
+
+  /** The name without that of the collection before it. */
+  #unqualified(name: string): string {
     const dot = name.indexOf('.');
     const isQualified = dot !== -1 && this.#qualifiers.has(name.slice(0, dot).toLowerCase());
-    const written = isQualified ? name.slice(dot + 1) : name;
-    return written.toLowerCase() === tag?.name ? tag : undefined;
+    return isQualified ? name.slice(dot + 1) : name;
   }
 
   /** The name of a field beyond references, as its collections spell it: `customerid.organisationid` is unquoted. */

@@ -110,10 +110,7 @@ export type LooksOptions = {
   readonly store: Pick<Store, 'plan'>;
   readonly timers: Timers;
   readonly observe: Observe;
-  /**
-   * Reports the time at which the endpoint's first delivery is due, in milliseconds since the epoch: often a past one.
-   */
-  /** Receives the first due delivery of an endpoint. */
+  /** Receives the delivery of an endpoint that is due first: its time is often past. */
   readonly onDue: (endpointId: string, delivery: Row) => void;
 };
 

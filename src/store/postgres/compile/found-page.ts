@@ -107,11 +107,11 @@ function compileOrderedFound(
   const begun = foundRows(selection, searched, parameters, { max: foundMax, first, asksIndex });
   const conditions = restOf(selection, searched, parameters, foundMax);
   if (ranges !== undefined) conditions.push(anyRangeSql(ranges, parameters));
-  const columns = `doc${keyColumnsSql(sort)}${heads ? headColumns : ''}`;
+  const columns = `doc${keyColumnsSql(sort)}${headColumns(heads)}`;
   const found = `SELECT ${columns} FROM ${tables.found} WHERE ${conditions.join(' AND ')}${order} LIMIT ${rows}`;
   if (first === undefined) return pageStatement(selection, found, parameters, true, begun);
   const keys = sort.map((_, slot) => `, k${slot}`).join('');
-  const filling = `SELECT doc${keys}${heads ? headColumns : ''} FROM ${tables.first} WHERE fits AND ${saidSql('known')}${order} LIMIT ${rows}`;
+  const filling = `SELECT doc${keys}${headColumns(heads)} FROM ${tables.first} WHERE fits AND ${saidSql('known')}${order} LIMIT ${rows}`;
   // Each arm is in order, and one of them has no rows.
   return pageStatement(selection, `(${filling}) UNION ALL (${found})`, parameters, true, begun);
 }

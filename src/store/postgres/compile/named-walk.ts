@@ -73,7 +73,7 @@ export function compileNamedWalk(
   const named = addNamed(source, { schema, parameters, tables });
   const counts = tables.map((_, at) => `(SELECT count(*) FROM ${tableName(at)})`);
   const count = counts.length === 1 ? counts.join() : `greatest(${counts.join(', ')})`;
-  const columns = `doc${keyColumnsSql(sort)}${selection.heads ? headColumns : ''}`;
+  const columns = `doc${keyColumnsSql(sort)}${headColumns(selection.heads)}`;
   const turn = walkSql({ ...selection, filter }, service, position, { parameters, columns, named });
   const order = pageOrderSql(selection, position);
   if (turn === undefined)
@@ -107,7 +107,7 @@ function firstNaming(
   if (first === undefined) return undefined;
   const capBytes = Math.min(shortDocBytesMax, octets?.kind === 'capped' ? octets.docBytesMax : Infinity);
   const doc = `CASE WHEN octet_length(first.doc) > ${capBytes} THEN '${omittedDocument}' ELSE first.doc END AS doc`;
-  const columns = `${doc}${sort.map((_, at) => `, first.k${at}`).join('')}${heads ? ', first.owner, first.rev' : ''}`;
+  const columns = `${doc}${sort.map((_, at) => `, first.k${at}`).join('')}${headColumns(heads, 'first.')}`;
   const conditions = [
     namesSql(source, source.by, turn.field, { schema, parameters }),
     ...rest.map((part) => compileFilter(part, parameters, { name: 'first', schema, steered: true })),

@@ -102,7 +102,7 @@ export function pageStatement(
   }
   const counters = versionSql(selection);
   const keys = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
-  const names = heads ? `${keys}, p.owner, p.rev` : keys;
+  const names = `${keys}${headColumns(heads, 'p.')}`;
   // The limit around the join equals the page's; it exists for its estimate (steering.ts).
   const isCut = octets?.kind === 'cut';
   const doc =
@@ -179,7 +179,7 @@ export function cutSql(rows: string, bytesMax: number): string {
 
 export function columnsSql({ sort, whole, heads }: Pick<Selection, 'sort' | 'whole' | 'heads'>): string {
   if (whole) return rowColumns;
-  return `doc${isKeyInDocument(sort) ? '' : keyColumnsSql(sort)}${heads ? headColumns : ''}`;
+  return `doc${isKeyInDocument(sort) ? '' : keyColumnsSql(sort)}${headColumns(heads)}`;
 }
 
 /** The keys of the sort, each after a comma. */

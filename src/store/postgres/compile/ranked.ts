@@ -56,7 +56,7 @@ export function rankedStatement(
     ({ field }, slot) => `${field.column === 'rank' ? rank : valueSql(field)} AS k${slot}`,
   );
   // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
-  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')}${heads ? headColumns : ''} FROM (${candidates}) c OFFSET 0) r`;
+  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')}${headColumns(heads)} FROM (${candidates}) c OFFSET 0) r`;
   const order = pageOrder(sort, position);
   if ('key' in position) {
     const ranges = rangesBeyond(order, nullsOf(position));

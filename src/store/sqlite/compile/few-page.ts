@@ -40,7 +40,7 @@ export function compileFewPage(
   const limited = position.from === 'offset' ? `${plannedLimit} OFFSET ?` : plannedLimit;
   const rows = [referringSql(layout, drive, namedBy), ...conditions].join(' AND ');
   return {
-    sql: `SELECT ${pageColumns(sort, capped)}${headColumnsOf(heads)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
+    sql: `SELECT ${pageColumns(sort, capped)}${headColumns(heads)} FROM (SELECT rowid AS n ${rows} ${ordered} ${limited}) AS few CROSS JOIN ${layout.name} ON ${layout.name}.rowid = few.n`,
     parameters,
   };
 }
@@ -64,7 +64,7 @@ export function compileFirstRows(
   const condition = compileFilter(filter, parameters, layout.name);
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, false)}${headColumnsOf(heads)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} ${plannedLimit}`,
+    sql: `SELECT ${pageColumns(sort, false)}${headColumns(heads)} FROM ${first.sql} WHERE ${tickSql} AND ${condition} ${plannedLimit}`,
     parameters,
   };
 }
@@ -87,7 +87,7 @@ export function compileFirstOnCaller(
   ];
   parameters.push(limitSlot);
   return {
-    sql: `SELECT ${pageColumns(sort, true)}${headColumnsOf(heads)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) ${plannedLimit}`,
+    sql: `SELECT ${pageColumns(sort, true)}${headColumns(heads)} FROM ${first.sql} WHERE (octet_length(doc) > ? OR (${conditions.join(' AND ')})) ${plannedLimit}`,
     parameters,
   };
 }
@@ -108,10 +108,6 @@ function firstRowsOf(
     sql: `(${first}) AS first CROSS JOIN ${layout.name} ON ${layout.name}.rowid = first.n`,
     slots: slotsOf(bounds),
   };
-}
-
-function headColumnsOf(heads: boolean): string {
-  return heads ? headColumns : '';
 }
 
 /** @returns no ranges where the position is not beyond a row */

@@ -173,7 +173,7 @@ function compileRange(
     parameters.push(...range.slots);
   }
   parameters.push(limitSlot);
-  const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${heads ? headColumns : ''}`;
+  const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${headColumns(heads)}`;
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const index = drive?.index ?? service?.index;

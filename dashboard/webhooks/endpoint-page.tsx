@@ -24,7 +24,7 @@ export function EndpointPage({ id, hasTenant }: EndpointPageProps): JSX.Element 
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const [sent, setSent] = useState(0);
   const { value } = endpoint;
-  // Whoever may not delete the endpoint may change little of it, and not its secret.
+  // A session that may not delete the endpoint may change little of it, and not its secret.
   const isLimited = !endpoint.allows('DELETE');
   const readAll = async () => {
     await Promise.all([endpoint.read(), health.read()]);

@@ -31,7 +31,7 @@ export function afterRoom(
   return room === undefined ? goOn() : room.then(goOn);
 }
 
-/** Resolves when there is room for a change of what was found; undefined: at once. Rejects with StoreUnavailable. */
+/** Waits for the memory of a change of the row that was found; undefined: it is there. Rejects with StoreUnavailable. */
 export function roomFor(
   { memory }: Request,
   { makesOf }: Pick<Operation, 'makesOf'>,

@@ -35,7 +35,7 @@ export class LoopTurns {
   /** Probes that came after those of their turn had taken its time. */
   readonly #probes: (() => void)[] = [];
   #wasProbe = false;
-  /** What has its turn may begin one request, as a connection does that was accepted and now is read. */
+  /** The work that has the turn may begin one request: a connection that was accepted is read in its turn. */
   #mayBegin = false;
 
   constructor(monotonic: () => number = () => performance.now()) {

@@ -363,7 +363,7 @@ const reviseEmail: Revise = ({ before, content, fields }) => {
   return { fields: { ...fields, email, emailVerified: false } };
 };
 
-/** Whether the content of a PUT or a PATCH speaks of the member. */
+/** True if the content of a PUT or a PATCH has the member. */
 function names(content: unknown, member: string): boolean {
   if (typeof content !== 'object' || content === null) return false;
   if (!('format' in content && 'value' in content)) return Object.hasOwn(content, member);

@@ -64,7 +64,7 @@ class JsonScan {
     this.#keysMax = limits.keysMax;
   }
 
-  /** Whether the text is one I-JSON value within the limits. Call it once. */
+  /** Returns true if the text is one I-JSON value within the limits. Call it once. */
   accepts(): boolean {
     if (this.#text.charCodeAt(0) === 0xfeff) return this.#fail('byte order mark before the JSON text', 0);
     // Native, and free for a text that is Latin-1 inside; so the scan itself need not look at raw surrogates.
@@ -231,7 +231,7 @@ class JsonScan {
     return true;
   }
 
-  /** Whether the name at `start`, just read, is among those of the object whose names begin at `base`. */
+  /** Returns true if the name at `start`, just read, is among those of the object whose names begin at `base`. */
   #isRepeated(base: number, start: number): boolean {
     const text = this.#text;
     for (let index = base; index < this.#names.length; index += 1) {

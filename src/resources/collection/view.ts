@@ -121,7 +121,7 @@ export function hiddenMembers(view: View, doc: string, owner: string | null): re
   return [...view.never, ...view.perhaps.filter(({ where }) => !matches(where, { value, search: null }))];
 }
 
-/** The entity tag of a representation, without its quotes. @param mark of what is seen */
+/** The entity tag of a representation, without its quotes. @param mark of the representation that the caller sees */
 export function tagOfSeen(rev: number, mark: string): string {
   return mark === '' ? String(rev) : `${rev}.${mark}`;
 }

@@ -33,7 +33,7 @@ export function describeValue(field: Field): string {
   return wanted[valueType(field)];
 }
 
-/** What may be wrong with the text of a query string that is refused, to end a message with. */
+/** Names the likely mistake in a refused text of a query string, to end a message with; empty if none is likely. */
 export function hintFor(field: Field, text: string): string {
   const type = valueType(field);
   if (type === 'timestamp') return spacedOffset.test(text) ? '; write "+" as %2B in a URL' : '';

@@ -317,7 +317,7 @@ function storeOver(running: Running): PostgresStore {
     isLost: async (rev) => {
       const [row] = await read.send({ sql: `SELECT ${isLostSql(schema)}`, values: [rev] });
       const isLost = row?.[0] === true;
-      // Who is told so reads the lists anew, and must not get a position from before the loss.
+      // A client that learns of the loss reads its lists again, and must not get a position from before it.
       if (isLost) await changes.poll();
       return isLost;
     },

@@ -176,7 +176,7 @@ export function tableDirectory(layouts: readonly Layout[], numbers: TableNumbers
 }
 
 // The views of collections in SQLite. A value that does not have the type of its field, as in documents of an earlier schema, is null. SQLite
-// finds what a view names when it is read, so a view that someone built upon one of these never stands in the way.
+// finds what a view names when it is read, so a view of another program that uses one of these never prevents its replacement.
 
 /** Replaces views that differ from the declaration, and leaves others of the same name that are not its own. */
 function reconcileViews(database: DatabaseSync, tables: readonly Table[]): void {

@@ -133,7 +133,7 @@ async function handOnOnce(
 ): Promise<Concluded | 'rerun' | undefined> {
   const lease = parts.memory?.lease('background', { name: `source ${queue.sender.name}`, isReserved: false });
   try {
-    // Of a short message nothing is counted.
+    // A short message costs nothing that is counted.
     const octets = messageOctets(due.contentLength);
     if (octets > 0) await lease?.untilRoom(octets, parts.engine.working);
     return await handOnWithin(parts, { queue, due, lease }, line, mayRerun);
@@ -171,7 +171,7 @@ async function handOnWithin(
   }
 }
 
-/** What the function of a message reads and writes. */
+/** Counts what the function of a message reads and writes. */
 function memoryOf(lease: MemoryLease): Claimed['memory'] {
   return { hold: (octets) => lease.growAlone(octets) };
 }

@@ -30,7 +30,7 @@ after(async () => {
 });
 
 for (const [at, loss] of losses.entries())
-  test(`whoever waits at another process gets nothing that is written after ${loss.name}`, async () => {
+  test(`sends a caller that waits at another process nothing that is written after ${loss.name}`, async () => {
     const [writing, waiting] = programs;
     if (writing === undefined || waiting === undefined) throw new Error('two programs run');
     for (let round = 0; round < rounds; round += 1)

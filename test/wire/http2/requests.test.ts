@@ -149,7 +149,7 @@ test('sends 100 when content that waits for it is read', async (t) => {
   assert.deepEqual([got.status, got.interim, got.body], [200, [100], '5']);
 });
 
-test('answers after content that nobody reads, so that clients of node:http2 keep the connection', async (t) => {
+test('answers after content that no operation reads, so that clients of node:http2 keep the connection', async (t) => {
   const { port } = await serve(t, echo);
   const session = openSession(t, port);
   for (const bytes of [2_000_000, 8_000_000, 8_000_000, 30_000_000]) {
@@ -161,7 +161,7 @@ test('answers after content that nobody reads, so that clients of node:http2 kee
 
 const patient = { unreadContentTimeoutMs: 600_000, contentGraceMs: 600_000, contentTimeoutMs: 600_000 };
 
-test('gives back the room for what requests make before content that nobody reads has ended', async (t) => {
+test('gives back the room for what requests make before content that no operation reads has ended', async (t) => {
   const handler = async (given: Request) => {
     await given.memory?.makeRoom(Number.MAX_SAFE_INTEGER);
     return text(401, 'no');
@@ -176,7 +176,7 @@ test('gives back the room for what requests make before content that nobody read
   assert.equal(isAnswered, false);
 });
 
-test('keeps short answers alone back until content that nobody reads has ended', async (t) => {
+test('keeps short answers alone back until content that no operation reads has ended', async (t) => {
   for (const [bytes, isWaiting] of [
     [uncountedBytesMax, true],
     [uncountedBytesMax + 1, false],
@@ -199,7 +199,7 @@ for (const [what, limits, length, sent] of [
   ['announced longer', { unreadContentBytesMax: 100, unreadContentTimeoutMs: 600_000 }, '101', 0],
   ['slow', { contentTimeoutMs: 20, unreadContentTimeoutMs: 600_000 }, undefined, 0],
 ] as const)
-  test(`answers, and ends the stream with NO_ERROR, where content that nobody reads is ${what}`, async (t) => {
+  test(`answers, and ends the stream with NO_ERROR, where content that no operation reads is ${what}`, async (t) => {
     const { port } = await serve(t, echo, limits);
     const session = openSession(t, port);
     const stream = session.request({

@@ -22,7 +22,7 @@ for (const engine of engineNames) {
     after(() => program.stop());
 
     for (const [at, loss] of losses.entries())
-      test(`whoever waits gets nothing that is written after ${loss.name}`, async () => {
+      test(`sends a caller that waits nothing that is written after ${loss.name}`, async () => {
         await loseRights({ writing: program, waiting: program }, loss, `n${at}`);
       });
   });

@@ -1,4 +1,4 @@
-/** Reading content: limits, time, clients that leave, 100 (Continue), and content that nobody reads. */
+/** Reading content: limits, time, clients that leave, 100 (Continue), and content that no operation reads. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReceivedContent, Request } from '../../../src/http/message.ts';
@@ -280,7 +280,7 @@ for (const [what, start, rest] of [
   ['of an announced length', `${long}x`, 'x'.repeat(69_999)],
   ['in chunks', `${chunked}1\r\nx\r\n`, '0\r\n\r\n'],
 ] as const)
-  test(`behind a proxy the answer follows content ${what} that nobody reads, and the connection stays open`, async (t) => {
+  test(`behind a proxy the answer follows content ${what} that no operation reads, and the connection stays open`, async (t) => {
     const { open } = await serve(t, () => text(401, 'no'), {}, { behindProxy: true });
     const client = (await open()).send(start);
     await (await open()).send(head('', 'GET')).answer();

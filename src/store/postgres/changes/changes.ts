@@ -300,7 +300,7 @@ class KnownRevisions {
     return this.#heard.confirmAll(counters);
   }
 
-  /** Takes the rows of a look that found something lost, in place of what was heard before it began. */
+  /** Replaces the revisions that were heard before a look began by its rows, because it found that units are lost. */
   replace(counters: Rows): void {
     this.#heard = this.#heardSinceLook;
     this.#heard.confirmAll(counters);

@@ -260,7 +260,7 @@ async function claimEmpty(
   );
 }
 
-// Drops indexes before a restore and creates them again from the server's definitions, whoever declared them.
+// Drops indexes before a restore and creates them again from the server's definitions, also those that Comity did not declare.
 
 type DroppedIndex = {
   readonly name: string;

@@ -209,7 +209,7 @@ function obsoleteIndexSteps(
 // The views of collections in PostgreSQL, with typed columns. A value that does not have the type of its field, as in documents of an
 // earlier schema, is null: one such value must not fail every query of a tool.
 //
-// A view never stands in the way of the program: `comity migrate` replaces it, and no start waits for it. If someone built a view upon
+// A view never stands in the way of the program: `comity migrate` replaces it, and no start waits for it. If another view uses
 // it, PostgreSQL does not drop it: it is set aside under another name, which the other view follows, and removed once nothing uses it.
 // Privileges that were granted on it are granted again.
 

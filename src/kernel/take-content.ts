@@ -1,4 +1,4 @@
-/** The request as its operation gets it: the room for what it makes, and its content from octets to a value (§4.4). */
+/** The content of a request from its octets to the value that its operation understands (§4.4), and the memory for what it makes. */
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
@@ -6,8 +6,6 @@ import { StoreUnavailable } from '../store/store.ts';
 import { contentBytesMax, type MessageReading, shortBytesMax } from './message-facts.ts';
 import type { Ask, Operation, Standing } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
-import type { Before } from './walk-start.ts';
-import type { WalkTurn } from './walk-turn.ts';
 
 type Taken =
   | { readonly ok: true; readonly bytes: Uint8Array; readonly content: unknown }
@@ -42,32 +40,6 @@ export function roomFor(
   } catch (error) {
     return Promise.reject(error);
   }
-}
-
-/** The request as its operation sees it. */
-export function askOf(
-  { rates }: WalkContext,
-  request: Request,
-  { route, query, preferences }: MessageReading,
-  { operation, used }: Before,
-  asked: Pick<Ask, 'principal' | 'now' | 'known' | 'companions'> & { readonly turn: WalkTurn | undefined },
-): Ask {
-  const { principal, now, known, companions, turn } = asked;
-  return {
-    request,
-    captures: route?.captures ?? [],
-    query,
-    preferences,
-    principal,
-    party: rates.partyOf(request, principal),
-    known,
-    used: known ?? used,
-    now,
-    companions,
-    operation,
-    isChained: turn?.isChained === true,
-    hasTurn: turn?.isHeld === true,
-  };
 }
 
 /**

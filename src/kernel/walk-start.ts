@@ -1,4 +1,4 @@
-/** The start of a walk: what is known before it, authentication, and the count against rate limits. */
+/** The start of a walk: what is known before it, authentication, the count against rate limits, and the request as its operation sees it. */
 import type { Allowance, Request } from '../http/message.ts';
 
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -8,8 +8,9 @@ import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
 import type { MessageReading } from './message-facts.ts';
 import type { RunningOperation } from './operations/deletion-marks.ts';
-import type { Companion, Identified } from './resource.ts';
+import type { Ask, Companion, Identified } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
+import type { WalkTurn } from './walk-turn.ts';
 
 /** What is known before the walk. */
 export type Before = {
@@ -97,4 +98,30 @@ export function countRequest(
   const admit = route?.resource.admit;
   const principal = isBad ? anonymous : found.principal;
   return admit === undefined ? context.rates.admit(request, principal, now) : admit(request, principal, now);
+}
+
+/** The request as its operation sees it. */
+export function askOf(
+  { rates }: WalkContext,
+  request: Request,
+  { route, query, preferences }: MessageReading,
+  { operation, used }: Before,
+  asked: Pick<Ask, 'principal' | 'now' | 'known' | 'companions'> & { readonly turn: WalkTurn | undefined },
+): Ask {
+  const { principal, now, known, companions, turn } = asked;
+  return {
+    request,
+    captures: route?.captures ?? [],
+    query,
+    preferences,
+    principal,
+    party: rates.partyOf(request, principal),
+    known,
+    used: known ?? used,
+    now,
+    companions,
+    operation,
+    isChained: turn?.isChained === true,
+    hasTurn: turn?.isHeld === true,
+  };
 }

@@ -43,9 +43,10 @@ import {
   type Standing,
   type Validators,
 } from './resource.ts';
-import { afterRoom, askOf, requireClient, roomFor, takeContent } from './take-content.ts';
+import { afterRoom, requireClient, roomFor, takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
-import { type Before, countRequest, type Found, identify, identifySurely, isDecided } from './walk-start.ts';
+import type { Before, Found } from './walk-start.ts';
+import { askOf, countRequest, identify, identifySurely, isDecided } from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
 
 export class Walk {

@@ -11,8 +11,9 @@ import { type DeclaredJob, type JobTimes, jobTimes } from '../config/jobs.ts';
 import { byId, type Filter } from '../model/filter.ts';
 import { type Received, receivedDocument } from '../model/received.ts';
 import type { Services } from '../store/capabilities.ts';
+import { rowBatches } from '../store/in-batches.ts';
 import { keptRow } from '../store/kept-row.ts';
-import type { Change, Keyset, Row, Store } from '../store/store.ts';
+import type { Change, Row, Store } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
 import { Alarm, runtimeTimers, type Timers } from '../work/timers.ts';
@@ -98,15 +99,11 @@ class JobScheduler implements Scheduler {
     const { store } = this.#options;
     const filter: Filter = { op: 'and', filters: [] };
     const plan = store.plan({ table: jobStatesTable, filter, sort: byId, limit: statesPerRead });
-    for (let position: Keyset = { from: 'start' }; ; ) {
-      const rows = await plan.rows(position);
+    for await (const rows of rowBatches(plan, statesPerRead)) {
       for (const { id, rev } of rows) {
         if (this.#jobs.has(id)) continue;
         await store.commit(unit([{ table: jobStatesTable, id, expect: { rev }, next: null }]));
       }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < statesPerRead) return;
-      position = { from: 'after', key: [last.id] };
     }
   }
 

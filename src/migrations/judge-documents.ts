@@ -8,6 +8,7 @@
  */
 import type { Collection } from '../model/collection.ts';
 import { byId } from '../model/filter.ts';
+import { pagesOf } from '../store/in-batches.ts';
 import type { Change, Store } from '../store/store.ts';
 import { fingerprintOfShape, misfits, respellingReason, shapeOf } from './declared-shape.ts';
 import { InlineWork, type WorkLimits } from './document-work.ts';
@@ -166,13 +167,12 @@ class Judging {
     if (!(await store.holdsDocuments(table))) return { documents: 0, isAll: true };
     const limit = this.#options.migrationBatchDocumentsMax;
     const plan = store.plan({ table, filter: { op: 'always' }, sort: byId, limit, bytesMax });
-    let page = await plan.page({ from: 'start' });
-    let documents = page.docs.length;
-    while (page.more && page.last !== null && documents < migrationLookDocumentsMax) {
-      page = await plan.page({ from: 'after', key: page.last });
-      documents += page.docs.length;
+    let documents = 0;
+    for await (const { docs, more } of pagesOf(plan)) {
+      documents += docs.length;
+      if (more && documents >= migrationLookDocumentsMax) return { documents, isAll: false };
     }
-    return { documents, isAll: !page.more };
+    return { documents, isAll: true };
   }
 
   #made(migration: string, collection: string): void {

@@ -8,7 +8,8 @@ import type { Collection } from '../model/collection.ts';
 import { byId } from '../model/filter.ts';
 import { compareText } from '../model/matches.ts';
 import { documentKey } from '../store/document-key.ts';
-import type { Keyset, Store } from '../store/store.ts';
+import { pagesOf } from '../store/in-batches.ts';
+import type { Store } from '../store/store.ts';
 import type { DocumentWork } from './document-work.ts';
 import { type Candidate, type Looked, respellingMessage } from './migrate-document.ts';
 
@@ -69,9 +70,8 @@ export async function lookAtDocuments(
     ...{ table: name, filter: { op: 'always' }, sort: byId },
     ...{ limit: migrationBatchDocumentsMax, bytesMax: migrationBatchBytesMax },
   });
-  for (let position: Keyset = { from: 'start' }; ; ) {
-    const page = await plan.page(position);
-    const candidates = page.docs.map((doc) => candidateOf(doc, doneUntil));
+  for await (const { docs, more } of pagesOf(plan)) {
+    const candidates = docs.map((doc) => candidateOf(doc, doneUntil));
     const now = clock();
     const looked =
       candidates.length === 0
@@ -82,11 +82,9 @@ export async function lookAtDocuments(
       report.add(candidates[index]?.id ?? '', each, missing(each));
     }
     options.onProgress?.(report.documents);
-    const last = page.docs.at(-1);
-    if (!page.more || last === undefined) return report.finish(true);
-    if (report.documents >= documentsMax) return report.finish(false);
-    position = { from: 'after', key: documentKey(byId, last) };
+    if (more && report.documents >= documentsMax) return report.finish(false);
   }
+  return report.finish(true);
 }
 
 /** @returns the fault of a document that refers to one which does not exist */

@@ -3,8 +3,9 @@
  * run under way in each collection. Every change expects the row as it was read, so that of several processes one succeeds.
  */
 import { byId } from '../model/filter.ts';
+import { rowBatches } from '../store/in-batches.ts';
 import { keptRow } from '../store/kept-row.ts';
-import type { Change, Keyset, Row, Store } from '../store/store.ts';
+import type { Change, Row, Store } from '../store/store.ts';
 import type { DeclaredShape } from './declared-shape.ts';
 
 export const migrationsTable = 'document_migrations';
@@ -115,8 +116,7 @@ export async function readMigrationRows(
   const plan = store.plan({
     ...{ table: migrationsTable, filter: { op: 'always' }, sort: byId, limit: migrationRowsPerRead },
   });
-  for (let position: Keyset = { from: 'start' }; ; ) {
-    const rows = await plan.rows(position);
+  for await (const rows of rowBatches(plan, migrationRowsPerRead)) {
     for (const row of rows) {
       const known = knownOf<Kept>(row);
       const kept = known.row;
@@ -124,9 +124,6 @@ export async function readMigrationRows(
       else if (kept.kind === 'run') runs.set(kept.collection, { ...known, row: kept });
       else made.push(kept);
     }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < migrationRowsPerRead) break;
-    position = { from: 'after', key: [last.id] };
   }
   return { shapes, runs, made: made.sort((one, other) => one.order - other.order) };
 }

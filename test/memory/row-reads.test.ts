@@ -9,14 +9,18 @@ import { rowReads } from '../../src/memory/row-reads.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** What else is called so: sessions of a database, and rows of a file. */
 const others = /\b(?:session|elsewhere|other|stored|taking)\.rows\(/g;
-/** The store that wraps an engine, and the unit of a function, which adds its own writes. */
-const wrappers: ReadonlySet<string> = new Set(['src/store/store.ts', 'src/logic/transaction/overlay.ts']);
+/** The store that wraps an engine, the unit of a function, which adds its own writes, and the loop over batches. */
+const wrappers: ReadonlySet<string> = new Set([
+  'src/store/store.ts',
+  'src/store/in-batches.ts',
+  'src/logic/transaction/overlay.ts',
+]);
 
-test('every caller of Plan.rows is listed with the length of its rows', () => {
+test('every caller of Plan.rows, at once or in batches, is listed with the length of its rows', () => {
   const callers = listCode(root, ['src']).filter((file) => {
     if (wrappers.has(file) || file.startsWith('src/store/sqlite/') || file.startsWith('src/store/postgres/'))
       return false;
-    return readFileSync(`${root}${file}`, 'utf8').replaceAll(others, '').includes('.rows(');
+    return /\.rows\(|\browBatches\(/.test(readFileSync(`${root}${file}`, 'utf8').replaceAll(others, ''));
   });
   assert.deepEqual(callers.sort(), rowReads.map(({ file }) => file).sort());
 });

@@ -4,6 +4,7 @@
  */
 
 import { idField, ownerField } from '../../model/field.ts';
+import { pagesOf } from '../../store/in-batches.ts';
 import type { Change, Plan, Store } from '../../store/store.ts';
 import { sessionsTable, type User } from '../account-tables.ts';
 import { digestOf } from '../digest.ts';
@@ -73,14 +74,12 @@ export function endSessionsOfUser(store: Store): Sessions['endOfUser'] {
   return async (user, except) => {
     const changes: Change[] = [];
     const plan = sessionsOfUser(store, user, 'asc', pageRowsMax);
-    let page = await plan.page({ from: 'start' });
-    for (;;) {
-      const ids = page.docs.map((doc) => (JSON.parse(doc) as SessionRow).id).filter((id) => id !== except);
+    for await (const { docs } of pagesOf(plan)) {
+      const ids = docs.map((doc) => (JSON.parse(doc) as SessionRow).id).filter((id) => id !== except);
       const ends = await Promise.all(ids.map((id) => endSession(store, id)));
       changes.push(...ends.flat());
-      if (!page.more || page.last === null) return changes;
-      page = await plan.page({ from: 'after', key: page.last });
     }
+    return changes;
   };
 }
 

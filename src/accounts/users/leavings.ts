@@ -8,6 +8,7 @@
 
 import { ownerField } from '../../model/field.ts';
 import { byId } from '../../model/filter.ts';
+import { pagesOf } from '../../store/in-batches.ts';
 import type { Change, Plan, Store } from '../../store/store.ts';
 import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../account-tables.ts';
 import { createKeysOfOwner, keysPerUnitMax } from '../keys/keys-of-owner.ts';
@@ -77,11 +78,9 @@ async function removalOfOwned(store: Store, table: string, owner: string): Promi
 
 async function firstIds(plan: Plan): Promise<readonly string[]> {
   const ids: string[] = [];
-  let page = await plan.page({ from: 'start' });
-  while (page.last !== null && ids.length < leavingsPerUnitMax) {
-    ids.push(String(page.last[0]));
-    if (!page.more) break;
-    page = await plan.page({ from: 'after', key: page.last });
+  for await (const { last } of pagesOf(plan)) {
+    if (last !== null) ids.push(String(last[0]));
+    if (ids.length >= leavingsPerUnitMax) break;
   }
   return ids;
 }

@@ -10,6 +10,7 @@
  * Marks go with the last unit of the deletion, or before its operation ends as failed.
  */
 import { idField, ownerField } from '../../model/field.ts';
+import { rowBatches } from '../../store/in-batches.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row, RowName, Store } from '../../store/store.ts';
 
@@ -88,11 +89,8 @@ export async function releaseMarks(
     ...{ table: deletionMarksTable, filter: { op: 'eq', field: ownerField, value: operation } },
     ...{ sort: [{ field: idField, direction: 'asc' }], limit: releasedPerUnit },
   });
-  for (let after: string | undefined; ; ) {
-    const rows = await plan.rows(after === undefined ? { from: 'start' } : { from: 'after', key: [after] });
+  for await (const rows of rowBatches(plan, releasedPerUnit)) {
     const changes = rows.filter(({ id }) => !except.has(id)).map(removalOf);
     if (changes.length > 0) await store.commit({ changes, events: [] });
-    after = rows.at(-1)?.id;
-    if (after === undefined || rows.length < releasedPerUnit) return;
   }
 }

@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { octetsOfValue } from '../../memory/octet-cache.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { pagesOf } from '../../store/in-batches.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Ask } from '../resource.ts';
@@ -215,17 +216,15 @@ async function sweepLapsed(sweep: Sweep, lapsed: Lapsed): Promise<void> {
     limit: pageRowsMax,
     bytesMax: pageBytesMax,
   });
-  let page = await plan.page({ from: 'start' });
-  for (;;) {
+  for await (const { docs } of pagesOf(plan)) {
     const runs: Promise<void>[] = [];
-    for (const doc of page.docs) {
+    for (const doc of docs) {
       if (sweep.isStopped()) break;
       const run = await takeUp(sweep, JSON.parse(doc) as StoredRequest, lapsed);
       if (run !== undefined) runs.push(run.ends);
     }
     await Promise.all(runs);
-    if (sweep.isStopped() || !page.more || page.last === null) return;
-    page = await plan.page({ from: 'after', key: page.last });
+    if (sweep.isStopped()) return;
   }
 }
 

@@ -11,7 +11,8 @@ import type { Collection, CollectionReference } from '../../model/collection.ts'
 import { byId } from '../../model/filter.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { fieldNamed } from '../../resources/collection/view.ts';
-import type { MaybePromise, Position, RowName, Store } from '../../store/store.ts';
+import { pagesOf } from '../../store/in-batches.ts';
+import type { MaybePromise, RowName, Store } from '../../store/store.ts';
 import { refuse } from './asking.ts';
 
 export type CascadeLimits = {
@@ -205,14 +206,11 @@ export async function* referring(
     ...{ table: collection.name, filter: { op: 'eq', field: fieldNamed(collection, name), value: id } },
     ...{ sort: byId, limit: rowsPerRead, bytesMax: bytesPerRead },
   });
-  for (let position: Position = { from: 'start' }; ; ) {
-    const page = await plan.page(position);
-    for (const doc of page.docs) {
+  for await (const { docs } of pagesOf(plan)) {
+    for (const doc of docs) {
       await turns.next();
       yield doc;
     }
-    if (!page.more || page.last === null) return undefined;
-    position = { from: 'after', key: page.last };
   }
 }
 

@@ -15,6 +15,7 @@ import { deflateRaw, inflateRaw } from 'node:zlib';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
 import { always, byId } from '../../model/filter.ts';
+import { rowBatches } from '../../store/in-batches.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { type MaybePromise, type Store, StoreUnavailable, type Tally } from '../../store/store.ts';
 
@@ -173,15 +174,10 @@ function createQuota(options: StoredQueriesOptions): Quota {
   /** Starts the counters with the stored queries: counters of an unshared store end with the process. */
   async function countStored(): Promise<void> {
     const plan = store.plan({ table: queriesTable, filter: always, sort: byId, limit: rowsPerRead });
-    let from: Parameters<typeof plan.rows>[0] = { from: 'start' };
-    for (;;) {
-      const rows = await plan.rows(from);
+    for await (const rows of rowBatches(plan, rowsPerRead)) {
       for (const { owner, doc, updatedAt } of rows) {
         await store.tally(tallies(owner ?? '', Math.floor(updatedAt / stepMs), doc.length + rowOctets));
       }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < rowsPerRead) return;
-      from = { from: 'after', key: [last.id] };
     }
   }
 

@@ -6,7 +6,8 @@
  * all use the old key until `rotateSecretKey` names the new one.
  */
 import { always, byId } from '../../model/filter.ts';
-import type { Commit, Keyset, Row, Store, Unit } from '../store.ts';
+import { rowBatches } from '../in-batches.ts';
+import type { Commit, Row, Store, Unit } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
 import { KeyRing, type SealOptions } from './secret-key-ring.ts';
 import { readKeyFile, replaceKeyFile, SecretKeyFailure, secretKeyOf } from './secret-keys.ts';
@@ -108,8 +109,7 @@ async function resealRows(
   let sealed = 0;
   for (const table of tables.keys()) {
     const plan = store.plan({ table, filter: always, sort: byId, limit: rowsPerRead });
-    for (let position: Keyset = { from: 'start' }; ; ) {
-      const rows = await plan.rows(position);
+    for await (const rows of rowBatches(plan, rowsPerRead)) {
       const changes = rows.map((row) => ring.resealing(table, row)).filter((change) => change !== undefined);
       for (let at = 0; at < changes.length; at += rowsAtOnce) {
         const units = changes.slice(at, at + rowsAtOnce).map((change) => ({ changes: [change], events: [] }));
@@ -117,9 +117,6 @@ async function resealRows(
         sealed += commits.filter(({ outcome }) => outcome === 'committed').length;
         onSealed(sealed);
       }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < rowsPerRead) break;
-      position = { from: 'after', key: [last.id] };
     }
   }
   return sealed;

@@ -5,8 +5,9 @@
  */
 import { searchText } from '../../model/collection.ts';
 import { always, byId } from '../../model/filter.ts';
+import { rowBatches } from '../../store/in-batches.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Keyset, Row, Store } from '../../store/store.ts';
+import type { Change, Row, Store } from '../../store/store.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
 import {
   type EndpointSecrets,
@@ -70,12 +71,8 @@ export async function moveHeaderValues(
     ...{ table: endpointsCollection.name, filter: always, sort: byId },
     limit: endpointsPerRead,
   });
-  for (let position: Keyset = { from: 'start' }; ; ) {
-    const rows = await plan.rows(position);
+  for await (const rows of rowBatches(plan, endpointsPerRead)) {
     for (const row of rows) await moveOf(store, directory, row);
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < endpointsPerRead) return;
-    position = { from: 'after', key: [last.id] };
   }
 }
 

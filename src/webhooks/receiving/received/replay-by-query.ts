@@ -17,8 +17,9 @@ import type { QueryTextLimits } from '../../../resources/collection/query.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { compileJson } from '../../../resources/query/json-query.ts';
+import { pagesOf } from '../../../store/in-batches.ts';
 import { overtaken } from '../../../store/lines.ts';
-import type { Change, Keyset, Row } from '../../../store/store.ts';
+import type { Change, Row } from '../../../store/store.ts';
 import { contentId, receivedContentsTable } from '../received-tables.ts';
 import { putBackChange } from './put-back.ts';
 import type { ReceivedResourcesOptions } from './received-route-options.ts';
@@ -147,19 +148,16 @@ async function putBackAll(
     return { dryRun, replayed: Math.min(found, limit), skipped: 0, more: found > limit, lastId: null };
   }
   const plan = store.plan({ table: collection.name, filter, sort: byId, limit: unitMessagesMax });
-  let position: Keyset = { from: 'start' };
-  let [replayed, looked, more] = [0, 0, true];
+  let [replayed, looked, more] = [0, 0, false];
   let lastId: string | null = null;
-  while (more && looked < limit) {
-    const page = await plan.page(position);
+  for await (const page of pagesOf(plan)) {
     const wanted = page.docs.slice(0, limit - looked);
-    if (wanted.length === 0) return { dryRun, replayed, skipped: looked - replayed, more: false, lastId };
     const ids = wanted.map((doc) => (JSON.parse(doc) as Received).id);
-    replayed += await putBackUnit(options, served, filter, ids);
+    if (ids.length > 0) replayed += await putBackUnit(options, served, filter, ids);
     looked += wanted.length;
     more = page.more || wanted.length < page.docs.length;
     lastId = ids.at(-1) ?? lastId;
-    if (page.last !== null) position = { from: 'after', key: page.last };
+    if (looked >= limit) break;
   }
   return { dryRun, replayed, skipped: looked - replayed, more, lastId };
 }

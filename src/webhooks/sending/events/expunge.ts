@@ -19,13 +19,13 @@ import { timeAfter } from '../../../resources/collection/row.ts';
 import { eventsTag } from '../../../resources/events/event-schema.ts';
 import { eventFields } from '../../../resources/events/visibility.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import {
   type Change,
   eventsTable,
-  type Keyset,
   type ListQuery,
   Overtaken,
   type Row,
@@ -196,7 +196,7 @@ async function expungeDeliveries(sources: Sources, eventId: string, counted: Exp
     sort: byId,
     limit: rowsMax,
   };
-  for await (const rows of pagesOf(sources.store, query))
+  for await (const rows of rowBatches(sources.store.plan(query), query.limit))
     await Promise.all(rows.map((row) => expungeDelivery(sources, row, counted)));
 }
 
@@ -246,7 +246,7 @@ async function emptiedAttempts(store: Store, deliveryId: string): Promise<readon
   const filter = attemptsAfter(deliveryId, 0);
   const query: ListQuery = { table: attemptsTable, filter, sort: byId, limit: rowsMax };
   const changes: Change[] = [];
-  for await (const rows of pagesOf(store, query)) {
+  for await (const rows of rowBatches(store.plan(query), query.limit)) {
     for (const row of rows) {
       const change = emptied(row);
       if (change !== undefined) changes.push(change);
@@ -263,16 +263,4 @@ function emptied(row: Row): Change | undefined {
   const doc = JSON.stringify({ ...attempt, responseSnippet: '', responseHeaders: [] });
   const next = keptRow(doc, row.owner, row.createdAt, row.updatedAt);
   return { table: attemptsTable, id: row.id, expect: { rev: row.rev }, next };
-}
-
-async function* pagesOf(store: Store, query: ListQuery): AsyncGenerator<readonly Row[]> {
-  const plan = store.plan(query);
-  let position: Keyset = { from: 'start' };
-  for (;;) {
-    const rows = await plan.rows(position);
-    if (rows.length > 0) yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < query.limit) return;
-    position = { from: 'after', key: [last.id] };
-  }
 }

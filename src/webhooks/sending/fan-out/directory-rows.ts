@@ -5,7 +5,8 @@
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import { always, byId } from '../../../model/filter.ts';
 import type { Authenticated, Scope } from '../../../model/principal.ts';
-import type { Keyset, Row, Store } from '../../../store/store.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
+import type { Row, Store } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { type EndpointSecrets, rightsHolder } from '../sending-tables.ts';
 
@@ -113,16 +114,11 @@ export function createKeptRows<Value>(
     },
     async read() {
       const found = new Map<string, Kept<Value>>();
-      for (let position: Keyset = { from: 'start' }; ; ) {
-        const part = await plan.rows(position);
+      for await (const part of rowBatches(plan, rowsPerRead)) {
         for (const row of part) {
           const kept = rows.get(row.id);
           found.set(row.id, kept?.rev === row.rev ? kept : { rev: row.rev, value: parse(row) });
         }
-        const last = part.at(-1);
-        if (last === undefined || part.length < rowsPerRead) break;
-        position = { from: 'after', key: [last.id] };
-        await new Promise((resolve) => setImmediate(resolve));
       }
       rows = found;
     },

@@ -5,8 +5,9 @@
  * A part is a list of blocks; a block stands for a delivery of each of its events to each of its endpoints.
  */
 import { always, byId } from '../../../model/filter.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
 import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, EventEntry, Keyset, Row, Store } from '../../../store/store.ts';
+import type { Change, EventEntry, Row, Store } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { fanOutTable } from '../sending-tables.ts';
 import { deliveryChange } from './delivery-row.ts';
@@ -133,13 +134,8 @@ export async function* readParts(
   store: Pick<Store, 'plan'>,
 ): AsyncGenerator<{ readonly row: Row; readonly part: FanOutPart }> {
   const plan = store.plan({ table: fanOutTable, filter: always, sort: byId, limit: partsPerReadMax });
-  for (let position: Keyset = { from: 'start' }; ; ) {
-    const rows = await plan.rows(position);
+  for await (const rows of rowBatches(plan, partsPerReadMax)) {
     for (const row of rows) yield { row, part: JSON.parse(row.doc) as FanOutPart };
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < partsPerReadMax) return;
-    position = { from: 'after', key: [last.id] };
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -15,6 +15,7 @@ import {
   serveCollection,
 } from '../../../resources/collection/serving.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
 import type { Plan, Row, Store } from '../../../store/store.ts';
 import type { Lanes } from '../../../work/lanes.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
@@ -138,13 +139,7 @@ function planOf(store: Store): Plan {
 }
 
 async function findRunning(plan: Plan, found: (row: Row) => void): Promise<void> {
-  let rows = await plan.rows({ from: 'start' });
-  for (;;) {
-    for (const row of rows) found(row);
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < pageRowsMax) return;
-    rows = await plan.rows({ from: 'after', key: [last.id] });
-  }
+  for await (const rows of rowBatches(plan, pageRowsMax)) for (const row of rows) found(row);
 }
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read', 'remove']);

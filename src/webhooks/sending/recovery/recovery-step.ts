@@ -3,6 +3,7 @@
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { always, byId } from '../../../model/filter.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import { judged, RelatedRows } from '../../../store/related-rows.ts';
@@ -212,19 +213,11 @@ async function findDelivery(
   const filter = { op: 'eq', field: eventIdField, value: eventId } as const;
   const plan = store.plan({ table, filter, sort: byId, limit: deliveriesPerReadMax });
   const marked = `"endpointId":"${endpointId}"`;
-  let rows = await plan.rows({ from: 'start' });
-  for (;;) {
+  for await (const rows of rowBatches(plan, deliveriesPerReadMax)) {
     const found = rows.find(({ doc }) => doc.includes(marked));
-    const last = rows.at(-1);
-    if (found !== undefined || last === undefined || rows.length < deliveriesPerReadMax) return found;
-    await givesWay();
-    rows = await plan.rows({ from: 'after', key: [last.id] });
+    if (found !== undefined) return found;
   }
-}
-
-/** The embedded store answers synchronously, so a loop over it would block the event loop. */
-function givesWay(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+  return undefined;
 }
 
 /*

@@ -31,8 +31,7 @@ import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
 import { migrationsTable } from './migrations/migration-rows.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
-import { type Field, ownerField } from './model/field.ts';
-import type { SearchIndex } from './model/search/search-index.ts';
+import { ownerField } from './model/field.ts';
 import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
@@ -59,24 +58,11 @@ import {
 import { lanesTable } from './work/lease-rows.ts';
 import { startsTable } from './work/starts.ts';
 
-type CollectionTable = {
-  readonly name: string;
-  readonly fields: readonly Field[];
-  readonly indexes: readonly (readonly Field[])[];
-  readonly unique: readonly Field[];
-  readonly references: readonly { readonly field: Field; readonly table: string }[];
-  readonly searched: boolean;
-  readonly words?: SearchIndex;
-};
-
 /**
- * What a collection asks of storage. The result has the shape of `Table` in the store contract, which is not
- * imported: the store's room may read the configuration, never the other way round.
- *
  * The table that keeps a collection: one of the same name, with its indexes, unique fields and references.
  * @param isOwned lists are filtered by owner (§5.1.8)
  */
-export function tableOf(collection: Collection, isOwned = false): CollectionTable {
+export function tableOf(collection: Collection, isOwned = false): Table {
   const id = collection.fields.get('id');
   return {
     name: collection.name,

@@ -76,7 +76,7 @@ export async function takeContent(
   const begun = loop.begin();
   const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);
   loop.end(begun, request, route?.resource.pattern);
-  // Verifying a signature takes 10 µs: without a promise, the walk saves a turn of the event loop.
+  // Verifying a signature takes 10 µs: the walk goes on without a promise.
   const understood = parsing instanceof Promise ? await parsing : parsing;
   return understood.ok
     ? { ok: true, bytes, content: understood.value }

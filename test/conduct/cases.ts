@@ -74,7 +74,7 @@ export const plainWrite: Facts = {
 
 const message =
   'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met server_wide';
-const routed = `${message} trace_asked routed preflight`;
+const routed = `${message} trace_asked preflight routed`;
 const who = `${routed} method_allowed options_asked conversing rate_exceeded credential_refused permission_denied`;
 const asked = `${who} acceptable content_defined`;
 const meant = `${asked} content_raw`;
@@ -139,8 +139,13 @@ export const reads: readonly Case[] = [
     'content_unexpected',
     `${message} trace_asked trace_has_content`,
   ],
-  ['finds no resource', { routed: false }, 'not_found', `${message} trace_asked routed`],
-  ['answers a preflight before anything else', { method: 'OPTIONS', preflight: true }, 'preflight', routed],
+  ['finds no resource', { routed: false }, 'not_found', routed],
+  [
+    'answers a preflight before anything else',
+    { method: 'OPTIONS', preflight: true },
+    'preflight',
+    `${message} trace_asked preflight`,
+  ],
   [
     'refuses a method the resource lacks',
     { methodAllowed: false },

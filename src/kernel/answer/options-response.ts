@@ -13,14 +13,17 @@ import type { WalkContext } from '../walk-context.ts';
 import { allowedOrigin, allowingFields } from './cors.ts';
 import type { Ended } from './ended.ts';
 
-/** The methods of all resources together, for `OPTIONS *`; TRACE is added if it is enabled. */
+/** The methods of all resources together, for what is about no resource; TRACE is added if it is enabled. */
 export const serverMethods: readonly string[] = [...knownMethods].filter(
   (method) => method !== 'CONNECT' && method !== 'TRACE',
 );
 
 export function serverOptionsResponse(status: number, ended: Ended): Response {
-  const methods = ended.reading.facts.traceEnabled ? [...serverMethods, 'TRACE'] : serverMethods;
-  return { status, fields: ['Allow', methods.join(', ')], content: null };
+  return { status, fields: ['Allow', methodsOfServer(ended).join(', ')], content: null };
+}
+
+function methodsOfServer(ended: Ended): readonly string[] {
+  return ended.reading.facts.traceEnabled ? [...serverMethods, 'TRACE'] : serverMethods;
 }
 
 export function optionsResponse(status: number, context: WalkContext, ended: Ended): Response {
@@ -81,12 +84,14 @@ function contentTypesOf(operation: Operation | undefined): readonly string[] | u
 
 /**
  * A cross-origin preflight (§4.8; Fetch, CORS preflight), answered without a credential because browsers send none. An
- * origin that is not allowed gets the response without CORS fields, which the browser treats as a refusal.
+ * origin that is not allowed gets the response without CORS fields, which the browser treats as a refusal. For a path
+ * without a resource every method is allowed: a page can read the 404 of the request itself, and not that of a preflight.
  */
 export function preflightResponse(status: number, context: WalkContext, ended: Ended): Response {
-  const methods = allowedMethods(ended).join(', ');
+  const isRouted = ended.reading.facts.routed;
+  const methods = (isRouted ? allowedMethods(ended) : methodsOfServer(ended)).join(', ');
   const allowed = allowedOrigin(context.cors, ended.request.fields.origin);
-  const fields = ['Allow', methods];
+  const fields = isRouted ? ['Allow', methods] : [];
   if (context.cors.enabled) {
     fields.push('Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers');
   }

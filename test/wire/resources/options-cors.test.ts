@@ -136,6 +136,29 @@ test('a preflight of another origin is answered without any permission', async (
   }
 });
 
+test('a preflight of a path where no resource can be lets the page read the 404 of its request', async () => {
+  for (const target of ['/api/v1/nothing', '/nothing', '/api/v1/products/'])
+    for (const method of ['GET', 'QUERY', 'DELETE']) {
+      const headers = { Origin: origin, 'Access-Control-Request-Method': method };
+      const answer = await options(target, headers);
+      assert.equal(answer.status, 204, target);
+      assert.equal(answer.headers['access-control-allow-origin'], origin);
+      assert.ok(list(answer.headers['access-control-allow-methods']).includes(method), method);
+      assert.match(String(answer.headers['access-control-allow-headers']), /\bAuthorization\b/);
+      assert.equal(answer.headers.allow, undefined, 'there is no resource that allows it');
+      const real = await named.send(method, target, { anonymous: true, headers: { Origin: origin } });
+      assert.equal(real.status, 404);
+      assert.equal(real.headers['access-control-allow-origin'], origin);
+    }
+  const foreign = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'GET' };
+  const granted = Object.keys((await options('/api/v1/nothing', foreign)).headers);
+  assert.deepEqual(
+    granted.filter((name) => name.startsWith('access-control-')),
+    [],
+  );
+  assert.equal((await options('/api/v1/nothing', { Origin: origin })).status, 404, 'is no preflight');
+});
+
 test('an answer to an allowed origin names it, exposes what scripts need, and varies by origin', async () => {
   const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: origin } });
   assert.equal(answer.headers['access-control-allow-origin'], origin);

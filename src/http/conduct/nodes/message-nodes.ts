@@ -66,7 +66,7 @@ export const messageNodes = {
     question: 'Is it TRACE, and is TRACE enabled?',
     ask: (facts) => facts.traceEnabled && facts.method === 'TRACE',
     yes: to('trace_has_content'),
-    no: to('routed'),
+    no: to('preflight'),
   },
   trace_has_content: {
     section: '§4.11.1',
@@ -75,19 +75,19 @@ export const messageNodes = {
     yes: refuse('content_unexpected'),
     no: answer('trace'),
   },
-  routed: {
-    section: '§7.1',
-    question: 'Does a resource exist for the path?',
-    ask: (facts) => facts.routed,
-    yes: to('preflight'),
-    no: refuse('not_found'),
-  },
   preflight: {
     section: '§4.8.2',
     question: 'Is it a cross-origin preflight?',
     ask: (facts) => facts.preflight,
     yes: answer('preflight'),
-    no: to('method_allowed'),
+    no: to('routed'),
+  },
+  routed: {
+    section: '§7.1',
+    question: 'Does a resource exist for the path?',
+    ask: (facts) => facts.routed,
+    yes: to('method_allowed'),
+    no: refuse('not_found'),
   },
   method_allowed: {
     section: 'RFC 9110 §15.5.6',

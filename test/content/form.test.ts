@@ -36,9 +36,20 @@ describe('the texts of a form', () => {
       { scores: ['01', ' 1', '1a'] },
     ],
     [
-      'stay texts where a double cannot hold the number',
-      'age=1e999&scores=9007199254740993',
-      { age: '1e999', scores: ['9007199254740993'] },
+      'are refused as numbers that a double cannot hold, each at its pointer',
+      'age=1e999&scores=1&scores=9007199254740993&scores=9007199254740992&note=9007199254740993',
+      {
+        code: 'validation_failed',
+        errors: ['/age', '/scores'].map((pointer) => ({
+          pointer,
+          message: 'is beyond the range that a double holds exactly',
+        })),
+      },
+    ],
+    [
+      'stay texts where more follows than a number that a double cannot hold',
+      'age=9007199254740993x&scores=1e999-',
+      { age: '9007199254740993x', scores: ['1e999-'] },
     ],
     ['stay texts where they are no boolean', 'active=on&flags=TRUE', { active: 'on', flags: ['TRUE'] }],
     ['of alternatives of strings stay strings', 'level=low', { level: 'low' }],

@@ -4,6 +4,8 @@ import { isDigitCode } from './uri-characters.ts';
 /** Up to this many digits, a number cannot overflow, underflow or lose a bit of an integer. */
 const SAFE_DIGITS = 15;
 
+export const malformedNumber = 'malformed number';
+
 /**
  * The index after the number at `from`; `from` itself if no number begins there; a message if it is malformed or a double cannot represent
  * it.
@@ -11,19 +13,19 @@ const SAFE_DIGITS = 15;
 export function checkNumber(text: string, from: number): number | string {
   const start = text.charCodeAt(from) === 0x2d ? from + 1 : from;
   const integerEnd = digitsEnd(text, start);
-  if (integerEnd === start) return start === from ? from : 'malformed number';
-  if (text.charCodeAt(start) === 0x30 && integerEnd > start + 1) return 'malformed number';
+  if (integerEnd === start) return start === from ? from : malformedNumber;
+  if (text.charCodeAt(start) === 0x30 && integerEnd > start + 1) return malformedNumber;
   let end = integerEnd;
   if (text.charCodeAt(end) === 0x2e) {
     end = digitsEnd(text, integerEnd + 1);
-    if (end === integerEnd + 1) return 'malformed number';
+    if (end === integerEnd + 1) return malformedNumber;
   }
   const mantissaEnd = end;
   if ((text.charCodeAt(end) | 0x20) === 0x65) {
     const sign = text.charCodeAt(end + 1);
     const exponentStart = sign === 0x2b || sign === 0x2d ? end + 2 : end + 1;
     end = digitsEnd(text, exponentStart);
-    if (end === exponentStart) return 'malformed number';
+    if (end === exponentStart) return malformedNumber;
   }
   if (end === mantissaEnd && end - start <= SAFE_DIGITS) return end;
   return faultOf(text, { from, start, integerEnd, mantissaEnd, end }) ?? end;

@@ -2,12 +2,14 @@
  * Converts the names and texts of a form to a document, typed by the collection's schema (form-shape.ts). A text
  * becomes a number by the grammar of JSON, or a boolean from `true` or `false`; one that fits no type of its field
  * stays a text, so that validation refuses it with a pointer. Undeclared names become members as well, for validation
- * to refuse; only `__proto__` is refused here, as in JSON.
+ * to refuse. `__proto__`, and numbers that a double cannot hold, are refused here, as in JSON.
  */
-import type { Problem } from '../../http/problem.ts';
+import type { FieldError, Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
-import { checkNumber } from '../../http/syntax/json-number.ts';
+import { checkNumber, malformedNumber } from '../../http/syntax/json-number.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { ContentShape, FormPlace } from './form-shape.ts';
+import { errorsMaxDefault } from './validator.ts';
 
 /** A file is the index of it among the files of the content. */
 export type FormEntry = readonly [name: string, value: string | number];
@@ -22,9 +24,12 @@ type Members = { [name: string]: Json };
 export function formDocument(entries: readonly FormEntry[], shape: ContentShape): FormDocument {
   const root: Members = {};
   const arrays = new Set<FormPlace>();
+  const errors: FieldError[] = [];
   for (const [name, value] of entries) {
     if (name === '__proto__') return unknownName(name);
     const place = shape.places.get(name) ?? unknownPlace(name);
+    const message = numberFault(value, place);
+    if (message !== undefined) errors.push({ pointer: formatJsonPointer(place.path), message });
     const parent = makeParent(root, place.path);
     const member = place.path.at(-1) ?? name;
     if (parent === undefined) return repeated(name);
@@ -36,8 +41,18 @@ export function formDocument(entries: readonly FormEntry[], shape: ContentShape)
       arrays.add(place);
     } else if (value !== '' || !place.emptyIsAbsent) parent[member] = convert(value, place);
   }
+  if (errors.length > 0)
+    return { ok: false, problem: { code: 'validation_failed', errors: errors.slice(0, errorsMaxDefault) } };
   for (const place of arrays) resolveEmpty(root, place);
   return { ok: true, value: root };
+}
+
+/** The fault of a number that a double cannot hold. Left as a text, it would be refused as no number at all. */
+function numberFault(text: string | number, { kinds }: FormPlace): string | undefined {
+  if (typeof text === 'number' || kinds.has('string') || !kinds.has('number')) return undefined;
+  const fault = checkNumber(text, 0);
+  if (typeof fault === 'number' || fault === malformedNumber || Number.isNaN(Number(text))) return undefined;
+  return 'is beyond the range that a double holds exactly';
 }
 
 /** Converts the text to a type of its field; returns the text itself if none fits. */

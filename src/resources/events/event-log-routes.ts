@@ -29,7 +29,7 @@ import {
 import { projection, withMemberAt } from '../query/project.ts';
 import type { Selected } from '../query/selection.ts';
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
-import { readFeed, readFeedQuery } from './feed.ts';
+import { readFeed, readFeedQuery, streamProblem } from './feed.ts';
 import { reachOf } from './leaving.ts';
 import { expired, type LogPlaces } from './log-places.ts';
 import { eventTag, type LogView, seenEvent, typeOf } from './seen-event.ts';
@@ -108,7 +108,7 @@ function logDocumentation(limits: ListOptions['limits'], waitSecondsMax: number)
     id: 'listEvents',
     summary: 'List or follow events',
     description:
-      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on; events of the types `left` and `entered` name resources that the caller may no longer read, or may read from now on. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
+      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on; events of the types `left` and `entered` name resources that the caller may no longer read, or may read from now on. A stream takes filters, `fields` and `after`. Contains only events about resources that the caller may read. Only administrators may name `actor` and `requestId`.',
     listed: { fields: allEventFields, tag: eventTag.name, limits },
     gives: {
       representation: json(page, { items: [eventExample], nextCursor: null }),
@@ -144,11 +144,14 @@ function logOperation(options: EventsOptions): Operation<Standing, never, LogPro
     ...whole,
     documentation: logDocumentation(options.list.limits, options.eventsWaitSecondsMax),
     propose: (ask) => {
+      const isStream = asksForStream(ask.request.fields.accept);
+      const meaningless = isStream ? streamProblem(ask.query ?? '') : undefined;
+      if (meaningless !== undefined) return { ...unread, problem: meaningless };
       const feed = readFeedQuery(ask.query ?? '');
       if (feed === undefined) return whole.propose?.(ask, open, undefined) ?? unread;
       if ('problem' in feed) return { ...unread, ...feed };
       const { problem } = proposeList(list, feed.rest, ask.principal);
-      if (problem !== null || asksForStream(ask.request.fields.accept)) return { ...unread, problem };
+      if (problem !== null || isStream) return { ...unread, problem };
       return whenKnown(
         positionAfter(places, feed.after, () => store.head()),
         (from) =>

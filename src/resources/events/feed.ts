@@ -47,6 +47,16 @@ export function readFeedQuery(query: string): FeedQuery | { readonly problem: Pr
   return { after: found[1], rest: formatQueryString(pairs.filter(([name]) => name !== 'after')) };
 }
 
+/** Parameters of lists that a stream cannot have: it sends each event once, in the order of commits, without an end. */
+const refusedByStreams: ReadonlySet<string> = new Set([...refused, 'limit', 'per_page']);
+
+/** @returns undefined if a stream can carry out the query, as far as its parameters decide */
+export function streamProblem(query: string): Problem | undefined {
+  const [given] = (parseQueryString(query) ?? []).find(([name]) => refusedByStreams.has(name)) ?? [];
+  if (given === undefined) return undefined;
+  return malformed(`a stream sends every event in the order of commits; leave out ${given}`).problem;
+}
+
 function malformed(message: string): { readonly problem: Problem } {
   return { problem: { code: 'query_parameter_invalid', message } };
 }

@@ -58,6 +58,7 @@ export function cap(text: string): string {
 }
 
 export function unknownField(name: string, fields: Fields): string {
+  if (fields.size === 0) return `unknown field ${quote(name)}; this list takes only limit, page and cursor`;
   return `unknown field ${quote(name)}; fields: ${listed(fields.keys())}`;
 }
 

@@ -206,6 +206,20 @@ for (const engine of engineNames) {
       }
     });
 
+    test('a stream refuses what orders, bounds or places a page', async () => {
+      const headers = { ...asAdministrator, Accept: 'text/event-stream' };
+      const queries = ['sort=-id', 'order=desc', 'limit=1', 'per_page=1', 'page=2', 'cursor=abc'];
+      for (const query of queries.flatMap((each) => [each, `after=&${each}`])) {
+        const answer = await client.ask('GET', `${base}/events?${query}`, { headers });
+        assert.equal(answer.status, 400, query);
+        assert.match(answer.body, /"code":"query_parameter_invalid"/);
+        const [, name] = /([a-z_]+)=[^=]+$/.exec(query) ?? [];
+        assert.ok(answer.body.includes(`leave out ${name}`), answer.body);
+      }
+      await followers.stream(asAdministrator, '?type=articles.created&fields=type');
+      followers.close();
+    });
+
     test('a place that is unknown is answered 410 in the feed, and with a reset by the stream', async () => {
       const { nextCursor } = await page('after=now');
       const altered = `${nextCursor.slice(0, -2)}${nextCursor.endsWith('A') ? 'BB' : 'AA'}`;

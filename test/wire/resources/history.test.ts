@@ -83,6 +83,17 @@ for (const engine of engineNames) {
       assert.match(String(created?.requestId), /-/);
     });
 
+    test('says what it takes instead of fields', async () => {
+      const { id } = await write('POST', 'counters', { count: 1 });
+      for (const query of ['fields=etag', 'sort=id', 'count=1']) {
+        const answer = await client.ask('GET', `${base}/counters/${id}/history?${query}`, {
+          headers: asAdministrator,
+        });
+        assert.equal(answer.status, 400, query);
+        assert.match(answer.body, /this list takes only limit, page and cursor"/);
+      }
+    });
+
     test('leaves out what is hidden, in the version or now, and versions that the caller may not read', async () => {
       const made = await write('POST', 'tickets', {
         title: 'draft text',

@@ -33,7 +33,7 @@ import { makersOwner } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { ProposedWrite, Served } from './served.ts';
 import { withStamps } from './stamp.ts';
-import { closedTo, type Judgement, mayCreate } from './standing.ts';
+import { closedTo, type Judgement, mayCreate, tenantProblem } from './standing.ts';
 
 export type BulkLimits = { readonly bulkItemsMax: number; readonly bulkBytesMax: number };
 
@@ -194,6 +194,8 @@ function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrW
   });
   if (before !== undefined && before.doc === next.doc && before.owner === next.owner) return 'unchanged';
   if (next.doc.length > served.documentCharactersMax) return { problem: documentTooLong(served) };
+  const moved = before === undefined ? tenantProblem(served, row, next) : undefined;
+  if (moved !== undefined) return { problem: moved };
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const kind = before === undefined ? 'created' : 'updated';
   const judgement = before === undefined ? mayCreate(served, ask.principal, next) : anyone;

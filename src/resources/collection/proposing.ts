@@ -30,6 +30,7 @@ import {
   memberStanding,
   memberValidators,
   replacedStanding,
+  tenantProblem,
 } from './standing.ts';
 
 export type FieldsProposal = Proposal & {
@@ -341,6 +342,8 @@ function put(
     deletedAt: null,
   });
   const created = replaced === undefined;
+  const moved = created ? tenantProblem(served, row, next) : undefined;
+  if (moved !== undefined) return { refused: moved };
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };

@@ -5,6 +5,7 @@
 import type { TObject } from 'typebox';
 import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Action as DeclaredAction } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Standing, Validators } from '../../kernel/resource.ts';
@@ -54,6 +55,18 @@ export function replacedStanding(served: Served, ask: Ask): MaybePromise<MemberS
       found.permitted ? { ...standing, restsOn: found.restsOn } : { ...standing, ...found },
     );
   });
+}
+
+/** Refuses to create a member for another tenant than that of the softly deleted one whose id it takes: no id moves between tenants. */
+export function tenantProblem(
+  { collection: { tenantField } }: Pick<Served, 'collection'>,
+  deleted: Pick<Row, 'doc'> | undefined,
+  next: Pick<Row, 'doc'>,
+): Problem | undefined {
+  if (tenantField === undefined || deleted === undefined || !differ(deleted, next, tenantField))
+    return undefined;
+  const message = 'must be the tenant of the deleted resource, whose id belongs to it';
+  return { code: 'field_unpatchable', errors: [{ pointer: formatJsonPointer([tenantField]), message }] };
 }
 
 /** The standing of a softly deleted member for its restoration: as it was before the deletion. A live one does not exist here. */

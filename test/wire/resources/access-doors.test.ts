@@ -303,6 +303,38 @@ for (const engine of engineNames) {
       });
     }
 
+    test('neither a PUT nor an import gives the id of a deleted document to another tenant', async () => {
+      const path = '/api/v1/leases/let';
+      const put = (who: string, json: object) => house.as(who, 'PUT', path, { json });
+      assert.equal((await put('nora', { title: 'l' })).status, 201);
+      assert.equal((await house.as('nora', 'DELETE', path)).status, 204);
+      const isRefused = (status: number, body: string) => {
+        assert.equal(status, 400, body);
+        assert.match(body, /field_unpatchable.*\/tenantId/);
+      };
+      for (const [who, json] of [
+        ['root', { title: 'l', tenantId: 'south' }],
+        ['root', { title: 'l' }],
+        ['sven', { title: 'l' }],
+        ['ada', { title: 'l' }],
+      ] as const) {
+        const answer = await put(who, json);
+        isRefused(answer.status, answer.body);
+      }
+      for (const atomic of [true, false])
+        for (const existing of ['refuse', 'skip', 'update']) {
+          const items = [{ id: 'let', title: 'l', tenantId: 'south' }];
+          const json = { items, atomic, import: { existing } };
+          const answer = await house.as('root', 'POST', '/api/v1/leases/bulk', { json });
+          const [result] = JSON.parse(answer.body).items ?? [];
+          isRefused(result?.status ?? answer.status, answer.body);
+        }
+      assert.equal((await house.as('nora', 'POST', `${path}/restore`)).status, 200);
+      assert.equal((await house.as('nora', 'DELETE', path)).status, 204);
+      assert.equal((await put('root', { title: 'again', tenantId: 'north' })).status, 201);
+      assert.equal((await house.as('nora', 'GET', path)).json().title, 'again');
+    });
+
     test('an import moves no document to another tenant, and repeats what a creation fixes', async () => {
       const office = { id: 'fixed', title: 'x', tenantId: 'north' };
       const bring = async (item: object, atomic: boolean) => {

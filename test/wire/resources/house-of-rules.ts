@@ -54,6 +54,13 @@ export const configuration = resolveConfiguration({
       putCreates: true,
       softDelete: true,
     },
+    leases: {
+      schema: Type.Object({ title: Type.String(), tenantId: Type.Optional(Type.String()) }),
+      tenantField: 'tenantId',
+      access: { read: 'principal', create: 'principal', update: 'tenant', delete: 'principal' },
+      putCreates: true,
+      softDelete: true,
+    },
     notices: {
       schema: titled,
       access: { read: 'public', create: 'principal', update: 'principal', delete: 'owner' },

@@ -25,7 +25,7 @@ export type DueKey = { readonly dueAt: string; readonly id: string };
 /** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';
 /** An upper bound. */
-const endOfTime = '9999-12-31T23:59:59.999Z';
+const end: DueKey = { dueAt: '9999-12-31T23:59:59.999Z', id: '' };
 
 /** @throws RangeError if the collection lacks one of the fields */
 export function dueIndexOf({ name: table, fields }: Collection, by: string, rowsMax: number): DueIndex {
@@ -62,9 +62,12 @@ export class DueRows {
     return this.#plan.rows(position, Math.min(count, this.#rowsMax));
   }
 
-  /** Returns the rows that are due last. */
-  last(count: number): MaybePromise<readonly Row[]> {
-    return this.#plan.rows({ from: 'before', key: [endOfTime, ''] }, Math.min(count, this.#rowsMax));
+  /**
+   * Returns the rows that are due last, the earliest of them first.
+   * @param before the row before which they end
+   */
+  last(count: number, { dueAt, id }: DueKey = end): MaybePromise<readonly Row[]> {
+    return this.#plan.rows({ from: 'before', key: [dueAt, id] }, Math.min(count, this.#rowsMax));
   }
 
   /** The changes that set such rows right (`isAhead`): each is due as long from now on as it was from its last change on. */
@@ -104,6 +107,15 @@ export function isAhead({ doc, updatedAt }: Pick<Row, 'doc' | 'updatedAt'>, now:
   if (updatedAt <= now + aheadMs) return false;
   const { dueAt } = JSON.parse(doc) as Due;
   return dueAt !== null && Date.parse(dueAt) >= updatedAt - resentMs;
+}
+
+/** False if a clock ahead can have set neither this time nor an earlier one: what it set is due after the change that did. */
+export function mayBeAhead({ dueAt }: DueKey, now: number): boolean {
+  return Date.parse(dueAt) > now + aheadMs - resentMs;
+}
+
+export function keyOf({ doc, id }: Pick<Row, 'doc' | 'id'>): DueKey {
+  return { dueAt: (JSON.parse(doc) as Due).dueAt ?? everyTime, id };
 }
 
 /** A delivery that is sent again may be due a moment before the change that says so. */

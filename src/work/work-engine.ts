@@ -7,10 +7,11 @@
  * nothing to clean up: what it had not recorded is still due. If two processes work on one row, the row's revision lets
  * only one of them write.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Observe } from '../observe/observation.ts';
 import { type Row, type Store, StoreUnavailable } from '../store/store.ts';
 import type { DueQueue } from './due-queue.ts';
-import { createReading, isAhead, type Read } from './due-rows.ts';
+import { createReading, type DueKey, isAhead, keyOf, mayBeAhead, type Read } from './due-rows.ts';
 import type { Lanes } from './lanes.ts';
 import { settleSurely } from './settlement.ts';
 import { Alarm, gatherHints, type Hints, runtimeTimers, setBackMs, type Timers } from './timers.ts';
@@ -24,9 +25,9 @@ const turnsPerPump = 16;
 const abortMs = 1000;
 /** Minimum time between two looks for a requested attempt, because every row that becomes due wakes its queue. */
 const askedPauseMs = 1000;
-/** Interval of looks at the last times of a queue, each a read. */
-const lookMs = 300_000;
-/** Rows that one unit sets right. */
+/** Interval of looks at the times of a queue that are in the future. A queue that waits longer for its next row has a turn for it. */
+export const lookMs = 300_000;
+/** Rows that a look reads in a turn of the event loop, and that one unit sets right. */
 const setAtOnce = 100;
 
 export type WorkEngineOptions = {
@@ -222,7 +223,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
       if (queue.buffered > 0) return true;
     }
     if (queue.nextDueAt !== Number.POSITIVE_INFINITY) {
-      this.alarm.set(queue.id, queue.nextDueAt);
+      this.alarm.set(queue.id, Math.min(queue.nextDueAt, this.#options.clock() + lookMs));
       void this.#setRight(queue);
     }
     this.#policy.rests?.(queue);
@@ -230,31 +231,39 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
   }
 
   /**
-   * Sets times right that a clock which was ahead had set: the last ones of the queue, without those of taken rows, which their attempt sets: to
-   * the attempt a time that changed meanwhile would be a request for another one. Never rejects.
+   * Sets times right that a clock which was ahead had set, from the last row of the queue back to those that are due soon, without those of
+   * taken rows, which their attempt sets: to the attempt a time that changed meanwhile would be a request for another one. Rows that wait by
+   * the schedule lie between them, so a look passes over all. Never rejects.
    */
   async #setRight(queue: Q): Promise<void> {
-    const { clock, store, observe } = this.#options;
-    const now = clock();
-    if (Math.abs(now - queue.lookedAt) < lookMs) return;
-    queue.lookedAt = now;
+    const { clock } = this.#options;
+    if (Math.abs(clock() - queue.lookedAt) < lookMs) return;
+    queue.lookedAt = clock();
     try {
-      for (;;) {
-        const rows = await queue.rows.last(setAtOnce);
+      for (let before: DueKey | undefined; this.#isRunning; await nextTurn()) {
+        const now = clock();
+        const rows = await queue.rows.last(setAtOnce, before);
         const ahead = rows.filter((row) => !queue.hasTaken(row.id) && isAhead(row, now));
-        if (ahead.length === 0 || !this.#isRunning) return;
-        const commit = await store.commit({ changes: queue.rows.setRight(ahead, now), events: [] });
-        // An attempt or a person changed one of them meanwhile: the others wait for the next look.
-        if (commit.outcome !== 'committed') return;
-        const aheadMs = Math.max(...ahead.map(({ updatedAt }) => updatedAt - now));
-        observe({ kind: 'work-rescheduled', queue: queue.lane, rows: ahead.length, aheadMs });
-        queue.mayHoldMore = true;
-        this.ready(queue);
-        if (ahead.length < setAtOnce) return;
+        if (ahead.length > 0) await this.#reschedule(queue, ahead, now);
+        const [first] = rows;
+        if (first === undefined) return;
+        before = keyOf(first);
+        if (!mayBeAhead(before, now)) return;
       }
     } catch (error) {
       this.#policy.failed('reading', error);
     }
+  }
+
+  async #reschedule(queue: Q, ahead: readonly Row[], now: number): Promise<void> {
+    const { store, observe } = this.#options;
+    const commit = await store.commit({ changes: queue.rows.setRight(ahead, now), events: [] });
+    // An attempt or a person changed one of them meanwhile: the others wait for the next look.
+    if (commit.outcome !== 'committed') return;
+    const aheadMs = Math.max(...ahead.map(({ updatedAt }) => updatedAt - now));
+    observe({ kind: 'work-rescheduled', queue: queue.lane, rows: ahead.length, aheadMs });
+    queue.mayHoldMore = true;
+    this.ready(queue);
   }
 
   /** Gathers changes of a table by any process: `look` serves all of an interval, as long as the engine runs. */

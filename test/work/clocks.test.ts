@@ -74,6 +74,35 @@ for (const [engine, open] of engines) {
     await sender.close();
   });
 
+  test(`looks behind hundreds of rows that wait by their schedule (${engine})`, async (context) => {
+    const [opened] = await open(context);
+    const scene = watchedStore(opened);
+    const early = await sending(scene, start + 2 * hourMs);
+    await early.sender.endpoint('ep_1');
+    await early.sender.events(250);
+    await early.sender.close();
+    // Due before and after those of the clock ahead, of which none is among the last hundred.
+    const waiting = Array.from({ length: 300 }, (_, n) => {
+      const dueAt = new Date(start + (n % 2 === 0 ? 1 : 40) * hourMs + n).toISOString();
+      const doc = { id: `w${n}`, endpointId: 'ep_1', eventId: `w${n}`, dueAt, nextAttemptAt: dueAt };
+      const next = keptRow(JSON.stringify(doc), null, start - 1000, start - 1000);
+      return { table: deliveriesCollection.name, id: doc.id, expect: { absent: true } as const, next };
+    });
+    assert.equal((await opened.commit({ changes: waiting, events: [] })).outcome, 'committed');
+
+    const { time, begun, sender } = await sending(scene, start);
+    await sender.engine.start();
+    await time.passTo(start + 301_000);
+    const rows = sender.observed.flatMap((each) => (each.kind === 'work-rescheduled' ? [each.rows] : []));
+    assert.equal(
+      rows.reduce((sum, each) => sum + each, 0),
+      250,
+    );
+    assert.ok(Math.max(...rows) <= 100, 'a unit sets at most a hundred');
+    assert.ok(begun.length > 0);
+    await sender.close();
+  });
+
   test(`notices within minutes that its own clock was set back, with work under way (${engine})`, async (context) => {
     const [opened] = await open(context);
     let ahead = aheadMs;

@@ -7,7 +7,6 @@
  * nothing to clean up: what it had not recorded is still due. If two processes work on one row, the row's revision lets
  * only one of them write.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Observe } from '../observe/observation.ts';
 import { type Row, type Store, StoreUnavailable } from '../store/store.ts';
 import type { DueQueue } from './due-queue.ts';
@@ -328,6 +327,10 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
       this.#policy.failed('reading', error);
     }
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function within(ms: number, done: Promise<void>, timers: Timers): Promise<void> {

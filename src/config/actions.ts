@@ -12,7 +12,7 @@ import type { RefusalStatus } from '../model/logic/logic.ts';
 import type { Through } from '../model/reference-path.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
-import { schemaMistakes } from './inspect-schema.ts';
+import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -236,6 +236,7 @@ function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']
     return;
   }
   for (const mistake of schemaMistakes(input, 'input')) refuse(mistake);
+  if (sizeMistakes(input, 'input').length > 0) return;
   inspectUploads(input, method, refuse);
   if (method !== 'GET' && method !== 'DELETE') return;
   for (const [name, schema] of Object.entries(input.properties)) {

@@ -7,6 +7,7 @@ import { type AccountsDeclaration, accountsCollection, resolveAccounts } from '.
 import { fieldsOf } from './fields.ts';
 import { inspectRule } from './inspect-access.ts';
 import { inspectProperties, inspectRulesAndIndexes, inspectSchema, isSchema } from './inspect-collection.ts';
+import { sizeMistakes } from './inspect-schema.ts';
 import { type Inspection, isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
@@ -45,6 +46,11 @@ export function inspectAccounts(
     return undefined;
   }
   const declaration = declared as AccountsDeclaration;
+  const sizes = sizeMistakes(declaration.fields, 'fields');
+  if (sizes.length > 0) {
+    for (const mistake of sizes) refuse(mistake);
+    return undefined;
+  }
   inspectFields(declaration.fields, refuse);
   const places = new Set([...collections, 'users']);
   const shared = {

@@ -11,7 +11,7 @@ import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
-import { schemaMistakes } from './inspect-schema.ts';
+import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -67,13 +67,20 @@ export function inspectCollections(
   const collections = new Set([...names, ...referableCollections]);
   inspectTwins(names, mistakes);
   const reachOf = reachesOf(declarations, (declaration) =>
-    isSchema(declaration) ? fieldsOf(schemaWithComputed(declaration)) : undefined,
+    isSchema(declaration) && sizesOf(declaration).length === 0
+      ? fieldsOf(schemaWithComputed(declaration))
+      : undefined,
   );
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
     if (!isSchema(declaration)) {
       refuse('schema must be a Type.Object({ ... })');
+      continue;
+    }
+    const sizes = sizesOf(declaration);
+    if (sizes.length > 0) {
+      for (const mistake of sizes) refuse(mistake);
       continue;
     }
     inspectComputed(declaration, refuse);
@@ -89,6 +96,10 @@ export function inspectCollections(
     });
   }
   return mistakes;
+}
+
+function sizesOf(declaration: CollectionDeclaration): readonly string[] {
+  return sizeMistakes(schemaWithComputed(declaration), 'schema');
 }
 
 function inspectCollection(inspection: Inspection): void {

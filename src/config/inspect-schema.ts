@@ -51,10 +51,13 @@ export function schemaMistakes(schema: object, place: string): readonly string[]
   }
 }
 
-function sizeMistakes(root: SchemaNode, place: string): readonly string[] {
+/** Those of size alone. A schema may hold itself: only the checks of one that is within its bounds may go down it by calls. */
+export function sizeMistakes(schema: object, place: string): readonly string[] {
   const mistakes: string[] = [];
   let count = 0;
-  const left: (readonly [path: string, node: SchemaNode, level: number])[] = [[place, root, 1]];
+  const left: (readonly [path: string, node: SchemaNode, level: number])[] = [
+    [place, schema as SchemaNode, 1],
+  ];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [path, node, level] = next;
     count += 1;

@@ -30,6 +30,15 @@ function mistakes(accounts: unknown): readonly string[] {
   return assert.fail('nothing was refused');
 }
 
+test('refuses fields that hold themselves by their place', () => {
+  const member = { type: 'object', properties: {} as Record<string, unknown> };
+  member.properties.parent = member;
+  assert.match(
+    mistakes({ fields: Type.Object({ member: member as never }) }).join(),
+    /^accounts\.fields\.properties\.member.* is nested deeper than 64 levels of schemas$/,
+  );
+});
+
 test('accounts get the fields of the application after the members of Comity', () => {
   const { accounts, collections } = resolve({
     fields,

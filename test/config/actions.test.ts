@@ -20,6 +20,9 @@ function mistakesOf(declaration: unknown): readonly string[] {
   return [];
 }
 
+const holdsItself = { type: 'object', properties: {} as Record<string, unknown> };
+holdsItself.properties.again = holdsItself;
+
 const free = (actions: unknown): readonly string[] =>
   mistakesOf({ collections: { tickets: { schema } }, actions });
 const own = (actions: unknown): readonly string[] =>
@@ -36,6 +39,11 @@ for (const [title, mistakes, told] of [
   ['no object', free([]), /^actions must be an object, not a list$/],
   ['no action', free({ ping: 17 }), /^actions\.ping: must be what action\(\.\.\.\) returns, not a number$/],
   ['no method', free({ ping: { handler } }), /actions\.ping: method must be one of GET, .*, not undefined/],
+  [
+    'an input that holds itself',
+    free({ ping: { method: 'POST', input: holdsItself, handler } }),
+    /^actions\.ping: input\.properties\.a.* is nested deeper than 64 levels/,
+  ],
   ['a bad method', free({ ping: { method: 'FETCH', handler } }), /method must be one of .*, not "FETCH"/],
   ['no handler', free({ ping: { method: 'GET', handler: 'x' } }), /handler must be a function, not a string/],
   [

@@ -519,6 +519,26 @@ test('bounds how deep rules are nested', () => {
   ]);
 });
 
+test('refuses a schema that holds itself by its place, as one that is too deep', () => {
+  const holdsItself = { type: 'object', properties: {} as Record<string, unknown> };
+  holdsItself.properties.parent = holdsItself;
+  let deep: unknown = { type: 'string' };
+  for (let depth = 0; depth < 6000; depth += 1) deep = { anyOf: [deep] };
+  const name = { schema: deep, compute: () => '' };
+  for (const declaration of [
+    { schema: holdsItself },
+    { schema: Type.Object({ name: deep as never }) },
+    { schema: Type.Object({}), computed: { name } },
+  ]) {
+    const [mistake = '', ...others] = mistakesOf({ things: declaration, others: { schema } });
+    assert.match(
+      mistake,
+      /^collection things: schema\.properties.* is nested deeper than 64 levels of schemas$/,
+    );
+    assert.deepEqual(others, []);
+  }
+});
+
 test('warns about a field that shares its name with a query parameter or a connective', () => {
   const warnings: string[] = [];
   const named = Type.Object({ order: Type.Integer(), not: Type.String(), name: Type.String() });

@@ -1,10 +1,10 @@
 /**
- * Renders docs/reference/limits.md: the bounds of src/memory/bounds.ts, and the settings that bound memory, disk, time and numbers.
+ * Renders docs/reference/limits.md: the bounds of src/memory/bounds.ts, the settings and the fixed bounds of memory, disk, time and numbers.
  *
  * Usage: npm run docs
  */
-import type { IntegerSetting, Setting } from '../../src/config/setting.ts';
-import { settings, variableOf } from '../../src/config/settings.ts';
+import type { FixedBound, IntegerSetting, Setting } from '../../src/config/setting.ts';
+import { fixedBounds, settings, variableOf } from '../../src/config/settings.ts';
 import { type MemoryBound, memoryBounds } from '../../src/memory/bounds.ts';
 import { rowReads } from '../../src/memory/row-reads.ts';
 import { workRules } from '../../src/memory/work-rules.ts';
@@ -22,8 +22,8 @@ Everything that a client can make larger or more numerous has a bound. The first
 requests: caches and counters whose keys a client chooses. Each is bounded in octets, or in entries of at most a given size.
 \`scripts/checks/bounds.ts\` fails when code keeps a map, a set or a cache between requests that neither this table nor
 \`scripts/bound-allowances.ts\`, with a reason for each exception, lists. Running work shares one budget,
-\`COMITY_MEMORY_BYTES_MAX\` ([operations](../guides/operations.md#memory)). The other tables list the settings that are
-limits; [settings.md](settings.md) has all settings, with the values that each accepts.
+\`COMITY_MEMORY_BYTES_MAX\` ([operations](../guides/operations.md#memory)). The tables of sizes, times and numbers list the settings that are
+limits, and the last one the fixed bounds; [settings.md](settings.md) has all settings, with the values that each accepts.
 
 ## Kept in memory between requests
 
@@ -39,7 +39,7 @@ export function render(): string {
     const lines = limits.filter(([, setting]) => kindOf(setting) === is).map(settingRow);
     return `\n## ${title}\n\n${text}\n\n| variable | default | unit | meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
   });
-  return `${preamble}${rows.join('\n')}\n${workText()}${rowsReadText()}${sections.join('')}`;
+  return `${preamble}${rows.join('\n')}\n${workText()}${rowsReadText()}${sections.join('')}${fixedText()}`;
 }
 
 /** Work that becomes larger than its request. */
@@ -60,6 +60,22 @@ ${lines.join('\n')}
 `;
 }
 
+/** Bounds that no setting changes. */
+function fixedText(): string {
+  const lines = Object.entries<FixedBound>(fixedBounds).map(
+    ([name, { value, unit, meaning }]) => `| \`${name}\` | ${value} ${unit} | ${meaning} |`,
+  );
+  return `
+## Fixed
+
+These have one value, which no setting changes; a variable or a setting of the name is refused at the start.
+
+| name in the code | bound | meaning |
+|---|---|---|
+${lines.join('\n')}
+`;
+}
+
 /** Rows that the program itself reads from the store in one call. */
 function rowsReadText(): string {
   const lines = rowReads.map(
@@ -69,7 +85,7 @@ function rowsReadText(): string {
   return `
 ## Reads of the program's own tables
 
-Pages for clients are bounded in octets (\`COMITY_PAGE_BYTES_MAX\`), and so are reads of the event log (\`COMITY_EVENT_BATCH_BYTES_MAX\`). Reads of the
+Pages for clients are bounded in octets (\`COMITY_PAGE_BYTES_MAX\`), and so are reads of the event log. Reads of the
 program's own tables are bounded by a number of rows, and writes bound the length of a row.
 
 | what | rows | a row, at most | together | in |
@@ -86,7 +102,7 @@ function rowOf(bound: MemoryBound): string {
 
 function limitOf({ octets, setting, entries, entryOctets, part }: MemoryBound): string {
   if (setting !== undefined) {
-    const named = `${partsText(part)}\`${variableOf(setting)}\``;
+    const named = `${partsText(part)}\`${setting in fixedBounds ? setting : variableOf(setting)}\``;
     return entryOctets === undefined ? named : `${named} entries of ${sizeOf(entryOctets)}`;
   }
   if (entries !== undefined) return `${entries} entries of ${sizeOf(entryOctets ?? 0)}`;
@@ -95,13 +111,18 @@ function limitOf({ octets, setting, entries, entryOctets, part }: MemoryBound): 
 
 /** @throws TypeError for a bound that says nothing, or names no setting that is a number */
 function octetsOf({ name, octets, setting, entries, entryOctets = 1, part = 1 }: MemoryBound): number {
-  const named = setting === undefined ? undefined : (settings as Record<string, Setting>)[setting];
-  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is not a setting`);
-  const count = named?.kind === 'integer' ? named.default : entries;
+  const count = setting === undefined ? entries : boundOf(setting);
   const found = count === undefined ? octets : count * entryOctets;
   if (found === undefined)
     throw new TypeError(`the bound of ${name} has neither octets, nor a setting, nor entries`);
   return found * part;
+}
+
+function boundOf(name: string): number {
+  const row = { ...settings, ...fixedBounds }[name as keyof typeof settings | keyof typeof fixedBounds];
+  if (row?.kind === 'integer') return row.default;
+  if (row?.kind === 'fixed') return row.value;
+  throw new TypeError(`${name} is neither a setting that is a number nor a fixed bound`);
 }
 
 function partsText(part: number | undefined): string {

@@ -13,8 +13,15 @@ import {
   readOAuthProviders,
 } from './oauth-providers.ts';
 import { withSecretFiles } from './secret-files.ts';
-import type { Setting } from './setting.ts';
-import { type SettingName, type SettingOverrides, type Settings, settings, variableOf } from './settings.ts';
+import type { FixedBound, Setting } from './setting.ts';
+import {
+  fixedBounds,
+  type SettingName,
+  type SettingOverrides,
+  type Settings,
+  settings,
+  variableOf,
+} from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -84,6 +91,7 @@ export function loadSettings(
     values[name] =
       source === undefined || complaint !== undefined ? setting.default : readValue(setting, source);
   }
+  for (const [name, { value }] of Object.entries<FixedBound>(fixedBounds)) values[name] = value;
   // Each row of the table yields its own kind of value, so the record has the type derived from the table.
   const loaded = values as Settings;
   const providers = readOAuthProviders(environment, mistakes);
@@ -110,16 +118,28 @@ function inspectNames(
   warnings: string[],
 ): void {
   const variables = new Set(Object.keys(settings).map(variableOf));
+  const bounds = new Map(Object.entries<FixedBound>(fixedBounds));
+  const boundVariables = new Set([...bounds.keys()].map(variableOf));
+  for (const [name, bound] of bounds) {
+    const variable = variableOf(name);
+    if ((environment[variable] ?? '') !== '') mistakes.push(`${variable} ${fixedText(bound)}`);
+    if (Object.hasOwn(configured, name)) mistakes.push(`settings.${name} ${fixedText(bound)}`);
+  }
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith('COMITY_') || value === undefined || value === '') continue;
     if (variables.has(variable) || isProviderVariable(variable) || clientVariables.has(variable)) continue;
+    if (boundVariables.has(variable)) continue;
     warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
   }
   for (const name of Object.keys(configured)) {
-    if (!Object.hasOwn(settings, name)) {
+    if (!Object.hasOwn(settings, name) && !bounds.has(name)) {
       mistakes.push(`settings.${name} is not a setting${suggestion(name, Object.keys(settings))}`);
     }
   }
+}
+
+function fixedText({ unit, value }: FixedBound): string {
+  return `is not a setting: the bound is always ${value} ${unit}; remove it`;
 }
 
 function sourceOf(

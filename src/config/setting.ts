@@ -1,5 +1,5 @@
 /**
- * The kinds of settings, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its bounds, and
+ * The kinds of settings and fixed bounds, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its bounds, and
  * scripts/docs/settings.ts prints them.
  */
 
@@ -41,10 +41,17 @@ export type TextSetting<D extends string | undefined = string | undefined> = {
   readonly meaning: string;
 };
 
+/** A bound that no operator needs to change: a constant of the program, which no variable and no configuration sets. */
+export type FixedBound = Described & {
+  readonly kind: 'fixed';
+  readonly unit: string;
+  readonly value: number;
+};
+
 export type Setting = Described & (IntegerSetting | SwitchSetting | ChoiceSetting | TextSetting);
 
 /** The type of a setting's value, from its row. */
-export type ValueOf<S> = S extends { readonly kind: 'integer' }
+export type ValueOf<S> = S extends { readonly kind: 'integer' | 'fixed' }
   ? number
   : S extends { readonly kind: 'switch' }
     ? boolean
@@ -58,6 +65,13 @@ type IntegerBounds = Pick<IntegerSetting, 'unit' | 'default' | 'least' | 'most'>
 
 export function integer(bounds: IntegerBounds, meaning: string): IntegerSetting {
   return { kind: 'integer', ...bounds, meaning };
+}
+
+export function fixed(
+  bound: Pick<FixedBound, 'unit' | 'value'>,
+  meaning: string,
+): Omit<FixedBound, 'section'> {
+  return { kind: 'fixed', ...bound, meaning };
 }
 
 export function toggle(meaning: string): SwitchSetting {

@@ -1,9 +1,9 @@
 /**
- * Every setting (§8) with its unit, default, bounds and meaning: the loader, the type `Settings` and docs/reference/settings.md are derived
+ * Every setting and every fixed bound (§8) with its unit, default, bounds and meaning: the loader, the type `Settings` and docs/reference/settings.md are derived
  * from this table. Folders receive the few values they need, never the table.
  *
  * Each setting has one environment variable (`bodyBytesMax` is COMITY_BODY_BYTES_MAX) and one name in `settings` of the configuration. Limits
- * that an operator could want to change are all here.
+ * that an operator could want to change are settings; the others are fixed bounds, which docs/reference/limits.md lists.
  */
 import type { ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
@@ -21,7 +21,7 @@ import { migrationsSettings, postgresSettings, storeSettings } from './settings/
 
 import { sendersSettings, webhooksSettings } from './settings/webhooks.ts';
 
-export const settings = {
+const rows = {
   ...programSettings,
   ...listeningSettings,
   ...tlsSettings,
@@ -42,12 +42,30 @@ export const settings = {
   ...postgresSettings,
 };
 
-export type SettingName = keyof typeof settings;
+type Rows = typeof rows;
 
-export type Settings = { readonly [N in SettingName]: ValueOf<(typeof settings)[N]> };
+export type SettingName = {
+  [N in keyof Rows]: Rows[N] extends { readonly kind: 'fixed' } ? never : N;
+}[keyof Rows];
+
+type BoundName = Exclude<keyof Rows, SettingName>;
+
+/** What an operator may set. */
+export const settings = pick<SettingName>((kind) => kind !== 'fixed');
+
+/** The other rows. */
+export const fixedBounds = pick<BoundName>((kind) => kind === 'fixed');
+
+export type Settings = { readonly [N in keyof Rows]: ValueOf<Rows[N]> };
 
 /** Values from code or the configuration, which are checked like environment variables. */
 export type SettingOverrides = { readonly [N in SettingName]?: Settings[N] | undefined };
+
+function pick<N extends keyof Rows>(is: (kind: string) => boolean): Pick<Rows, N> {
+  const picked = Object.entries(rows).filter(([, { kind }]) => is(kind));
+  // The entries are those of the type: each is named by the kind of its row.
+  return Object.fromEntries(picked) as Pick<Rows, N>;
+}
 
 /** The environment variable of a setting: `bodyBytesMax` is `COMITY_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {

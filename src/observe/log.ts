@@ -253,7 +253,7 @@ const featureLines: Readonly<
   'session-reused': { level: 'warn', message: 'a refresh token was used twice: Comity ended its session' },
   'hashing-refused': {
     level: 'warn',
-    message: 'password refused: too many wait to be hashed (COMITY_PASSWORD_HASHES_WAITING_MAX)',
+    message: 'password refused: too many wait to be hashed',
   },
   'mail-sent': { level: 'debug', message: 'mail sent' },
   'mail-delayed': { level: 'warn', message: 'mail not sent: Comity retries' },

@@ -180,9 +180,7 @@ export class Lines implements ChangeLines {
   async #wait(line: Line, place: Place, { deadline, onGone }: Wish, leave: () => void): Promise<void> {
     if (this.#waiting >= this.#waitingMax) {
       leave();
-      throw unavailable(
-        `${this.#waiting} changes wait for their turn: the queue is full (COMITY_CHANGES_WAITING_MAX)`,
-      );
+      throw unavailable(`${this.#waiting} changes wait for their turn: the queue is full`);
     }
     this.#waiting += 1;
     let timer: NodeJS.Timeout | undefined;

@@ -4,10 +4,11 @@ import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings, type WrittenSettings } from '../../src/config/load-settings.ts';
-import type { Setting } from '../../src/config/setting.ts';
-import { type SettingOverrides, settings, variableOf } from '../../src/config/settings.ts';
+import type { FixedBound, Setting } from '../../src/config/setting.ts';
+import { fixedBounds, type SettingOverrides, settings, variableOf } from '../../src/config/settings.ts';
 
 const rows = Object.entries<Setting>(settings);
+const bounds = Object.entries<FixedBound>(fixedBounds);
 
 function mistakesOf(
   environment: Environment,
@@ -44,11 +45,22 @@ test('has the defaults that the surface names', () => {
   assert.equal(loaded.idempotencySeconds, 86_400);
 });
 
-test('has no setting that nothing reads', () => {
-  const files = globSync('src/**/*.ts').filter((path) => !path.endsWith('config/settings.ts'));
+test('has no setting and no fixed bound that nothing reads', () => {
+  const files = globSync('src/**/*.ts').filter((path) => !path.includes('config/settings'));
   const words = new Set(files.flatMap((path) => readFileSync(path, 'utf8').match(/\w+/g) ?? []));
-  const unread = rows.map(([name]) => name).filter((name) => !words.has(name));
+  const unread = [...rows, ...bounds].map(([name]) => name).filter((name) => !words.has(name));
   assert.deepEqual(unread, []);
+});
+
+test('refuses a fixed bound as a variable and in the configuration, and tells its value', () => {
+  const { settings: loaded } = loadSettings({});
+  for (const [name, { value, unit, meaning }] of bounds) {
+    assert.equal(loaded[name as keyof typeof loaded], value);
+    assert.match(meaning, /^[A-Z`*].*\.$/, name);
+    const sentence = `is not a setting: the bound is always ${value} ${unit}; remove it`;
+    assert.deepEqual(mistakesOf({ [variableOf(name)]: '1' }), [`${variableOf(name)} ${sentence}`]);
+    assert.deepEqual(mistakesOf({}, { [name]: 1 } as never), [`settings.${name} ${sentence}`]);
+  }
 });
 
 test('names the variable of each setting by rule', () => {

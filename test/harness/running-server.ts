@@ -10,6 +10,7 @@ import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
 import { serveOnWorkers } from '../../src/cli/workers/serve-on-workers.ts';
 import { type ComposeOptions, compose, type Running } from '../../src/compose.ts';
+import type { Settings } from '../../src/config/settings.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { fanOut } from '../../src/observe/observation.ts';
@@ -33,6 +34,8 @@ export type StartOptions = {
   /** Data folder; a new one, removed by `stop`, unless given. */
   readonly folder?: string;
   readonly config?: string;
+  /** Fixed bounds (src/config/settings.ts) at values whose edge a test can reach. */
+  readonly bounds?: Partial<Settings>;
 };
 
 export type RunningServer = {
@@ -55,7 +58,8 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   const environment = { COMITY_DEVELOPMENT: 'on', ...environmentOf(options, place) };
   const { warnings, ...reading } = await readConfiguration(environment, {});
   for (const warning of warnings) stderr += `comity: warning: ${warning}\n`;
-  const { configuration, settings } = reading;
+  const { configuration } = reading;
+  const settings = { ...reading.settings, ...options.bounds };
   const metrics = createMetrics();
   const destination = {
     write(line: string): void {
@@ -63,7 +67,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     },
   };
   const observe = fanOut(createLog({ level: settings.logLevel, destination }), metrics.observe);
-  const running = await begin({ ...reading, observe, metrics }, environment);
+  const running = await begin({ ...reading, settings, observe, metrics }, environment);
   const { url, tlsUrl, adminKey: madeKey, madeSecrets: senderSecrets } = running;
   const welcome = { url, tlsUrl, data: place.folder, adminKey: madeKey, senderSecrets, configuration };
   const port = Number(new URL(url).port);

@@ -1,6 +1,6 @@
 /** Settings of accounts, their credentials and the mail about them (§5, §8). */
 import { refuseMail, refuseMailUrl, refusePublicUrl, refuseSmtpUrl } from '../refusals.ts';
-import { choice, integer, section, text, toggle } from '../setting.ts';
+import { choice, fixed, integer, section, text, toggle } from '../setting.ts';
 
 const MiB = 1024 * 1024;
 const minuteS = 60;
@@ -54,16 +54,16 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 30 * dayS, least: minuteS, most: 10 * yearS },
     'Age at which a signing key is replaced. The next key is published before its first use, the previous one until its last token has expired.',
   ),
-  tokenCharactersMax: integer(
-    { unit: 'characters', default: 8192, least: 256, most: 65_536 },
+  tokenCharactersMax: fixed(
+    { unit: 'characters', value: 8192 },
     'Length of a bearer token; a longer one is invalid.',
   ),
   passwordCharactersMin: integer(
     { unit: 'characters', default: 8, least: 1, most: 256 },
     'Least length of a new password; a shorter one is answered 422.',
   ),
-  passwordBytesMax: integer(
-    { unit: 'bytes', default: 1024, least: 64, most: 65_536 },
+  passwordBytesMax: fixed(
+    { unit: 'bytes', value: 1024 },
     'Length of a password in UTF-8; a longer new one is answered 422, and a longer one is wrong at every login.',
   ),
   passwordMemoryKibibytes: integer(
@@ -74,8 +74,8 @@ export const accountsSettings = section('Accounts', {
     { unit: 'passes', default: 2, least: 1, most: 100 },
     'Passes of argon2id over its memory.',
   ),
-  passwordHashesWaitingMax: integer(
-    { unit: 'hashes', default: 128, least: 1, most: 100_000 },
+  passwordHashesWaitingMax: fixed(
+    { unit: 'hashes', value: 128 },
     'Passwords that may wait to be hashed; further logins are answered 503.',
   ),
   loginAttempts: integer(
@@ -153,8 +153,8 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: yearS, least: minuteS, most: 100 * yearS },
     'Time after which entries of the audit trail are deleted.',
   ),
-  auditWaitingMax: integer(
-    { unit: 'facts', default: 10_000, least: 1, most: 1_000_000 },
+  auditWaitingMax: fixed(
+    { unit: 'facts', value: 10_000 },
     'Audit entries that belong to no other write and wait to be written; further ones are only logged.',
   ),
 });
@@ -188,12 +188,12 @@ export const mailSettings = section('Mail', {
     { unit: 'attempts', default: 8, least: 1, most: 100 },
     'Attempts to send a mail; after the last one it is `failed`. By default they are 10 seconds, 1, 5 and 30 minutes, and 2, 5 and 10 hours apart; further ones 10 hours.',
   ),
-  mailsWaitingMax: integer(
-    { unit: 'mails', default: 1000, least: 1, most: 1_000_000 },
+  mailsWaitingMax: fixed(
+    { unit: 'mails', value: 1000 },
     'Mails of accounts that were requested and wait for their code to be made, which takes milliseconds; further requests are dropped and logged.',
   ),
-  mailsInFlightMax: integer(
-    { unit: 'mails', default: 4, least: 1, most: 100 },
+  mailsInFlightMax: fixed(
+    { unit: 'mails', value: 4 },
     'Mails that are sent at once, each over a connection of its own.',
   ),
   mailRecipientsMax: integer(

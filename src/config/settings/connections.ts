@@ -1,6 +1,6 @@
 /** Settings of TLS, HTTP/2, WebSockets, tunnels and outgoing connections (§4.10, §4.13, §6.8, §8). */
 import { refuseCidrs, refusePortNumber, refusePorts } from '../refusals.ts';
-import { choice, integer, section, text } from '../setting.ts';
+import { choice, fixed, integer, section, text } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -33,24 +33,24 @@ export const http2Settings = section('HTTP/2', {
     { unit: 'streams', default: 250, least: 1, most: 100_000 },
     'Requests, WebSockets and tunnels that one HTTP/2 connection may have open at once; further ones are refused with REFUSED_STREAM.',
   ),
-  http2StreamWindowBytesMax: integer(
-    { unit: 'bytes', default: 256 * KiB, least: 65_535, most: 16 * MiB },
+  http2StreamWindowBytesMax: fixed(
+    { unit: 'bytes', value: 256 * KiB },
     'Bytes that a client may send on one stream before Comity reads them.',
   ),
-  http2ConnectionWindowBytesMax: integer(
-    { unit: 'bytes', default: MiB, least: 65_535, most: 64 * MiB },
+  http2ConnectionWindowBytesMax: fixed(
+    { unit: 'bytes', value: MiB },
     'Bytes that a client may send on all streams of a connection before Comity reads them.',
   ),
   http2ResetsPerSecondMax: integer(
     { unit: 'streams/s', default: 33, least: 1, most: 100_000 },
     'Streams that a client may reset on one connection, on average; up to thirty times as many in a burst. Beyond it, the connection is closed.',
   ),
-  h2cTimeoutMs: integer(
-    { unit: 'ms', default: 5000, least: 100, most: 60_000 },
+  h2cTimeoutMs: fixed(
+    { unit: 'ms', value: 5000 },
     'Time for the connection preface of HTTP/2 after an accepted `Upgrade: h2c`, and for the first octets of any cleartext connection, which tell its protocol.',
   ),
-  h2cContentBytesMax: integer(
-    { unit: 'bytes', default: 32 * KiB, least: 0, most: 32 * KiB },
+  h2cContentBytesMax: fixed(
+    { unit: 'bytes', value: 32 * KiB },
     'Length of the content of a request with `Upgrade: h2c`; a request with more is answered over HTTP/1.1.',
   ),
 });
@@ -68,8 +68,8 @@ export const realtimeSettings = section('Realtime', {
     { unit: 'sockets', default: 1000, least: 0, most: 1_000_000 },
     'Open WebSockets of one address that were opened without a credential; further ones are answered 429. 0 sets no limit.',
   ),
-  realtimeSocketsReservedMax: integer(
-    { unit: 'sockets', default: 100, least: 0, most: 10_000 },
+  realtimeSocketsReservedMax: fixed(
+    { unit: 'sockets', value: 100 },
     'WebSockets that administrators may open beyond `realtimeSocketsMax`.',
   ),
   realtimeAttemptMs: integer(
@@ -100,10 +100,7 @@ export const realtimeSettings = section('Realtime', {
     { unit: 'patterns', default: 100, least: 1, most: 10_000 },
     'Patterns that one WebSocket may subscribe to.',
   ),
-  realtimeTicketSeconds: integer(
-    { unit: 's', default: 30, least: 1, most: 3600 },
-    'Lifetime of a ticket, which opens one WebSocket.',
-  ),
+  realtimeTicketSeconds: fixed({ unit: 's', value: 30 }, 'Lifetime of a ticket, which opens one WebSocket.'),
   realtimeCloseMs: integer(
     { unit: 'ms', default: 2000, least: 10, most: 60_000 },
     'Time for a client to answer a Close frame; then the connection is cut.',
@@ -113,8 +110,8 @@ export const realtimeSettings = section('Realtime', {
     'on',
     '`on`: Comity accepts permessage-deflate where a client offers it (RFC 7692).',
   ),
-  realtimeCompressionBytesMin: integer(
-    { unit: 'bytes', default: 1024, least: 0, most: 16 * MiB },
+  realtimeCompressionBytesMin: fixed(
+    { unit: 'bytes', value: 1024 },
     'Messages shorter than this are sent uncompressed.',
   ),
 });
@@ -146,20 +143,20 @@ export const tunnelSettings = section('Tunnel', {
     { unit: 'ms', default: 600_000, least: 100, most: 86_400_000 },
     'Time without traffic after which both sides of a tunnel are closed.',
   ),
-  tunnelHalfClosedMs: integer(
-    { unit: 'ms', default: 60_000, least: 100, most: 86_400_000 },
+  tunnelHalfClosedMs: fixed(
+    { unit: 'ms', value: 60_000 },
     'Time without traffic after which a tunnel is closed once one side has ended.',
   ),
-  tunnelAnswerMs: integer(
-    { unit: 'ms', default: 60_000, least: 100, most: 3_600_000 },
+  tunnelAnswerMs: fixed(
+    { unit: 'ms', value: 60_000 },
     'Time for the header section of the answer to a forwarded request; then 504.',
   ),
-  tunnelUdpIdleMs: integer(
-    { unit: 'ms', default: 120_000, least: 1000, most: 3_600_000 },
+  tunnelUdpIdleMs: fixed(
+    { unit: 'ms', value: 120_000 },
     'Time without traffic after which a connect-udp tunnel is closed.',
   ),
-  tunnelUdpBufferBytesMax: integer(
-    { unit: 'bytes', default: 256 * KiB, least: 65_536, most: 64 * MiB },
+  tunnelUdpBufferBytesMax: fixed(
+    { unit: 'bytes', value: 256 * KiB },
     'Bytes that may wait for a slow client of a connect-udp tunnel; further datagrams are dropped.',
   ),
 });
@@ -185,22 +182,22 @@ export const egressSettings = section('Egress', {
   ),
   egressConnectionsPerOriginMax: integer(
     { unit: 'connections', default: 64, least: 1, most: 4096 },
-    'Requests under way to one origin, each on an HTTP/1.1 connection of its own; a further one waits, unless its endpoint has fewer than `COMITY_EGRESS_CONNECTIONS_PER_ENDPOINT_MIN`.',
+    'Requests under way to one origin, each on an HTTP/1.1 connection of its own; a further one waits, unless its endpoint has fewer than 4.',
   ),
-  egressConnectionsPerEndpointMin: integer(
-    { unit: 'connections', default: 4, least: 1, most: 1024 },
+  egressConnectionsPerEndpointMin: fixed(
+    { unit: 'connections', value: 4 },
     'Requests to one origin that each endpoint, or each sender whose messages are forwarded, may always have under way.',
   ),
-  egressOriginsMax: integer(
-    { unit: 'origins', default: 4096, least: 1, most: 1_000_000 },
+  egressOriginsMax: fixed(
+    { unit: 'origins', value: 4096 },
     'Origins to which connections are kept; a further one closes those of the least recently used.',
   ),
-  egressIdleMs: integer(
-    { unit: 'ms', default: 10_000, least: 1, most: 600_000 },
+  egressIdleMs: fixed(
+    { unit: 'ms', value: 10_000 },
     'Time after which a connection without a request is closed.',
   ),
-  egressHeadBytesMax: integer(
-    { unit: 'bytes', default: 16 * KiB, least: KiB, most: MiB },
+  egressHeadBytesMax: fixed(
+    { unit: 'bytes', value: 16 * KiB },
     'Length of the header section of an answer; a longer one fails the attempt.',
   ),
   egressAnswerBytesMax: integer(

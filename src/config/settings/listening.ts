@@ -1,10 +1,9 @@
 /** Settings of the program as a whole, and of its sockets, connections and streams (§8). */
 
 import { refuseKey, refuseProcesses, refuseSecretKey, refuseSecretKeys } from '../refusals.ts';
-import { choice, integer, section, text, toggle } from '../setting.ts';
+import { choice, fixed, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
-const MiB = 1024 * KiB;
 
 export const listeningSettings = section('Listening', {
   host: text(
@@ -39,12 +38,12 @@ export const listeningSettings = section('Listening', {
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
     'Time for the content of a request to arrive, from the start of reading it; then 408.',
   ),
-  contentGraceMs: integer(
-    { unit: 'ms', default: 5000, least: 100, most: 600_000 },
+  contentGraceMs: fixed(
+    { unit: 'ms', value: 5000 },
     'Time after which content must have arrived at `contentBytesPerSecondMin` on average; else 408.',
   ),
-  contentBytesPerSecondMin: integer(
-    { unit: 'bytes/s', default: 500, least: 0, most: MiB },
+  contentBytesPerSecondMin: fixed(
+    { unit: 'bytes/s', value: 500 },
     'Least average rate of content once `contentGraceMs` is over.',
   ),
   requestTimeoutMs: integer(
@@ -55,8 +54,8 @@ export const listeningSettings = section('Listening', {
     { unit: 'ms', default: 65_000, least: 1, most: 3_600_000 },
     'Time that a connection may stay idle between two requests.',
   ),
-  pipelinedRequestsMax: integer(
-    { unit: 'requests', default: 100, least: 1, most: 10_000 },
+  pipelinedRequestsMax: fixed(
+    { unit: 'requests', value: 100 },
     'Pipelined requests of one connection that may wait for their answers; the connection closes after the last of them.',
   ),
   answerStallTimeoutMs: integer(
@@ -67,8 +66,8 @@ export const listeningSettings = section('Listening', {
     { unit: 'ms', default: 10_000, least: 0, most: 600_000 },
     'Time for requests under way to end after SIGTERM or SIGINT; then Comity cuts the remaining connections.',
   ),
-  drainIdleMs: integer(
-    { unit: 'ms', default: 250, least: 0, most: 60_000 },
+  drainIdleMs: fixed(
+    { unit: 'ms', value: 250 },
     'While draining, a connection with an answer less than this long ago stays open for one more request.',
   ),
   streamsMax: integer(
@@ -83,16 +82,16 @@ export const listeningSettings = section('Listening', {
     { unit: 'streams', default: 100, least: 0, most: 1_000_000 },
     'Open event streams of one address that were opened without a credential; further ones are answered 429. 0 sets no limit.',
   ),
-  streamsReservedMax: integer(
-    { unit: 'streams', default: 20, least: 0, most: 10_000 },
+  streamsReservedMax: fixed(
+    { unit: 'streams', value: 20 },
     'Event streams that administrators may open beyond `streamsMax`.',
   ),
-  streamBufferBytesMax: integer(
-    { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
+  streamBufferBytesMax: fixed(
+    { unit: 'bytes', value: 256 * KiB },
     'Bytes that may wait for a slow client of an event stream; beyond it, the stream is cut and can be resumed.',
   ),
-  eventBatchBytesMax: integer(
-    { unit: 'bytes', default: 256 * KiB, least: KiB, most: 64 * MiB },
+  eventBatchBytesMax: fixed(
+    { unit: 'bytes', value: 256 * KiB },
     'Length of a batch of events that Comity reads from the log for event streams and WebSockets. A batch ends with the event that reaches it; a slow client holds one batch in memory.',
   ),
   eventsWaitSecondsMax: integer(

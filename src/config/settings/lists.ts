@@ -1,5 +1,5 @@
 /** Settings of lists and queries (§4.2, §4.9). */
-import { integer, section } from '../setting.ts';
+import { fixed, integer, section } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -22,26 +22,17 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'ms', default: 20, least: 0, most: 3_600_000 },
     'Time of reading a page from which administrators find its shape among the slow lists. 0 notes every page.',
   ),
-  filterDepthMax: integer(
-    { unit: 'levels', default: 16, least: 1, most: 64 },
-    'Nesting of `and`, `or` and `not` in a filter.',
+  filterDepthMax: fixed({ unit: 'levels', value: 16 }, 'Nesting of `and`, `or` and `not` in a filter.'),
+  filterNodesMax: fixed({ unit: 'nodes', value: 256 }, 'Comparisons and connectives in a filter.'),
+  filterReferenceDepthMax: fixed(
+    { unit: 'references', value: 3 },
+    'References that the path of one field in a filter may lead through: `ticketId.customerId.organisationId` leads through two.',
   ),
-  filterNodesMax: integer(
-    { unit: 'nodes', default: 256, least: 1, most: 10_000 },
-    'Comparisons and connectives in a filter.',
-  ),
-  filterReferenceDepthMax: integer(
-    { unit: 'references', default: 3, least: 0, most: 8 },
-    'References that the path of one field in a filter may lead through: `ticketId.customerId.organisationId` leads through two. 0 allows only the fields of the collection itself.',
-  ),
-  filterReferencesMax: integer(
-    { unit: 'references', default: 8, least: 0, most: 64 },
+  filterReferencesMax: fixed(
+    { unit: 'references', value: 8 },
     'References that the paths of all fields in a filter may lead through together.',
   ),
-  inValuesMax: integer(
-    { unit: 'values', default: 1000, least: 1, most: 10_000 },
-    'Values that one `in` may list.',
-  ),
+  inValuesMax: fixed({ unit: 'values', value: 1000 }, 'Values that one `in` may list.'),
   searchTermsMax: integer(
     { unit: 'terms', default: 8, least: 1, most: 64 },
     'Words, prefixes and phrases that `q` may contain.',
@@ -66,16 +57,13 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'bytes', default: 128 * KiB, least: KiB, most: 16 * MiB },
     'Length of the content of a QUERY, with and without content codings; then 413.',
   ),
-  sqlCharactersMax: integer(
-    { unit: 'characters', default: 8192, least: 64, most: 64 * KiB },
-    'Length of a QUERY in SQL.',
-  ),
+  sqlCharactersMax: fixed({ unit: 'characters', value: 8192 }, 'Length of a QUERY in SQL.'),
   aggregateGroupsMax: integer(
     { unit: 'groups', default: 10_000, least: 1, most: 50_000 },
     'Groups of an aggregate query before `having`; one with more is answered 422.',
   ),
-  aggregateColumnsMax: integer(
-    { unit: 'columns', default: 32, least: 1, most: 256 },
+  aggregateColumnsMax: fixed(
+    { unit: 'columns', value: 32 },
     'Fields that an aggregate query groups by and results that it computes.',
   ),
   storedQuerySeconds: integer(
@@ -98,8 +86,8 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
     'Memory for results of lists that are requested again, and of queries, each kept until its collection changes; 0 keeps none.',
   ),
-  planCacheBytesMax: integer(
-    { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
-    'Memory for compiled lists and queries that are requested again, each kept for the next request with the same query; 0 keeps none.',
+  planCacheBytesMax: fixed(
+    { unit: 'bytes', value: 16 * MiB },
+    'Memory for compiled lists and queries that are requested again, each kept for the next request with the same query.',
   ),
 });

@@ -1,6 +1,6 @@
 /** Settings that bound one request and its content (§8). */
 import { refuseFieldNames, refuseOrigins } from '../refusals.ts';
-import { choice, integer, section, text, toggle } from '../setting.ts';
+import { choice, fixed, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -35,12 +35,12 @@ export const requestsSettings = section('Requests', {
     { unit: 'threads', default: 0, least: 0, most: 64 },
     'Threads that parse and check long content; one principal or address uses at most all but one of them. 0: one for each processor, from 2 to 4.',
   ),
-  contentQueueBytesMax: integer(
-    { unit: 'bytes', default: 64 * MiB, least: KiB, most: 4096 * MiB },
+  contentQueueBytesMax: fixed(
+    { unit: 'bytes', value: 64 * MiB },
     'Content that may wait for such a thread. Beyond it, Comity answers 503 to the newest request of the caller that has the most waiting.',
   ),
-  contentWorkTimeoutMs: integer(
-    { unit: 'ms', default: 10_000, least: 100, most: 600_000 },
+  contentWorkTimeoutMs: fixed(
+    { unit: 'ms', value: 10_000 },
     'Time that such a thread may take for the content of one request, which a pattern of the schema can make endless; then 422.',
   ),
   documentCharactersMax: integer(
@@ -55,34 +55,31 @@ export const requestsSettings = section('Requests', {
     { unit: 'ms', default: 2000, least: 0, most: 60_000 },
     'Silence of a client with such content before Comity cuts the connection. The limits of time and rate for content hold for it as well.',
   ),
-  jsonDepthMax: integer(
-    { unit: 'levels', default: 64, least: 4, most: 1000 },
+  jsonDepthMax: fixed(
+    { unit: 'levels', value: 64 },
     'Nesting of arrays and objects in JSON content; then 400.',
   ),
-  jsonMembersMax: integer(
-    { unit: 'members', default: 10_000, least: 16, most: 10_000_000 },
+  jsonMembersMax: fixed(
+    { unit: 'members', value: 10_000 },
     'Members of one object in JSON content; then 400.',
   ),
-  formFieldsMax: integer(
-    { unit: 'fields', default: 1000, least: 1, most: 100_000 },
+  formFieldsMax: fixed(
+    { unit: 'fields', value: 1000 },
     'Fields of a form, urlencoded or multipart; then 400.',
   ),
-  multipartFieldBytesMax: integer(
-    { unit: 'bytes', default: MiB, least: 64, most: 256 * MiB },
+  multipartFieldBytesMax: fixed(
+    { unit: 'bytes', value: MiB },
     'Length of one field of a multipart form; then 413.',
   ),
-  multipartHeaderPairsMax: integer(
-    { unit: 'fields', default: 16, least: 1, most: 1000 },
+  multipartHeaderPairsMax: fixed(
+    { unit: 'fields', value: 16 },
     'Header fields of one part of a multipart form; then 400.',
   ),
-  multipartHeaderBytesMax: integer(
-    { unit: 'bytes', default: 8 * KiB, least: 64, most: MiB },
+  multipartHeaderBytesMax: fixed(
+    { unit: 'bytes', value: 8 * KiB },
     'Length of the header section of one part of a multipart form; then 400.',
   ),
-  patchOperationsMax: integer(
-    { unit: 'operations', default: 1000, least: 1, most: 100_000 },
-    'Operations of a JSON Patch; then 400.',
-  ),
+  patchOperationsMax: fixed({ unit: 'operations', value: 1000 }, 'Operations of a JSON Patch; then 400.'),
   validationErrorsMax: integer(
     { unit: 'errors', default: 20, least: 1, most: 1000 },
     'Entries of `errors` in one answer; further ones are left out.',
@@ -95,10 +92,7 @@ export const requestsSettings = section('Requests', {
     { unit: 'bytes', default: 16 * MiB, least: KiB, most: 64 * MiB },
     'Length of these documents in one unit.',
   ),
-  bulkDeleteIdsMax: integer(
-    { unit: 'ids', default: 1000, least: 1, most: 100_000 },
-    'Entries of `ids` in a bulk deletion; then 422.',
-  ),
+  bulkDeleteIdsMax: fixed({ unit: 'ids', value: 1000 }, 'Entries of `ids` in a bulk deletion; then 422.'),
   bulkItemsMax: integer(
     { unit: 'items', default: 1000, least: 1, most: 10_000 },
     'Entries of `items` in a bulk request; then 422.',
@@ -116,8 +110,8 @@ export const requestsSettings = section('Requests', {
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
     'Time for which the outcome of a request with `Prefer: respond-async` is kept.',
   ),
-  compressionBytesMin: integer(
-    { unit: 'bytes', default: KiB, least: 0, most: 256 * MiB },
+  compressionBytesMin: fixed(
+    { unit: 'bytes', value: KiB },
     'Length from which a representation is compressed for clients that accept it.',
   ),
   traceMethod: toggle('Answers TRACE instead of refusing it.'),
@@ -168,12 +162,12 @@ export const limitsSettings = section('Rate limits', {
     { unit: 'requests/min', default: 3000, least: 0, most: 1_000_000_000 },
     'Requests with other methods that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
   ),
-  rateLimitSyncMs: integer(
-    { unit: 'ms', default: 250, least: 10, most: 60_000 },
+  rateLimitSyncMs: fixed(
+    { unit: 'ms', value: 250 },
     'Time between two exchanges of the counts of processes on one database; what they admit in between may exceed the limit.',
   ),
-  rateLimitKeysMax: integer(
-    { unit: 'callers', default: 25_000, least: 16, most: 10_000_000 },
+  rateLimitKeysMax: fixed(
+    { unit: 'callers', value: 25_000 },
     'Principals and addresses counted in a minute, each for reads and for writes. A further one replaces one with few requests, or else shares one count with other callers.',
   ),
 });

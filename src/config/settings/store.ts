@@ -1,7 +1,7 @@
 /** Settings of the store: for both engines, for the embedded one, for migrations of documents, and for PostgreSQL. */
 
 import { refuseDatabaseUrl, refuseSchema } from '../refusals.ts';
-import { integer, section, text, toggle } from '../setting.ts';
+import { fixed, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -12,28 +12,25 @@ export const storeSettings = section('Store', {
     { unit: 'threads', default: 0, least: 0, most: 64 },
     'Threads for reads whose cost grows with the collection; one principal or address uses at most all but one of them. 0: one for each processor, from 2 to 4.',
   ),
-  readerQueueMax: integer(
-    { unit: 'reads', default: 256, least: 1, most: 100_000 },
+  readerQueueMax: fixed(
+    { unit: 'reads', value: 256 },
     'Such reads that may wait for a thread, or for a connection to PostgreSQL; each 64 KiB of values count as one more. Beyond it, Comity answers 503 to the newest read of the caller that has the most waiting.',
   ),
   scanTimeoutMs: integer(
     { unit: 'ms', default: 10_000, least: 10, most: 600_000 },
     'Time that one such read may take; then 503.',
   ),
-  unitsWaitingMax: integer(
-    { unit: 'units', default: 10_000, least: 1, most: 1_000_000 },
-    'Writes that may wait to be committed; then 503.',
-  ),
+  unitsWaitingMax: fixed({ unit: 'units', value: 10_000 }, 'Writes that may wait to be committed; then 503.'),
   unitsWaitingBytesMax: integer(
     { unit: 'bytes', default: 64 * MiB, least: MiB, most: 4096 * MiB },
     'Memory for the documents of writes that wait to be committed, two bytes for each character; then 503. One write that is longer is refused with 413; none is longer than 512 MiB.',
   ),
-  unitsPerTransactionMax: integer(
-    { unit: 'units', default: 512, least: 1, most: 100_000 },
+  unitsPerTransactionMax: fixed(
+    { unit: 'units', value: 512 },
     'Writes that one transaction commits together.',
   ),
-  charactersPerTransactionMax: integer(
-    { unit: 'characters', default: 8 * MiB, least: KiB, most: 1024 * MiB },
+  charactersPerTransactionMax: fixed(
+    { unit: 'characters', value: 8 * MiB },
     'Length of documents at which a transaction takes no further write.',
   ),
   cacheKibibytes: integer(
@@ -48,8 +45,8 @@ export const storeSettings = section('Store', {
     { unit: 'ms', default: 30_000, least: 10, most: 100_000 },
     'Time that a change may wait for earlier changes of the same row; then 503.',
   ),
-  changesWaitingMax: integer(
-    { unit: 'changes', default: 10_000, least: 0, most: 1_000_000 },
+  changesWaitingMax: fixed(
+    { unit: 'changes', value: 10_000 },
     'Changes that may wait for earlier changes of the same row in one process; then 503.',
   ),
   startCheckMebibytes: integer(

@@ -1,6 +1,6 @@
 /** Settings of sent webhooks (§6, §8) and of received ones (§4.14, §8). */
 import { refuseMail } from '../refusals.ts';
-import { integer, section, text, toggle } from '../setting.ts';
+import { fixed, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -35,16 +35,13 @@ export const webhooksSettings = section('Webhooks out', {
     'Length of the content of a posted event; then 413.',
   ),
   webhookHttpsRequired: toggle('Refuses endpoints whose URL is not https.'),
-  webhookHeadersMax: integer(
-    { unit: 'fields', default: 32, least: 0, most: 256 },
+  webhookHeadersMax: fixed(
+    { unit: 'fields', value: 32 },
     'Header fields that an endpoint may add to its deliveries; then 422.',
   ),
-  webhookHeaderCharactersMax: integer(
-    { unit: 'characters', default: 4096, least: 16, most: 65_536 },
-    'Value of such a field; then 422.',
-  ),
-  webhookRetryAfterSecondsMax: integer(
-    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+  webhookHeaderCharactersMax: fixed({ unit: 'characters', value: 4096 }, 'Value of such a field; then 422.'),
+  webhookRetryAfterSecondsMax: fixed(
+    { unit: 'seconds', value: dayS },
     'Longest Retry-After that Comity honours; a longer one is cut to this.',
   ),
   webhookBreakerFailuresMax: integer(
@@ -59,8 +56,8 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'seconds', default: 10 * minuteS, least: 1, most: dayS },
     'Longest such pause.',
   ),
-  webhookSnippetCharactersMax: integer(
-    { unit: 'characters', default: 1024, least: 0, most: 64 * KiB },
+  webhookSnippetCharactersMax: fixed(
+    { unit: 'characters', value: 1024 },
     'Beginning of an answer that is stored with its attempt.',
   ),
   endpointsMax: integer(
@@ -115,8 +112,8 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'messages', default: 10_000, least: 1, most: 1_000_000 },
     'Messages that one replay request may put back into the queue; `more` in the answer says that others are left.',
   ),
-  handOnInFlightMax: integer(
-    { unit: 'messages', default: 64, least: 1, most: 65_536 },
+  handOnInFlightMax: fixed(
+    { unit: 'messages', value: 64 },
     'Messages of all senders that one process processes at once.',
   ),
   senderInFlightDefault: integer(

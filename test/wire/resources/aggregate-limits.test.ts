@@ -6,9 +6,9 @@ import { serverOfFile } from '../../harness/running-server.ts';
 const program = await serverOfFile({
   env: {
     COMITY_AGGREGATE_GROUPS_MAX: '3',
-    COMITY_AGGREGATE_COLUMNS_MAX: '2',
     COMITY_PAGE_BYTES_MAX: '1024',
   },
+  bounds: { aggregateColumnsMax: 2 },
 });
 const path = '/api/v1/notes';
 const query = (json: unknown) => program.send('QUERY', path, { json });

@@ -25,9 +25,9 @@ const program = await serverOfFile({
   env: {
     COMITY_STREAM_HEARTBEAT_MS: '200',
     COMITY_STREAMS_MAX: '5',
-    // What administrators have beside it is a matter of test/wire/server/shares.test.ts.
-    COMITY_STREAMS_RESERVED_MAX: '0',
   },
+  // What administrators have beside it is a matter of test/wire/server/shares.test.ts.
+  bounds: { streamsReservedMax: 0 },
 });
 
 const listed = (answer: Answer) => answer.json().items as Event[];

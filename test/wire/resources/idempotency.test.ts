@@ -229,7 +229,8 @@ test('a browser form is sent on again with 303 to the same resource', async () =
 
 test('a request that found no place in the line of its row leaves its key free for another try', async (t) => {
   const hasty = await startServer({
-    env: { COMITY_CHANGES_WAITING_MAX: '0', COMITY_RATE_LIMIT_WRITES: '0' },
+    env: { COMITY_RATE_LIMIT_WRITES: '0' },
+    bounds: { changesWaitingMax: 0 },
   });
   t.after(() => hasty.stop());
   const made = await hasty.send('POST', '/api/v1/categories', { json: { name: 'Contended' } });

@@ -155,9 +155,7 @@ class BatchingCommitter implements Committer {
     if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
     if (this.#waiting.length >= this.#options.unitsWaitingMax) {
       return Promise.reject(
-        unavailable(
-          `${this.#waiting.length} writes wait to be committed: the queue is full (COMITY_UNITS_WAITING_MAX)`,
-        ),
+        unavailable(`${this.#waiting.length} writes wait to be committed: the queue is full`),
       );
     }
     return new Promise((resolve, reject) => {

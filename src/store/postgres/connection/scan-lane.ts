@@ -85,9 +85,7 @@ class BoundedScanLane implements ScanLane {
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
         refused.reject(
-          unavailable(
-            `${this.#waiting.count} long reads wait for a connection: the queue is full (COMITY_READER_QUEUE_MAX)`,
-          ),
+          unavailable(`${this.#waiting.count} long reads wait for a connection: the queue is full`),
         );
       }
       if (this.#timer === undefined && this.#waiting.count > 0) this.#arm();

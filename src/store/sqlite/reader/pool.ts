@@ -77,11 +77,7 @@ export class ReaderPool {
       this.#waiting.push(nameOfParty(party), { request, party, places, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
-        refused.reject(
-          unavailable(
-            `${this.#waiting.count} long reads wait for a thread: the queue is full (COMITY_READER_QUEUE_MAX)`,
-          ),
-        );
+        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a thread: the queue is full`));
       }
     });
   }

@@ -45,12 +45,20 @@ export type Health = {
   readonly busyMs: number | undefined;
 };
 
+/** What the thread of the probes answers (health-probe.ts). */
+type ProbeAnswers = {
+  readonly report: Health;
+  readonly now: { readonly isGood: boolean; readonly tookMs: number };
+};
+
 export type Attacked = {
   readonly program: ServerProcess;
   /** Greatest resident memory of the process so far, without files that it maps, in octets. */
   readonly peakBytes: () => number;
   /** Health since the start, or since the last call. */
   readonly health: () => Promise<Health>;
+  /** One more probe, sent at once: how long it waited, in ms as `attackedMs` is counted. Rejects if it failed. */
+  readonly probe: () => Promise<number>;
   /** Asserts that the program lives, that no probe failed, and that none was slow beside the idle twin. */
   readonly assertUnharmed: (outlierFactor?: number) => Promise<Health>;
 };
@@ -67,11 +75,20 @@ export async function startAttacked(test: TestContext, options: AttackOptions = 
   const probe = new Worker(new URL('./health-probe.ts', import.meta.url), {
     workerData: { attacked: program.port, idle: idle.port, pid: program.process.pid },
   });
-  const health = (): Promise<Health> => {
-    const answered = new Promise<Health>((resolve) => probe.once('message', resolve));
-    probe.postMessage('report');
+  const answerOf = <Kind extends keyof ProbeAnswers>(kind: Kind): Promise<ProbeAnswers[Kind]> => {
+    const answered = new Promise<ProbeAnswers[Kind]>((resolve) => {
+      const take = (answer: Partial<ProbeAnswers>) => {
+        const { [kind]: told } = answer;
+        if (told === undefined) return;
+        probe.off('message', take);
+        resolve(told);
+      };
+      probe.on('message', take);
+    });
+    probe.postMessage(kind);
     return answered;
   };
+  const health = () => answerOf('report');
   test.after(async () => {
     await probe.terminate();
     await Promise.all([idle.stop(), isAlive(program) ? program.stop() : undefined]);
@@ -81,6 +98,11 @@ export async function startAttacked(test: TestContext, options: AttackOptions = 
     program,
     peakBytes: () => peakOf(program),
     health,
+    async probe() {
+      const { isGood, tookMs } = await answerOf('now');
+      assert.ok(isGood, `a probe of /health/live failed after ${tookMs} ms`);
+      return tookMs;
+    },
     async assertUnharmed(factor = outlierFactor) {
       assert.ok(isAlive(program), `the program ended:\n${program.stdout()}\n${program.stderr()}`);
       const seen = await health();

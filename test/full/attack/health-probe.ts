@@ -1,6 +1,7 @@
 /**
  * Asks `/health/live` of two programs every 20 ms, each time on a connection of its own, as a load balancer would. It runs on a thread so
- * that the attack does not delay it. Answers `report` with what it saw since the last report.
+ * that the attack does not delay it. Answers `report` with what it saw since the last report, and `now` with one more probe of the attacked
+ * program, which it sends at once.
  *
  * A delay is the program's own where its event loop was busy. On Linux that is measured: as the processor time of its main thread while
  * the answer was awaited, which is the same however many other programs want the processor.
@@ -43,39 +44,49 @@ function busyMs(): number | undefined {
   }
 }
 
-async function probe(which: 'attacked' | 'idle', port: number): Promise<void> {
+type Probe = { readonly isGood: boolean; readonly tookMs: number };
+
+async function probe(which: 'attacked' | 'idle'): Promise<Probe> {
+  const startedAt = performance.now();
+  const busyBefore = which === 'attacked' ? busyMs() : undefined;
+  const isGood = await ask(which === 'attacked' ? attacked : idle);
+  const busyAfter = busyBefore === undefined ? undefined : busyMs();
+  const elapsedMs = performance.now() - startedAt;
+  if (busyBefore === undefined || busyAfter === undefined) return { isGood, tookMs: elapsedMs };
+  return { isGood, tookMs: Math.min(elapsedMs, busyAfter - busyBefore) };
+}
+
+async function probeAgainAndAgain(which: 'attacked' | 'idle'): Promise<void> {
   for (;;) {
-    const startedAt = performance.now();
-    const busyBefore = which === 'attacked' ? busyMs() : undefined;
-    const good = await ask(port);
-    const busyAfter = busyBefore === undefined ? undefined : busyMs();
-    const elapsedMs = performance.now() - startedAt;
-    const tookMs =
-      busyBefore === undefined || busyAfter === undefined
-        ? elapsedMs
-        : Math.min(elapsedMs, busyAfter - busyBefore);
+    const { isGood, tookMs } = await probe(which);
     const counted = seen[which];
     counted.answers += 1;
-    if (!good) counted.failures += 1;
+    if (!isGood) counted.failures += 1;
     counted.secondMs = Math.max(counted.secondMs, Math.min(counted.slowestMs, tookMs));
     counted.slowestMs = Math.max(counted.slowestMs, tookMs);
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
 
-parentPort?.on('message', () => {
+parentPort?.on('message', (asked: 'report' | 'now') => {
+  if (asked === 'report') report();
+  else void probe('attacked').then((now) => parentPort?.postMessage({ now }));
+});
+
+function report(): void {
   const busyNowMs = busyMs();
-  parentPort?.postMessage({
+  const report = {
     answers: seen.attacked.answers,
     failures: seen.attacked.failures,
     attackedMs: seen.attacked.secondMs,
     attackedMostMs: seen.attacked.slowestMs,
     idleMs: seen.idle.slowestMs,
     busyMs: busyNowMs === undefined || busyAtReportMs === undefined ? undefined : busyNowMs - busyAtReportMs,
-  });
+  };
+  parentPort?.postMessage({ report });
   busyAtReportMs = busyNowMs;
   seen = { attacked: nothing(), idle: nothing() };
-});
+}
 
-void probe('attacked', attacked);
-void probe('idle', idle);
+void probeAgainAndAgain('attacked');
+void probeAgainAndAgain('idle');

@@ -21,8 +21,15 @@ export type Revision = {
 
 export type Revise = (revision: Revision) => MaybePromise<Revised | { readonly refused: Problem }>;
 
-/** `secret`: stored with the fields but not served; its type is known to the operation that revises them. */
-export type Revised = { readonly fields: NewFields; readonly secret?: unknown };
+/**
+ * `secret`: stored with the fields but not served; its type is known to the operation that revises them. `hasNewSecret`: it differs from what is
+ * stored, which is a change, although the document does not contain it.
+ */
+export type Revised = {
+  readonly fields: NewFields;
+  readonly secret?: unknown;
+  readonly hasNewSecret?: boolean;
+};
 
 export type FieldsProposal = Proposal & Revised & { readonly unchanged?: boolean };
 
@@ -46,9 +53,8 @@ export function revised(operation: Operation, revise: Revise): Operation {
       const { row: before } = standing as Standing & { readonly row?: Row };
       const found = await revise({ ask, before, content, fields: proposal.fields });
       if ('refused' in found) return { ...proposal, problem: found.refused, fields: {} };
-      // A new secret is a change, although the document does not contain it.
       const unchanged =
-        before !== undefined && found.secret === undefined && saysTheSame(found.fields, before);
+        before !== undefined && found.hasNewSecret !== true && saysTheSame(found.fields, before);
       return { ...proposal, ...found, unchanged };
     },
   };

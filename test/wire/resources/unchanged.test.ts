@@ -122,12 +122,23 @@ test('an asynchronous PATCH that changes nothing succeeds and makes no event', a
   assert.deepEqual(await stateOf(path), stood);
 });
 
+const hooks = 'https://hooks.example.com/';
 const builtIn: readonly (readonly [string, () => Promise<string>, Readonly<Record<string, unknown>>])[] = [
   ['a key', () => make(`${base}/keys`, { name: 'same', kind: 'secret', scopes: ['read'] }), { name: 'same' }],
   [
     'an endpoint',
-    () => make(`${base}/endpoints`, { url: 'https://hooks.example.com/', events: ['a.b'] }),
-    { events: ['a.b'], url: 'https://hooks.example.com/' },
+    () => make(`${base}/endpoints`, { url: hooks, events: ['a.b'] }),
+    { events: ['a.b'], url: hooks },
+  ],
+  [
+    'an endpoint with header fields',
+    () => make(`${base}/endpoints`, { url: hooks, events: ['a.b'], headers: { 'X-Key': 'kept' } }),
+    { url: hooks },
+  ],
+  [
+    'an endpoint by the masks of its header fields',
+    () => make(`${base}/endpoints`, { url: hooks, events: ['a.b'], headers: { 'X-Key': 'kept' } }),
+    { headers: { 'X-Key': '********' } },
   ],
   ['an account', () => make(`${base}/users`, { email: 'same@example.com' }), { email: 'same@example.com' }],
 ];

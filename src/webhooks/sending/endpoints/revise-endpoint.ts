@@ -52,7 +52,8 @@ export function reviseEndpoint(limits: Limits): Revise {
       headers: wanted.headers === undefined ? undefined : hideValues(wanted.headers),
       madeBy: current === undefined ? (ask.known?.key ?? undefined) : current.madeBy,
     };
-    return { fields: inOrder(settled), secret: wanted.headers };
+    const hasNewSecret = Object.values(wanted.headers ?? {}).some((value) => value !== hiddenValue);
+    return { fields: inOrder(settled), secret: wanted.headers, hasNewSecret };
   };
 }
 

@@ -220,6 +220,7 @@ export class Hub {
     try {
       const batch = this.#store.tail(this.#position, always, this.#batchEventsMax, {
         bytesMax: this.#batchBytesMax,
+        refusesLost: true,
       });
       const looks = new ParentLooks(this.#store);
       const announce = (entries: readonly TailEntry[]): void =>

@@ -7,7 +7,13 @@
 import type { Filter } from '../model/filter.ts';
 import { compareText } from '../model/matches.ts';
 import { isTailFull } from './page-of-rows.ts';
-import type { LogPosition, MaybePromise, Store, TailEntry } from './store.ts';
+import {
+  type LogPosition,
+  type MaybePromise,
+  type Store,
+  StoreUnavailable,
+  type TailEntry,
+} from './store.ts';
 import { whenKnown } from './when-known.ts';
 
 /** The log, as followers use it. */
@@ -29,18 +35,25 @@ export type LogRead = {
   readonly isFull: boolean;
 };
 
+/** The unit of a position was lost after its follower had found the position: the follower asks again, and learns of the loss then. */
+export class PositionLost extends StoreUnavailable {
+  constructor() {
+    super('the events that the reader had last were lost with their server', { retryAfterSeconds: 1 });
+  }
+}
+
 /** Events of the log that one read looks at, of which each may be as long as a document. */
 export const stretchEventsMax = 500;
 /** Revisions from the newest known one within which a read needs no bound. */
 const nearRevisionsMax = 256;
 
-/** @throws StoreUnavailable */
+/** @throws StoreUnavailable, PositionLost if the unit of `after` is lost */
 export function readLog(store: FollowedLog, after: LogPosition, query: LogQuery): MaybePromise<LogRead> {
   const { filter, limit, bytesMax, party } = query;
   // Known before the read begins, so that the read sees every event up to it.
   const known = store.logPosition();
   const read = (until: LogPosition | undefined): MaybePromise<LogRead> =>
-    whenKnown(store.tail(after, filter, limit, { bytesMax, party, until }), (entries) => {
+    whenKnown(store.tail(after, filter, limit, { bytesMax, party, until, refusesLost: true }), (entries) => {
       const isFull = isTailFull(entries, limit, bytesMax);
       const last = entries.at(-1);
       const read = last === undefined ? after : { rev: last.rev, id: last.id };

@@ -326,7 +326,8 @@ export type Store = {
   /**
    * Reads events after the position in (rev, id) order that pass the filter; never skips one that commits late.
    * @param options `bytesMax`: octets of documents after which the read ends (`isTailFull` tells whether more may remain); `party`: for
-   *   whom a long read is; `until`: the last position that is read
+   *   whom a long read is; `until`: the last position that is read; `refusesLost`: throws
+   *   PositionLost (follow-log.ts) if the unit of `after` was lost under the open store, which only PostgreSQL's can be
    */
   tail(
     after: LogPosition,
@@ -336,9 +337,10 @@ export type Store = {
       readonly bytesMax?: number | undefined;
       readonly party?: Party | undefined;
       readonly until?: LogPosition | undefined;
+      readonly refusesLost?: boolean | undefined;
     },
   ): MaybePromise<readonly TailEntry[]>;
-  /** The position of the last of the next `eventsMax` events; `after` itself if none follows. Bounds a tail whose filter passes few events. */
+  /** The last of the next `eventsMax` events; `after` itself if none follows; refuses a lost one. Bounds a tail whose filter passes few events. */
   stretch(after: LogPosition, eventsMax: number): MaybePromise<LogPosition>;
   /**
    * A position, known without waiting, that no read from now on is behind: what is read contains every event up to it. Its revision is 0 or

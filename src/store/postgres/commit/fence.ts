@@ -34,7 +34,7 @@ export type FenceOptions = {
   readonly newestRev: (() => number) | undefined;
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly clock?: (() => number) | undefined;
-  /** Called after the counter was raised. */
+  /** Called after the counter was raised, by this process or by another that met the new server first. */
   readonly onRaised: () => void;
 };
 
@@ -138,8 +138,9 @@ export class Fence {
     const replies = await this.#connection.send(calls, leftMs);
     if (newestRev !== undefined) {
       const [server, raised] = replies.at(-2)?.rows[0] ?? [];
+      const isOther = this.#server !== String(server);
       this.#server = String(server);
-      if (raised !== null) onRaised();
+      if (raised !== null || isOther) onRaised();
     }
     const [epoch, batch, firstRev] = (replies[2]?.rows[0] ?? []) as readonly number[];
     if (epoch === undefined || batch === undefined || firstRev === undefined) {

@@ -58,5 +58,7 @@ SELECT ${serverSql}, (SELECT after FROM raised)`;
 export function isLostSql(schema: string, rev = '$1::bigint'): string {
   const counters = `${quoteName(schema)}.comity_counters`;
   const raises = `${quoteName(schema)}.comity_raises`;
-  return `(SELECT rev FROM ${counters} WHERE n = 0) < ${rev} OR EXISTS (SELECT FROM ${raises} WHERE before < ${rev} AND ${rev} <= after)`;
+  // Ranges do not overlap: the last that begins before the revision is the only one that can hold it.
+  const last = `SELECT after FROM ${raises} WHERE before < ${rev} ORDER BY before DESC LIMIT 1`;
+  return `((SELECT rev FROM ${counters} WHERE n = 0) < ${rev} OR coalesce(${rev} <= (${last}), false))`;
 }

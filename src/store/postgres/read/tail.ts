@@ -3,16 +3,20 @@
  * of revisions is the order of visibility, and a tail skips nothing.
  * A filtered tail is bounded only near the head. One statement on the read lane finds the head, and reads if it is near; otherwise the tail
  * is read on the scan lane.
+ * Each read from a position says itself if that is of a lost unit, because after a failover the connections come back in any order: what an
+ * earlier read or another connection found out may be about another server.
  */
 import type { Party } from '../../../model/fair-queue.ts';
 import type { Filter } from '../../../model/filter.ts';
 import type { ShapedFilter } from '../../filter-shape.ts';
+import { PositionLost } from '../../follow-log.ts';
 import type { LogPosition, TailEntry } from '../../store.ts';
+import { isLostSql } from '../commit/raise.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import { cutSql } from '../compile/page-statement.ts';
 import { bindValues, Parameters } from '../compile/parameters.ts';
 import { liveInIndex, passedOver } from '../compile/steering.ts';
-import type { Bindable, Call, Cell } from '../connection/connection.ts';
+import type { Bindable, Call, Cell, Rows } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { ScanLane } from '../connection/scan-lane.ts';
 import type { Layout } from '../schema/schema-layout.ts';
@@ -34,18 +38,21 @@ export async function readHead({ read, layout, schema }: TailSources): Promise<L
   return row === undefined ? { rev: 0, id: '' } : { rev: Number(row[0]), id: String(row[1]) };
 }
 
-/** @throws StoreUnavailable */
+/** @throws PositionLost, StoreUnavailable */
 export async function readStretch(
   { read, layout, schema }: TailSources,
   after: LogPosition,
   eventsMax: number,
 ): Promise<LogPosition> {
   const parameters = new Parameters(true);
-  const from = `(${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`;
+  const rev = parameters.add(after.rev, 'bigint');
+  const from = `(${rev}, ${parameters.add(after.id, 'text')})`;
   const events = `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} AND (rev, id) > ${from} ORDER BY rev, id LIMIT ${eventsMax}`;
-  const sql = `SELECT rev, id FROM (${events}) s ORDER BY rev DESC, id DESC LIMIT 1`;
+  const last = `SELECT rev, id FROM (${events}) s ORDER BY rev DESC, id DESC LIMIT 1`;
+  const sql = `SELECT e.rev, e.id, l.lost FROM (SELECT ${isLostSql(schema, rev)} AS lost) l LEFT JOIN LATERAL (${last}) e ON TRUE`;
   const [row] = await read.send({ sql, values: bindValues(parameters.list, []) });
-  return row === undefined ? after : { rev: Number(row[0]), id: String(row[1]) };
+  if (row?.at(-1) === true) throw new PositionLost();
+  return row === undefined || row[0] === null ? after : { rev: Number(row[0]), id: String(row[1]) };
 }
 
 /** @throws StoreUnavailable */
@@ -54,28 +61,34 @@ export async function readFormer({ read, layout }: TailSources, id: string): Pro
   return (row?.[0] ?? null) as string | null;
 }
 
-/** @throws StoreUnavailable */
+/** @throws StoreUnavailable, PositionLost if the query refuses lost positions */
 export async function readTail(
   sources: TailSources,
   {
     filter,
     party,
+    refusesLost = false,
     ...query
   }: Omit<TailQuery, 'filter'> & {
     readonly filter: Filter;
     readonly party?: Party | undefined;
+    readonly refusesLost?: boolean | undefined;
   },
 ): Promise<readonly TailEntry[]> {
   const asked: TailQuery = { ...query, filter: shapeOfFilter(filter) };
   const { op } = asked.filter.shape;
-  if (op === 'never') return [];
-  if (op === 'always') return (await sources.read.send(entriesCall(sources, asked, true))).map(entryOf);
+  if (op === 'never' && !refusesLost) return [];
+  const entriesOf = (rows: Rows): readonly TailEntry[] => {
+    if (refusesLost && rows[0]?.at(-1) === true) throw new PositionLost();
+    return rows.filter((cells) => cells[0] !== null).map(entryOf);
+  };
+  if (op === 'always') return entriesOf(await sources.read.send(entriesCall(sources, asked, true)));
   const rows = await sources.read.send(nearCall(sources, asked));
   const head = Number(rows[0]?.[8] ?? 0);
-  if (head - asked.after.rev > revisionsOnReadLaneMax) {
-    return (await sources.scan.read(entriesCall(sources, asked, false), party)).map(entryOf);
+  if (head - asked.after.rev > revisionsOnReadLaneMax && op !== 'never') {
+    return entriesOf(await sources.scan.read(entriesCall(sources, asked, false), party));
   }
-  return rows.filter((cells) => cells[0] !== null).map(entryOf);
+  return entriesOf(rows);
 }
 
 type TailQuery = {
@@ -93,36 +106,52 @@ function headSql(layout: Layout, schema: string): string {
   return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
 }
 
-/** @param bounded true for a statement that the index serves: prepared and steered */
-function entriesCall({ layout, schema }: TailSources, query: TailQuery, bounded: boolean): Call {
+/**
+ * The entries, each with true if the unit of `after` is lost; one row without an entry if there is none.
+ * @param bounded true for a statement that the index serves: prepared and steered
+ */
+function entriesCall(sources: TailSources, query: TailQuery, bounded: boolean): Call {
   const parameters = new Parameters(bounded);
-  const sql = entriesSql(layout, schema, query, parameters, bounded);
+  const after = parameters.add(query.after.rev, 'bigint');
+  const entries = entriesSql(sources, query, { parameters, after, bounded });
+  const sql = `SELECT ${joinedColumns}, l.lost FROM (SELECT ${isLostSql(sources.schema, after)} AS lost) l
+    LEFT JOIN LATERAL (${entries}) e ON TRUE LIMIT ${query.limit}`;
   return { sql, values: bindValues(parameters.list, query.filter.values), prepared: bounded };
 }
 
-/** The entries, each with the head's revision; one row without an entry if there is none, or the head is far. */
-function nearCall({ layout, schema }: TailSources, query: TailQuery): Call {
+/** As `entriesCall`, each with the head's revision too; without entries also if the head is far. */
+function nearCall(sources: TailSources, query: TailQuery): Call {
+  const { layout, schema } = sources;
   const parameters = new Parameters(true);
+  const after = parameters.add(query.after.rev, 'bigint');
   const far = parameters.add(query.after.rev + revisionsOnReadLaneMax, 'bigint');
-  const entries = entriesSql(layout, schema, query, parameters, true, `h.rev <= ${far}`);
-  const names = entryColumns.split(', ').map((name) => `e.${name}`);
-  const sql = `SELECT ${names.join(', ')}, h.rev FROM (${headSql(layout, schema)}) h
-    LEFT JOIN LATERAL (${entries}) e ON TRUE LIMIT ${query.limit}`;
+  const near = { parameters, after, bounded: true, besides: `h.rev <= ${far}` };
+  const sql = `SELECT ${joinedColumns}, h.rev, l.lost FROM (SELECT ${isLostSql(schema, after)} AS lost) l
+    LEFT JOIN (${headSql(layout, schema)}) h ON TRUE
+    LEFT JOIN LATERAL (${entriesSql(sources, query, near)}) e ON TRUE LIMIT ${query.limit}`;
   return { sql, values: bindValues(parameters.list, query.filter.values) };
 }
 
+const joinedColumns = entryColumns
+  .split(', ')
+  .map((name) => `e.${name}`)
+  .join(', ');
+
+type Written = {
+  readonly parameters: Parameters;
+  /** The revision of `after`, as a parameter. */
+  readonly after: string;
+  readonly bounded: boolean;
+  readonly besides?: string;
+};
+
 function entriesSql(
-  layout: Layout,
-  schema: string,
+  { layout, schema }: TailSources,
   { after, until, filter, limit, bytesMax }: TailQuery,
-  parameters: Parameters,
-  bounded: boolean,
-  besides?: string,
+  { parameters, after: rev, bounded, besides }: Written,
 ): string {
   const conditions = [bounded ? liveInIndex(schema) : 'deleted_at IS NULL'];
-  conditions.push(
-    `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
-  );
+  conditions.push(`(rev, id) > (${rev}, ${parameters.add(after.id, 'text')})`);
   if (until !== undefined) {
     conditions.push(
       `(rev, id) <= (${parameters.add(until.rev, 'bigint')}, ${parameters.add(until.id, 'text')})`,

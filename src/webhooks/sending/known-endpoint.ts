@@ -19,12 +19,12 @@ export type KnownEndpoint = {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
-/** The endpoints of an event, with the change that proves their completeness at the commit. */
+/** The endpoints of an event, with the changes that prove their completeness at the commit. */
 export type Matched = {
   /** Disjoint groups; a group that many events share is the same array for all of them. */
   readonly groups: readonly (readonly KnownEndpoint[])[];
-  /** Superseded if an endpoint was created, changed or removed meanwhile. */
-  readonly guard: Change;
+  /** Superseded if an endpoint was created, changed or removed meanwhile, or such a change was lost. */
+  readonly guards: readonly Change[];
 };
 
 /** All endpoints of all owners, kept in memory and followed from the store. */

@@ -50,8 +50,8 @@ for (const [engine, open] of engines) {
 
 async function beginning(context: TestContext, one: Store, other: Store): Promise<void> {
   const processes = await Promise.all([startProcess(context, one), startProcess(context, other)]);
-  const guards = processes.map(({ directory }) => directory.matching(eventOf('products.created')).guard);
-  assert.equal(guards[0]?.id, '000000000000002');
+  const guards = processes.map(({ directory }) => directory.matching(eventOf('products.created')).guards);
+  assert.equal(guards[0]?.[0]?.id, '000000000000002');
   assert.deepEqual(guards[1], guards[0]);
   assert.equal(await one.count(endpointGenerationTable, always), 1);
 }

@@ -18,6 +18,7 @@ import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliv
 import {
   deliveriesCollection,
   endpointGenerationTable,
+  endpointSecretsTable,
   endpointsCollection,
 } from '../../../src/webhooks/sending/sending-tables.ts';
 import { targeted } from '../../../src/webhooks/sending/test-events.ts';
@@ -49,6 +50,10 @@ for (const [engine, open] of engines) {
     );
     await context.test('reach endpoints that two changes made which the process heard nothing of', (inner) =>
       unheard(inner, plainOne, other),
+    );
+    await context.test(
+      'go to nobody by a change of endpoints that was lost, though its number came again',
+      (inner) => lost(inner, plainOne, other),
     );
     await context.test('leave the outcomes of the caller in its own numbering', () => numbering(one));
     await context.test('are not made for an endpoint that the unit itself takes out of service', () =>
@@ -253,11 +258,49 @@ async function unanswered(process: Process): Promise<void> {
   await drop(process, endpoint.id);
 }
 
+/** Takes back the last change of endpoints, as a failover does: its rows and its number are gone. */
+async function lose(plain: Store, endpointId: string, number: string | undefined): Promise<void> {
+  const tables = [
+    [endpointsCollection.name, endpointId],
+    [endpointSecretsTable, endpointId],
+    [endpointGenerationTable, number ?? ''],
+  ] as const;
+  const changes: Change[] = [];
+  for (const [table, id] of tables) {
+    const row = await plain.read(table, id);
+    assert.ok(row !== undefined, table);
+    changes.push({ table, id, expect: { rev: row.rev }, next: null });
+  }
+  await committed(plain, { changes, events: [] });
+}
+
+async function lost(context: TestContext, plain: Store, other: Process): Promise<void> {
+  const deaf = { ...plain, onChange: () => () => undefined };
+  for (const comesAgain of [false, true]) {
+    const [sender, writer] = [await startProcess(context, deaf), await startProcess(context, deaf)];
+    const number = sender.directory.matching(eventOf('products.created')).guards[0]?.id;
+    const gone = await addEndpoint(sender, 'usr_root', { events: ['*'] });
+    for (const { directory } of [sender, writer]) {
+      await directory.refresh();
+      assert.notEqual(directory.get(gone.id), undefined);
+    }
+    await lose(plain, gone.id, number);
+    await other.directory.refresh();
+    assert.equal(other.directory.get(gone.id), undefined);
+    const later = comesAgain ? await addEndpoint(other, 'usr_root', { events: ['*'] }) : undefined;
+    const event = eventOf('products.created');
+    await committed(writer.store, { changes: [], events: [event] });
+    assert.deepEqual(await toldOf(plain, event), later === undefined ? [] : [later.id]);
+    assert.equal(await sender.directory.mayReceive(gone.id, event), false);
+    if (later !== undefined) await drop(other, later.id);
+  }
+}
+
 async function stubborn(plain: Store): Promise<void> {
   await committed(plain, { changes: [thing('there')], events: [] });
   let readings = 0;
   const directory = {
-    matching: () => ({ groups: [], guard: { ...thing('there'), next: null } }),
+    matching: () => ({ groups: [], guards: [{ ...thing('there'), next: null }] }),
     async refresh() {
       readings += 1;
     },

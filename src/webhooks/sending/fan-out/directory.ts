@@ -15,7 +15,7 @@ import { eventType, noCollection } from '../../../model/event.ts';
 import type { Observe } from '../../../observe/observation.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../../store/related-rows.ts';
-import type { MaybePromise } from '../../../store/store.ts';
+import type { Change, MaybePromise, Store } from '../../../store/store.ts';
 import { oneAtATime } from '../../../store/table-looks.ts';
 import { whenKnown } from '../../../store/when-known.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
@@ -128,7 +128,7 @@ function shownOf(state: DirectoryState, clock: () => number): Shown {
     countOf: (owner) => state.counts.get(owner) ?? 0,
     matching: (event, related) => ({
       groups: state.matcher.matching(event, related),
-      guard: state.generation.guard,
+      guards: state.generation.guards,
     }),
     generationChanges: (unit) => state.generation.next(clock(), unit),
   };
@@ -165,16 +165,26 @@ function createAdmission(
   });
   return {
     mayReceive(id, event) {
-      const { guard } = state.generation;
-      if (absent === guard.id) return judge(id, event);
-      const ended = store.read(endpointGenerationTable, guard.id);
-      if (ended === undefined && !store.shared) absent = guard.id;
+      const [next, known] = state.generation.guards;
+      if (absent === next?.id) return judge(id, event);
+      const ended = store.read(endpointGenerationTable, next?.id ?? '');
+      if (ended === undefined && !store.shared) absent = next?.id;
+      const lasts = known === undefined || standsAsExpected(store, known);
       return whenKnown(ended, (row) =>
-        row === undefined ? judge(id, event) : refresh().then(() => judge(id, event)),
+        whenKnown(lasts, (isKept) =>
+          row === undefined && isKept ? judge(id, event) : refresh().then(() => judge(id, event)),
+        ),
       );
     },
     stop,
   };
+}
+
+function standsAsExpected(store: Pick<Store, 'read'>, { table, id, expect }: Change): MaybePromise<boolean> {
+  return whenKnown(
+    store.read(table, id),
+    (row) => row !== undefined && 'rev' in expect && row.rev === expect.rev,
+  );
 }
 
 /** Events of declared collections have the collection's types; all other events have no resource. */
@@ -299,7 +309,7 @@ function createDirectoryState(options: StateOptions): DirectoryState {
     const beganAt = clock();
     // Read before the rows: a change in between ends this generation, and units that rely on it are refused.
     const isTrusted = Math.abs(beganAt - readAt) <= reliedOnMs;
-    const current = await generations.read(isTrusted ? generation?.number : undefined);
+    const current = await generations.read(isTrusted ? generation : undefined);
     const { changed } = current;
     let ids = changed === 'all' ? await readAll(anew) : await readNamed(changed);
     if (anew && changed !== 'all') {

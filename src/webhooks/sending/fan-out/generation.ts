@@ -9,6 +9,9 @@
  *
  * The row of a number names the endpoints and owners that its unit changed, so that a directory reads only these, and a
  * change costs the same however many endpoints exist. If a row names nothing, or one is missing, everything is read.
+ *
+ * After a failover that lost the last numbers they are given again, to other changes. A generation is therefore a number with the revision
+ * of its row, which never comes again: a unit on a shared store expects that row too, and who knew another one reads everything.
  */
 import { idField } from '../../../model/field.ts';
 import { always, byId } from '../../../model/filter.ts';
@@ -21,10 +24,12 @@ export type Named = { readonly endpoints: readonly string[]; readonly owners: re
 
 export type Generation = {
   readonly number: number;
+  /** Revision of the row of the number. */
+  readonly rev: number;
   /** Changes since the generation passed to `read`; `all`: unknown. */
   readonly changed: Named | 'all';
-  /** The change by which a unit expects that this generation has not ended. */
-  readonly guard: Change;
+  /** The changes by which a unit expects that this generation has not ended, and was not lost. */
+  readonly guards: readonly Change[];
   /**
    * Returns the changes that end this generation.
    * @param at milliseconds since the epoch
@@ -33,11 +38,11 @@ export type Generation = {
   next(at: number, unit?: readonly Change[]): readonly Change[];
 };
 
+type KnownGeneration = Pick<Generation, 'number' | 'rev'>;
+
 export type GenerationReader = {
-  /**
-   * Reads the current generation, and creates the first. @param since number of the known one @throws StoreUnavailable
-   */
-  read(since: number | undefined): Promise<Generation>;
+  /** Reads the current generation, and creates the first. @param since the known one @throws StoreUnavailable */
+  read(since: KnownGeneration | undefined): Promise<Generation>;
 };
 
 const table = endpointGenerationTable;
@@ -58,7 +63,8 @@ export function createGenerationReader(
   clock: () => number,
   ownerTables: readonly string[],
 ): GenerationReader {
-  const passed = store.plan({ table, filter: always, sort: byId, limit: passedMax });
+  // With the known one before them.
+  const passed = store.plan({ table, filter: always, sort: byId, limit: passedMax + 1 });
   const newest = store.plan({
     table,
     filter: always,
@@ -76,9 +82,9 @@ export function createGenerationReader(
           oldest.rows({ from: 'start' }),
         ]);
         if (last !== undefined) {
-          const number = Number(last.id);
-          const changed = await changedBetween(passed, since, number);
-          return generationOf(number, changed, old, ownerTables);
+          const known = { number: Number(last.id), rev: last.rev };
+          const changed = await changedBetween(passed, since, known);
+          return { ...known, changed, ...endingOf(store, known, old, ownerTables) };
         }
         // Superseded: another process created it.
         await store.commit({ changes: [numberChange(1, clock(), undefined)], events: [] });
@@ -87,20 +93,23 @@ export function createGenerationReader(
   };
 }
 
-function generationOf(
-  number: number,
-  changed: Named | 'all',
+function endingOf(
+  { shared }: Pick<Store, 'shared'>,
+  { number, rev }: KnownGeneration,
   old: readonly Row[],
   ownerTables: readonly string[],
-): Generation {
+): Pick<Generation, 'guards' | 'next'> {
   const ended = (at: number): readonly Row[] =>
     old.filter((row) => row.id !== idOf(number) && row.createdAt < at - keptMs);
+  // Under a store of this process alone nothing is lost while it is open.
+  const stands: readonly Change[] = shared
+    ? [{ table, id: idOf(number), expect: { rev }, next: null, stays: true }]
+    : [];
   return {
-    number,
-    changed,
-    guard: { table, id: idOf(number + 1), expect: { absent: true }, next: null },
+    guards: [{ table, id: idOf(number + 1), expect: { absent: true }, next: null }, ...stands],
     next: (at, unit) => [
       numberChange(number + 1, at, unit === undefined ? undefined : namesOf(unit, ownerTables)),
+      ...stands,
       ...ended(at).map(removal),
     ],
   };
@@ -108,16 +117,17 @@ function generationOf(
 
 async function changedBetween(
   passed: Plan,
-  since: number | undefined,
-  number: number,
+  since: KnownGeneration | undefined,
+  { number, rev }: KnownGeneration,
 ): Promise<Named | 'all'> {
-  if (since === undefined || number - since > passedMax) return 'all';
-  if (since === number) return { endpoints: [], owners: [] };
-  const rows = await passed.rows({ from: 'after', key: [idOf(since)] });
+  if (since === undefined || number < since.number || number - since.number > passedMax) return 'all';
+  if (since.number === number) return since.rev === rev ? { endpoints: [], owners: [] } : 'all';
+  const [known, ...rows] = await passed.rows({ from: 'after', key: [idOf(since.number - 1)] });
+  if (known?.id !== idOf(since.number) || known.rev !== since.rev) return 'all';
   const names = rows
     .filter(({ id }) => id <= idOf(number))
     .map(({ doc }) => JSON.parse(doc) as Partial<Named>);
-  if (names.length < number - since) return 'all';
+  if (names.length < number - since.number) return 'all';
   const endpoints = new Set<string>();
   const owners = new Set<string>();
   for (const named of names) {

@@ -102,7 +102,7 @@ async function announced(committing: Promise<Commit>, announce: Announce): Promi
 }
 
 type FanOut = {
-  /** The guard, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
+  /** The guards, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
   /**
    * Called after the commit with the revision of the unit; without one, its outcome is unknown. Undefined if there is
@@ -123,7 +123,7 @@ function fanOut(
 
 function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
   const { total } = gathered;
-  const guards = gathered.guard === undefined ? [] : [gathered.guard];
+  const { guards = [] } = gathered;
   if (total === 0) return { added: guards, announce: undefined };
   const { lists } = gathered;
   if (total > deliveriesPerUnitMax) {
@@ -185,8 +185,8 @@ function announceUnknown(
 /* Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */
 
 type Gathered = {
-  /** The change that proves the endpoints are complete; undefined: the unit proves it itself. */
-  readonly guard: Change | undefined;
+  /** The changes that prove the endpoints are complete; undefined: the unit proves it itself. */
+  readonly guards: readonly Change[] | undefined;
   /** The events by list of endpoints; a list is the same object for all events that share it. */
   readonly lists: ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
   readonly total: number;
@@ -250,7 +250,7 @@ function withOwn(store: Pick<Store, 'read'>, { changes }: Unit): Pick<Store, 're
 
 class Gathering implements Gathered {
   #lists: Map<readonly KnownEndpoint[], EventEntry[]> | undefined;
-  guard: Change | undefined;
+  guards: readonly Change[] | undefined;
   total = 0;
   readonly #directory: Pick<FollowedDirectory, 'matching'>;
   readonly #events: readonly EventEntry[];
@@ -279,9 +279,9 @@ class Gathering implements Gathered {
       if (examined >= endpointsPerTurn) return false;
       const event = this.#events[this.#next];
       if (event === undefined) break;
-      const { groups, guard } = this.#directory.matching(event, this.#rows.find);
-      // The first guard: if the endpoints change in a later turn, the unit is refused.
-      if (!this.#isProven) this.guard ??= guard;
+      const { groups, guards } = this.#directory.matching(event, this.#rows.find);
+      // The first guards: if the endpoints change in a later turn, the unit is refused.
+      if (!this.#isProven) this.guards ??= guards;
       for (const group of groups) {
         examined += group.length;
         this.#add(event, this.#leaving === undefined ? group : this.#withoutLeaving(group, this.#leaving));

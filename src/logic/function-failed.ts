@@ -9,6 +9,17 @@ export class FunctionFailed extends Error {
   readonly code = 'internal';
 }
 
+/** Of a hook whose deletion was decided after it had let it pass; for the log alone. @param what the hook and what is refused */
+export function refusedLate(
+  what: string,
+  { message }: { readonly message?: string | undefined },
+): FunctionFailed {
+  const why = message === undefined ? '' : ` (${message})`;
+  return new FunctionFailed(
+    `${what} after the deletion was decided, which goes on without what the hook writes${why}`,
+  );
+}
+
 /** Frames of a call that was made: the first are those of the application. */
 export type Place = { readonly stack?: string };
 

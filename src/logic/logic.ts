@@ -50,7 +50,7 @@ export function createLogic({ settings, emitOf, observe, ...options }: LogicOpti
       const onHookFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
       const limits = settings;
       opened = createOpenTransaction({ ...options, serving, emit, runHooks, limits, onHookFailed });
-      return new RequestLogic(open, runHooks);
+      return new RequestLogic(open, runHooks, onHookFailed);
     },
   };
 }

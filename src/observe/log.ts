@@ -247,7 +247,7 @@ const featureLines: Readonly<
   'documents-unfit': { level: 'warn', message: 'documents may not fit the configuration, and are served' },
   'documents-extended': { level: 'info', message: 'other processes serve a later declaration' },
   'hook-failed': { level: 'error', message: 'a hook failed; an event was sent without its members' },
-  'nested-hook-failed': { level: 'error', message: 'a hook failed in a write of another function' },
+  'nested-hook-failed': { level: 'error', message: 'a hook failed within a function or a decided deletion' },
   'function-escaped': { level: 'error', message: 'a function failed where nothing awaits it' },
   'login-judged': { level: 'debug', message: 'login judged' },
   'session-reused': { level: 'warn', message: 'a refresh token was used twice: Comity ended its session' },

@@ -7,8 +7,8 @@
  *   judged   -> decided             one unit that rests on what the last unit will rest on
  *   decided                         the dependants are deleted, the deepest first, in units; the request itself then deletes the named ones
  *
- * Until it is decided, nothing is deleted, and a failure removes the marks. From then on only a hook can prevent it that refuses or fails now
- * although it did not when it was judged; what is deleted by then stays deleted.
+ * Until it is decided, nothing is deleted, and a failure removes the marks. From then on no hook prevents it: each runs again for what it writes
+ * with the deletion, but what it decides, it has decided when it was judged.
  */
 import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
@@ -39,7 +39,7 @@ import {
   referring,
   tooDeep,
 } from './cascade.ts';
-import type { Transaction } from './resource-call.ts';
+import type { Opening, Transaction } from './resource-call.ts';
 
 export type LongDeletion = {
   readonly served: Served;
@@ -48,7 +48,9 @@ export type LongDeletion = {
   /** Deleted by the request itself; at least one. */
   readonly named: readonly [RowName, ...RowName[]];
   /** Opens a transaction that does not mind the marks. */
-  readonly open: () => Transaction;
+  readonly open: (hooks?: Opening['hooks']) => Transaction;
+  /** Hears why the commit of what hooks write was refused. */
+  readonly onRefused: (problem: Problem) => void;
   /** Makes the last unit within a transaction. */
   readonly rehearse: (transaction: Transaction) => Promise<Result>;
 };
@@ -245,10 +247,11 @@ async function decide(deletion: LongDeletion): Promise<Result> {
 }
 
 async function deleteParts(deletion: LongDeletion): Promise<Result | undefined> {
-  const { served, operation, named, open } = deletion;
+  const { served, operation, named, open, onRefused } = deletion;
   const isDoomed = doomedBy(deletion);
+  let hooks: Opening['hooks'] = 'judged';
   for (let isWhole = false; !isWhole; ) {
-    const part = open();
+    const part = open(hooks);
     try {
       isWhole = await part.cascade(named, undefined, isDoomed);
     } catch (error) {
@@ -262,6 +265,7 @@ async function deleteParts(deletion: LongDeletion): Promise<Result | undefined> 
     if (changes.length === 0) break;
     const commit = await served.store.commit({ changes, events });
     if (commit.outcome === 'committed') {
+      hooks = 'judged';
       await operation.progressed();
       continue;
     }
@@ -270,6 +274,12 @@ async function deleteParts(deletion: LongDeletion): Promise<Result | undefined> 
     if (commit.outcome === 'superseded') continue;
     const table = changes[commit.change]?.table;
     if (commit.outcome === 'depended-on' && part.follows(table ?? '', commit)) continue;
+    // What hooks write may be refused, such as a unique value that is taken, and nothing else of a part is.
+    if (hooks === 'judged') {
+      hooks = 'unasked';
+      onRefused(ofAnotherWrite(commit, table));
+      continue;
+    }
     return { refused: ofAnotherWrite(commit, table) };
   }
   await releaseMarks(served.store, operation.id, new Set([operation.id, ...named.map(markId)]));

@@ -108,4 +108,9 @@ export type Opening = {
   readonly memory?: Pick<RequestMemory, 'hold'> | undefined;
   /** For a deletion in several units, which has marked its documents. */
   readonly isUnmarked?: boolean;
+  /**
+   * For such a deletion that is decided: `judged` passes over the refusal or failure of a hook of what follows, without what that hook wrote, and
+   * `unasked` runs none of them.
+   */
+  readonly hooks?: 'judged' | 'unasked';
 };

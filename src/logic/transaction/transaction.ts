@@ -21,7 +21,7 @@ import { type Serving, servedOf } from '../../resources/collection/serving.ts';
 import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
-import { FunctionFailed } from '../function-failed.ts';
+import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { refusalOfCall, refuse } from './asking.ts';
 import { CallMemory } from './call-memory.ts';
 import {
@@ -76,7 +76,7 @@ export type OpenTransactionOptions = {
   readonly keepMail?: KeepMail;
   /** Absent: no collection has hooks. */
   readonly runHooks?: RunHooks;
-  /** Hears of a hook that failed in a write of another function, which may go on. */
+  /** Hears of a hook that failed in a write of another function, or refused in a decided deletion, which go on. */
   readonly onHookFailed: (error: FunctionFailed) => void;
   readonly limits: TransactionLimits;
 };
@@ -130,6 +130,7 @@ class LogicTransaction implements Transaction {
   readonly caller: Principal;
   readonly #shared: Shared;
   readonly #isUnmarked: boolean;
+  readonly #hooks: Opening['hooks'];
   readonly #owner: string | null;
   readonly #cause: Cause;
   readonly #stampedBy: Principal | null;
@@ -144,9 +145,10 @@ class LogicTransaction implements Transaction {
     shared: Shared,
     caller: Principal | undefined,
     cause: Cause | undefined,
-    { memory, isUnmarked = false }: Opening = {},
+    { memory, isUnmarked = false, hooks }: Opening = {},
   ) {
     this.#shared = shared;
+    this.#hooks = hooks;
     this.#isUnmarked = isUnmarked;
     this.#memory = new CallMemory(memory, shared.serving.pageBytesMax);
     this.#cause = cause ?? { actor: systemActor };
@@ -245,10 +247,27 @@ class LogicTransaction implements Transaction {
           without === undefined
             ? ({ do: 'delete', ...row } as const)
             : ({ do: 'update', ...row, patch: { [without]: null } } as const);
-        await this.#write(call, own, false);
+        await this.#followBy(call, own);
       }
     } finally {
       own.end();
+    }
+  }
+
+  async #followBy(call: WriteCall, scope: Scope): Promise<void> {
+    if (this.#hooks !== 'judged') return void (await this.#write(call, scope, this.#hooks ?? 'alone'));
+    const savepoint = this.#overlay.savepoint();
+    try {
+      await this.#write(call, scope, 'alone');
+      savepoint.release();
+    } catch (error) {
+      savepoint.undo();
+      const isOfHook = error instanceof ResourceRefused || error instanceof FunctionFailed;
+      if (!isOfHook || this.torn() !== undefined) throw error;
+      await this.#write(call, scope, 'unasked');
+      // A failure was told where it happened.
+      if (error instanceof FunctionFailed) return;
+      this.#shared.onHookFailed(refusedLate(`the hook beforeWrite of ${call.collection} refuses`, error));
     }
   }
 
@@ -305,8 +324,8 @@ class LogicTransaction implements Transaction {
     return listPage(served, this.#overlay, principal, asked, queryLimits);
   }
 
-  /** @param cascades false: what depends on the document is deleted already */
-  async #write(call: WriteCall, scope: Scope, cascades = true): Promise<string | undefined> {
+  /** @param how `alone`: what depends on the document is deleted already; `unasked`: and its hook does not run */
+  async #write(call: WriteCall, scope: Scope, how?: 'alone' | 'unasked'): Promise<string | undefined> {
     const { runHooks, readable } = this.#shared;
     if (readable?.has(call.collection) === true && call.do !== 'update')
       throw new FunctionFailed(`functions read and update ${call.collection}, and do nothing else to them`);
@@ -318,8 +337,10 @@ class LogicTransaction implements Transaction {
     }
     const served = this.#shared.served(call.collection);
     const { collection } = served;
+    const cascades = how === undefined;
     const isFollowed = cascades && hasCascade(collection);
-    const hasHooks = collection.hooks?.beforeWrite !== undefined && runHooks !== undefined;
+    const hasHooks =
+      how !== 'unasked' && collection.hooks?.beforeWrite !== undefined && runHooks !== undefined;
     const logic =
       isFollowed || hasHooks
         ? new UnitLogic({ transaction: () => this, scope, cascades }, runHooks, this.#shared.onHookFailed)

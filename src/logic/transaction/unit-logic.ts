@@ -11,13 +11,20 @@ import type { FieldsOrWritten } from '../../resources/document/representation.ts
 import { overtaken } from '../../store/lines.ts';
 import { type MaybePromise, Overtaken, type RowName, StoreUnavailable } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { FunctionFailed } from '../function-failed.ts';
+import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
 import { ofAnotherWrite } from '../refusal.ts';
 import { refuse } from './asking.ts';
 import { CascadeExceeded, hasCascade } from './cascade.ts';
 import { type LongDeletion, stepDeletion } from './long-deletion.ts';
-import type { Enclosing, OpenTransaction, ResourceCall, Scope, Transaction } from './resource-call.ts';
+import type {
+  Enclosing,
+  Opening,
+  OpenTransaction,
+  ResourceCall,
+  Scope,
+  Transaction,
+} from './resource-call.ts';
 
 /** The unit that a hook runs in. */
 export type HookUnit = {
@@ -130,22 +137,54 @@ export class UnitLogic implements WriteLogic {
 export class RequestLogic implements WriteLogic {
   readonly #open: OpenTransaction;
   readonly #runHooks: RunHooks;
+  readonly #onFailed: (error: FunctionFailed) => void;
 
-  constructor(open: OpenTransaction, runHooks: RunHooks) {
+  constructor(open: OpenTransaction, runHooks: RunHooks, onFailed: (error: FunctionFailed) => void) {
     this.#open = open;
     this.#runHooks = runHooks;
+    this.#onFailed = onFailed;
   }
 
   write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
+    const hasHook = served.collection.hooks?.beforeWrite !== undefined;
+    if (ask.operation?.state !== 'decided' || !hasHook)
+      return this.#write(served, ask, writes, make, this.#runHooks);
+    return this.#writeDecided(served, ask, writes, make);
+  }
+
+  /** What hooks refuse, or what they write is refused, when a long deletion is decided no longer counts (long-deletion.ts). */
+  async #writeDecided(...[served, ask, writes, make]: Parameters<WriteLogic['write']>): Promise<Result> {
+    let failure: FunctionFailed;
+    try {
+      const result = await this.#write(served, ask, writes, make, this.#runHooks);
+      if (!('refused' in result)) return result;
+      failure = refusedLate(`the hook beforeWrite of ${served.collection.name} refuses`, result.refused);
+    } catch (error) {
+      if (!(error instanceof FunctionFailed)) throw error;
+      failure = error;
+    }
+    const result = await this.#write(served, ask, writes, make, undefined);
+    if ('made' in result) this.#onFailed(failure);
+    return result;
+  }
+
+  #write(
+    served: Served,
+    ask: Ask,
+    writes: readonly ProposedWrite[],
+    make: MakeWrites,
+    runHooks: RunHooks | undefined,
+  ): MaybePromise<Result> {
     let opened: Transaction | undefined;
     const isDecided = ask.operation?.state === 'decided';
     const { memory } = ask.request;
+    const by = (how: Opening): Transaction => this.#open(ask.principal, causeOfAsk(ask), { memory, ...how });
     const transaction = (): Transaction => {
-      opened ??= this.#open(ask.principal, causeOfAsk(ask), { memory, isUnmarked: isDecided });
+      opened ??= by({ isUnmarked: isDecided, ...(isDecided ? { hooks: 'judged' } : {}) });
       return opened;
     };
     const unit = { transaction, scope: undefined, cascades: true };
-    const running = runAll(this.#runHooks, served, ask, writes, unit);
+    const running = runAll(runHooks, served, ask, writes, unit);
     const [first, ...others] = namedBy(served, writes);
     const finish = (outcome: HooksOutcome, by = ask): MaybePromise<Result> => {
       if ('refused' in outcome) return outcome;
@@ -160,7 +199,11 @@ export class RequestLogic implements WriteLogic {
           if ('refused' in outcome) return outcome;
           const deletion: Deletion = {
             ...{ served, ask, named: [first, ...others] },
-            open: () => this.#open(ask.principal, causeOfAsk(ask), { memory, isUnmarked: true }),
+            open: (hooks) => by({ isUnmarked: true, ...(hooks === undefined ? {} : { hooks }) }),
+            onRefused: (problem) => {
+              const what = `what hooks write while what depends on ${served.collection.name} is deleted is refused`;
+              this.#onFailed(refusedLate(what, problem));
+            },
             rehearse: (within) =>
               makeWithin(
                 { ...served, isUnmarked: true },

@@ -78,7 +78,7 @@ it('goes on when another request deletes one of the documents between two reads 
   const operation = { id: 'op_1', state: 'decided', progressed } as const;
   const ask = { principal, companions: [], request: { id: 'one' }, operation } as unknown as Ask;
   const before = (await kept.read('parents', 'parent')) as Row;
-  const result = await new RequestLogic(open, noHooks).write(
+  const result = await new RequestLogic(open, noHooks, assert.fail).write(
     served,
     ask,
     [{ action: 'delete', id: 'parent', before, fields: undefined }],

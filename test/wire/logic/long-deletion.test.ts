@@ -50,6 +50,8 @@ const isRunning = ({ status, body }: Answer): void => {
 
 const judging = 2;
 const deleting = children + cascadeMax + 1;
+/** Walks of the request: it is accepted, judged, decided, and deletes. */
+const walkOfDeletion = 4;
 
 const scenarios: readonly Scenario[] = [
   { title: 'delete all if nothing prevents it' },
@@ -143,6 +145,7 @@ for (const engine of engineNames) {
     after(() => server.stop());
     afterEach(() => {
       globalThis.onChildDeletion = undefined;
+      globalThis.onParentDeletion = undefined;
     });
 
     async function familyOf(texts: readonly string[]): Promise<Family & { readonly token: string }> {
@@ -183,17 +186,48 @@ for (const engine of engineNames) {
       assert.equal(await childrenOf(parent), wanted === undefined ? 0 : 5);
     });
 
+    for (const does of ['refuses', 'fails', 'writes twice'] as const)
+      for (const whose of ['a child', 'the parent'])
+        test(`delete all if the hook of ${whose} ${does} although it let pass what was judged`, async () => {
+          const { parent, token } = await familyOf(Array.from({ length: children }, (_, n) => `${n}`));
+          await post(server, 'notes', { text: 'taken' });
+          const notes = async () =>
+            ((await server.send('GET', '/api/v1/notes?limit=100')).json().items as unknown[]).length;
+          const before = await notes();
+          let calls = 0;
+          globalThis.onChildDeletion = () => {
+            calls += 1;
+            return whose === 'a child' && calls > children && calls % 3 === 0 ? does : undefined;
+          };
+          let walks = 0;
+          globalThis.onParentDeletion = () => {
+            walks += 1;
+            return whose === 'the parent' && walks >= walkOfDeletion ? does : undefined;
+          };
+          const headers = { Authorization: `Bearer ${token}` };
+          const accepted = await server.send('DELETE', `/api/v1/parents/${parent}`, {
+            anonymous: true,
+            headers,
+          });
+          assert.equal(accepted.status, 202, accepted.body);
+          const ended = await endOf(server, String(accepted.headers.location));
+          assert.equal(ended.status, 303, ended.body);
+          assert.equal(await childrenOf(parent), 0);
+          assert.equal((await server.send('GET', `/api/v1/parents/${parent}`)).status, 404);
+          assert.equal(await notes(), before, 'nothing that the hook wrote');
+        });
+
     for (const { title, texts, first, heldAt = 0, meanwhile, code } of scenarios) {
       test(title, async () => {
         const family = await familyOf(texts ?? Array.from({ length: children }, (_, n) => `${n}`));
         const { parent, etag, token } = family;
         await first?.(server, family);
         const held = Promise.withResolvers<void>();
-        const goOn = Promise.withResolvers<void>();
+        const goOn = Promise.withResolvers<undefined>();
         let calls = 0;
-        globalThis.onChildDeletion = () => {
+        globalThis.onChildDeletion = (): Promise<undefined> | undefined => {
           calls += 1;
-          if (calls !== heldAt) return;
+          if (calls !== heldAt) return undefined;
           held.resolve();
           return goOn.promise;
         };
@@ -204,7 +238,7 @@ for (const engine of engineNames) {
         assert.equal(accepted.status, 202, accepted.body);
         if (meanwhile !== undefined) {
           await held.promise;
-          await meanwhile(server, family).finally(goOn.resolve);
+          await meanwhile(server, family).finally(() => goOn.resolve(undefined));
         }
         const ended = await endOf(server, String(accepted.headers.location));
         const failed = ended.status === 303 ? undefined : (ended.json().outcome as { code: string });

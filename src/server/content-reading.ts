@@ -4,7 +4,7 @@
  *
  * - waiting: listeners are on the stream, octets are kept.
  * - settled: the promise has its value, the listeners are removed and an unfinished stream is paused. The sender of the
- *   response decides about the rest (send-answer.ts).
+ *   response decides about the rest (exchange.ts).
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';

@@ -212,7 +212,7 @@ export function isShort(content: Response['content']): boolean {
 
 /**
  * Converts long text to octets, which a socket keeps without a copy and which can be cut into pieces. Used for HTTP/1.1
- * (send-answer.ts) and HTTP/2 (http2/send-on-stream.ts).
+ * (exchange.ts) and HTTP/2 (http2/stream-exchange.ts).
  */
 export function inOctets<C extends Response['content']>(content: C): C | Uint8Array {
   return typeof content === 'string' && content.length > textBytesMax ? Buffer.from(content) : content;

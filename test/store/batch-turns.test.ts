@@ -1,7 +1,7 @@
 /** When the next batch of a group commit leaves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BatchTurns } from '../../src/store/sqlite/writer/batch-turns.ts';
+import { BatchTurns } from '../../src/store/sqlite/writer/queue.ts';
 
 /** A queue whose batches leave; `turns` counts turns of the event loop. */
 function queue() {

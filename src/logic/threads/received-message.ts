@@ -23,8 +23,8 @@ const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 ]);
 
 export function receivedMessage(message: GivenMessage): ReceivedMessage {
-  const { contentEncoding, body: base64, ...shown } = message;
-  const body = new Uint8Array(Buffer.from(base64, 'base64'));
+  const { contentEncoding, body: given, ...shown } = message;
+  const body = typeof given === 'string' ? new Uint8Array(Buffer.from(given, 'base64')) : given;
   let known: string | undefined;
   const text = (): string => {
     known ??= decodeText(withoutCodings(body, contentEncoding));

@@ -2,7 +2,7 @@
 
 import type { Opening } from '../transaction/resource-call.ts';
 
-/** A received message, with its body as it is stored: in base64, with its content coding. */
+/** A received message, with its content coding; a short body in base64, as it is stored. */
 export type GivenMessage = {
   readonly id: string;
   readonly sender: string;
@@ -13,7 +13,7 @@ export type GivenMessage = {
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Uint8Array<ArrayBuffer>;
 };
 
 /** An event for a subscriber, or the run of a job: its name in the configuration, and the content in base64. */

@@ -6,7 +6,7 @@
  *
  * No observation contains a body, a signature or a secret.
  */
-import { hash, type KeyObject } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
@@ -15,7 +15,8 @@ import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Expectation, MaybePromise, Store, Unit } from '../../store/store.ts';
+import type { Change, Expectation, MaybePromise, Store, Unit } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { Message } from '../receive/message.ts';
 import {
   type ChallengeAnswer,
@@ -29,6 +30,7 @@ import type { MacPrimitives } from '../signature/mac-keys.ts';
 import type { RefusalReason } from '../signature/refusal.ts';
 import { type FetchKeys, KeyDiscoveryError, type VerifyEd25519 } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import { keepParts, partsOf } from './message-parts.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -41,7 +43,7 @@ import type { SenderSecrets } from './sender-secrets.ts';
 export type AcceptOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly secrets: Pick<SenderSecrets, 'of'>;
-  readonly store: Pick<Store, 'commit'>;
+  readonly store: Pick<Store, 'commit' | 'read'>;
   /** Origin that senders call, for rules that sign the URL; undefined: the Host of the request. */
   readonly publicUrl: string | undefined;
   /** Called after a new message of the sender is stored. */
@@ -88,12 +90,23 @@ export function createAccept(options: AcceptOptions): Accept {
     },
     async keep(sender, verified) {
       const now = clock();
-      const at = { ms: now, text: timeText(now) };
-      const commit = await store.commit(await unitOf(sender, verified, newId(), at));
+      const id = `rec_${newId()}`;
+      const { body } = verified.message;
+      const dedupeKey = await keyOf(verified.facts, body, primitives);
+      const unit = unitOf(sender, verified, { id, dedupeKey, ms: now, at: timeText(now) });
+      let removals: readonly Change[] = [];
+      if (partsOf(body.length) > 0) {
+        const known = await store.read(receivedContentsTable, contentId(sender.name, dedupeKey));
+        if (known !== undefined) return observed('duplicate');
+        removals = await keepParts(store, { id, body, ms: now });
+      }
+      const commit = await store.commit(unit);
       if (commit.outcome === 'committed') {
         options.accepted?.(sender.name);
         return observed('accepted');
       }
+      // Those that remain if this fails are removed by retention.
+      if (removals.length > 0) await store.commit({ changes: removals, events: [] });
       if (commit.outcome === 'superseded' && commit.change === 0) return observed('duplicate');
       throw new Error(`the message could not be stored: ${commit.outcome}`);
 
@@ -150,26 +163,17 @@ function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Obser
 /** A message with a valid signature, and what its rule reads from it. */
 type Verified = { readonly message: Message; readonly facts: MessageFacts };
 
-/**
- * Octets encoded in one turn of the event loop, about 3 ms. A multiple of three, so that only the last slice is padded.
- */
-const sliceOctets = 3 * 1024 * 1024;
-
 const absent: Expectation = { absent: true };
 
-/**
- * Encodes long content in several turns of the event loop. @param newId an id without a prefix @param at now:
- * milliseconds since the epoch, and ISO 8601
- */
-export async function unitOf(
+type Kept = { readonly id: string; readonly dedupeKey: string; readonly ms: number; readonly at: string };
+
+/** @param kept `ms` and `at`: now, as milliseconds since the epoch and in ISO 8601 */
+export function unitOf(
   { name, rule, handOn }: DeclaredSender,
   { message, facts }: Verified,
-  newId: string,
-  { ms, text: at }: { readonly ms: number; readonly text: string },
-): Promise<Unit> {
+  { id, dedupeKey, ms, at }: Kept,
+): Unit {
   const { body } = message;
-  const id = `rec_${newId}`;
-  const dedupeKey = keyOf(facts, body);
   const contentType = contentFieldOf(message, 'content-type');
   const received: Received = {
     id,
@@ -192,7 +196,7 @@ export async function unitOf(
     contentType,
     contentEncoding: contentFieldOf(message, 'content-encoding'),
     headers: keptFields(rule, message),
-    body: await base64Of(body),
+    ...bodyOrParts(body),
   });
   return {
     changes: [
@@ -213,27 +217,29 @@ export async function unitOf(
   };
 }
 
-function keyOf({ key, oversizedKey }: MessageFacts, body: Uint8Array): string {
-  return key ?? digestKey(hash('sha256', oversizedKey ?? body, 'base64url'));
+function keyOf(
+  { key, oversizedKey }: MessageFacts,
+  body: Uint8Array,
+  { sha256 }: Pick<MacPrimitives<KeyObject>, 'sha256'>,
+): MaybePromise<string> {
+  if (key !== undefined) return key;
+  const text = (digest: Uint8Array): string =>
+    digestKey(Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('base64url'));
+  return whenKnown(sha256(oversizedKey === undefined ? body : Buffer.from(oversizedKey)), text);
 }
 
-/** Concatenates the JSON, because base64 needs no escaping and may have 30 million characters. */
-function contentDocument({ id, contentType, contentEncoding, headers, body }: ReceivedContent): string {
+function bodyOrParts(body: Uint8Array): Pick<ReceivedContent, 'body' | 'parts'> {
+  const parts = partsOf(body.length);
+  if (parts > 0) return { body: '', parts };
+  return { body: Buffer.from(body.buffer, body.byteOffset, body.length).toString('base64') };
+}
+
+/** Concatenates the JSON, because base64 needs no escaping and may have four million characters. */
+function contentDocument({ id, contentType, contentEncoding, headers, body, parts }: ReceivedContent): string {
   return (
     `{"id":"${id}","contentType":${JSON.stringify(contentType)},"contentEncoding":${JSON.stringify(contentEncoding)},` +
-    `"headers":${JSON.stringify(headers)},"body":"${body}"}`
+    `"headers":${JSON.stringify(headers)},"body":"${body}"${parts === undefined ? '' : `,"parts":${parts}`}}`
   );
-}
-
-async function base64Of(octets: Uint8Array): Promise<string> {
-  const whole = Buffer.from(octets.buffer, octets.byteOffset, octets.length);
-  if (whole.length <= sliceOctets) return whole.toString('base64');
-  let text = '';
-  for (let at = 0; at < whole.length; at += sliceOctets) {
-    text += whole.toString('base64', at, at + sliceOctets);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  return text;
 }
 
 /*

@@ -56,7 +56,8 @@ export function createForward(options: ForwardOptions): HandOn {
     if (to.kind !== 'forward') throw new TypeError(`the sender ${name} has no forward`);
     const keys = keysOf(claimed.sender, to, clock());
     if (typeof keys === 'string') return failure('refused', keys);
-    const body = Buffer.from(claimed.content.body, 'base64');
+    const { body: kept } = claimed.content;
+    const body = typeof kept === 'string' ? Buffer.from(kept, 'base64') : kept;
     const timestamp = Math.floor(clock() / 1000);
     const fields = forwardFields(claimed, to, { body, keys, timestamp, version: options.version });
     const outcome = await exchanged(exchange, {

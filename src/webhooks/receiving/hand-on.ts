@@ -10,12 +10,17 @@ import type { Received } from '../../model/received.ts';
 import type { Change } from '../../store/store.ts';
 import type { ReceivedContent } from './received-tables.ts';
 
+/** The octets of a body that is kept in parts; otherwise its base64, as a row has it. */
+export type ClaimedContent = Omit<ReceivedContent, 'body' | 'parts'> & {
+  readonly body: string | Uint8Array<ArrayBuffer>;
+};
+
 export type Claimed = {
   readonly sender: Source;
   readonly received: Received;
   /** Revision of its row. */
   readonly rev: number;
-  readonly content: ReceivedContent;
+  readonly content: ClaimedContent;
   /** Number of this attempt, from 1. */
   readonly attempt: number;
   /** Leaves the line in which the message is the first, with its conclusion; undefined: it is in none. */
@@ -48,7 +53,9 @@ function taskOf({ sender: source, received, content, attempt, memory }: Claimed)
   const { handOn } = source;
   if (handOn.kind === 'subscriber' || handOn.kind === 'job') {
     const { kind, of, timeoutMs } = handOn;
-    return { id, source: sender, given: { kind, of, attempt, body }, timeoutMs, memory };
+    // Messages of the program itself have no parts.
+    const base64 = typeof body === 'string' ? body : Buffer.from(body).toString('base64');
+    return { id, source: sender, given: { kind, of, attempt, body: base64 }, timeoutMs, memory };
   }
   const message = {
     id,

@@ -13,15 +13,17 @@ import type { Received } from '../../model/received.ts';
 import { givenUpText } from '../../model/starts-max.ts';
 import type { Observation } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { Row, Store } from '../../store/store.ts';
+import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { fittingText } from '../../work/attempt-log.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Starts } from '../../work/starts.ts';
 import type { Timers } from '../../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
 import { type Run, supersededError } from './conclude-received.ts';
-import type { Claimed, HandOn } from './hand-on.ts';
+import type { Claimed, ClaimedContent, HandOn } from './hand-on.ts';
 import { callNext, heldBackError, holdBack, placeOf } from './message-lines.ts';
+import { bodyOf } from './message-parts.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -291,7 +293,7 @@ async function claim(
   const received = JSON.parse(row.doc) as Received;
   const { status, dueAt } = received;
   if (status !== 'pending' || dueAt === null || Date.parse(dueAt) > clock()) return undefined;
-  const content = contentOf(contentRow, id);
+  const content = await contentOf(store, contentRow, received);
   const claimed: Claimed = {
     ...{ sender, received, rev: row.rev, attempt: received.attempts + 1 },
     content: content ?? noContent(id),
@@ -300,13 +302,18 @@ async function claim(
 }
 
 /** If the content was gone when a repetition came, the row now has the repetition's content. */
-function contentOf(row: Row | undefined, messageId: string): ReceivedContent | undefined {
+function contentOf(
+  store: Pick<Store, 'read'>,
+  row: Row | undefined,
+  { id, contentLength }: Received,
+): MaybePromise<ClaimedContent | undefined> {
   if (row === undefined) return undefined;
   const content = JSON.parse(row.doc) as ReceivedContent;
-  return content.id === messageId ? content : undefined;
+  if (content.id !== id || content.parts === undefined) return content.id === id ? content : undefined;
+  return whenKnown(bodyOf(store, content, contentLength), (body) => body && { ...content, body });
 }
 
-function noContent(id: string): ReceivedContent {
+function noContent(id: string): ClaimedContent {
   return { id, contentType: null, contentEncoding: null, headers: {}, body: '' };
 }
 

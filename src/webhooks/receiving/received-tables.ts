@@ -8,7 +8,7 @@ import type { RetentionRule } from '../../store/retention.ts';
 
 /**
  * Bodies of messages, by `{sender}/{dedupeKey}`: the insert of this row detects repetitions (§4.14.4), so it is the
- * first change of its unit and expects no row. Rows never change; retention removes them.
+ * first change of its unit and expects no row. Rows never change; retention removes them. Parts of long bodies (message-parts.ts) are here too.
  */
 export const receivedContentsTable = 'received_contents';
 export type ReceivedContent = {
@@ -18,7 +18,10 @@ export type ReceivedContent = {
   readonly contentEncoding: string | null;
   /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
+  /** In base64; empty if it is in parts. */
   readonly body: string;
+  /** Number of rows that have the body, for one that is long (message-parts.ts). */
+  readonly parts?: number;
   /** For an event: the number of units of subscribers that led to it, one after the other. */
   readonly depth?: number;
   /** The line in which the message waits (message-lines.ts). */

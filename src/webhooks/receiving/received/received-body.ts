@@ -22,6 +22,7 @@ import type { Served } from '../../../resources/collection/served.ts';
 import { memberStanding } from '../../../resources/collection/standing.ts';
 import type { MaybePromise, Row, Store } from '../../../store/store.ts';
 import { whenKnown } from '../../../store/when-known.ts';
+import { bodyOf } from '../message-parts.ts';
 import { contentId, type ReceivedContent, receivedContentsTable } from '../received-tables.ts';
 
 type BodyStanding = Standing & { readonly id: string; readonly kept: Kept | undefined };
@@ -75,7 +76,7 @@ function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
     const room = ask.request.memory?.makeRoom(messageOctets(received.contentLength));
     const read = () =>
       whenKnown(keptContent(served.store, received), (found) =>
-        found === undefined ? undefined : keep(found),
+        found === undefined ? undefined : keep(served.store, found, received.contentLength),
       );
     return whenKnown(room === undefined ? read() : room.then(read), (kept) => ({
       ...{ id, visible, permitted, kept },
@@ -86,12 +87,19 @@ function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
 
 type Found = { readonly row: Row; readonly content: ReceivedContent };
 
-function keep({ row: { rev, createdAt }, content: { body, contentType, contentEncoding } }: Found): Kept {
-  return { rev, createdAt, contentType, contentEncoding, octets: Buffer.from(body, 'base64') };
+function keep(
+  store: Pick<Store, 'read'>,
+  { row: { rev, createdAt }, content }: Found,
+  length: number,
+): MaybePromise<Kept | undefined> {
+  const { contentType, contentEncoding } = content;
+  return whenKnown(bodyOf(store, content, length), (octets) =>
+    octets === undefined ? undefined : { rev, createdAt, contentType, contentEncoding, octets },
+  );
 }
 
 /**
- * Returns the body of the message; undefined if it is gone. After that, a repetition's own body may be in its place.
+ * Returns the content of the message; undefined if it is gone. After that, a repetition's own may be in its place.
  */
 export function keptContent(
   store: Pick<Store, 'read'>,

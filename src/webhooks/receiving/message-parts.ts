@@ -1,0 +1,75 @@
+/**
+ * The body of a long message in parts: rows of the contents, `{message id}/{number from 1, six digits}`, each committed by a unit of its own
+ * before the message. What is in one unit is held several times on its way to the store: a body of 20 MB took 280 MiB. The unit of the
+ * message comes last and names their number, so there is no message without its parts; what a stop in between leaves is removed by retention,
+ * as the parts of a message are.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, MaybePromise, Store } from '../../store/store.ts';
+import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
+
+/**
+ * Octets of a part, and of the longest body that is in the row of its content. A multiple of three, so that no base64 of a part but the last
+ * is padded; encoding takes about 3 ms, and the text is longer than the rows that the embedded store keeps after a read.
+ */
+export const partOctets = 3 * 1024 * 1024;
+
+/** Number of parts; 0: the body is in the row of its content. */
+export function partsOf(length: number): number {
+  return length > partOctets ? Math.ceil(length / partOctets) : 0;
+}
+
+/**
+ * Commits the parts of a body, one after the other.
+ * @returns what removes them again, where another message came first
+ * @throws StoreUnavailable
+ */
+export async function keepParts(
+  store: Pick<Store, 'commit'>,
+  { id, body, ms }: { readonly id: string; readonly body: Uint8Array; readonly ms: number },
+): Promise<readonly Change[]> {
+  const removals: Change[] = [];
+  for (let at = 0; at < body.length; at += partOctets) {
+    const slice = Buffer.from(body.buffer, body.byteOffset + at, Math.min(partOctets, body.length - at));
+    const row = { table: receivedContentsTable, id: partId(id, removals.length + 1) };
+    const next = keptRow(`{"body":"${slice.toString('base64')}"}`, null, ms, ms);
+    const commit = await store.commit({ changes: [{ ...row, expect: { absent: true }, next }], events: [] });
+    if (commit.outcome !== 'committed')
+      throw new Error(`a part of the message could not be stored: ${commit.outcome}`);
+    removals.push({ ...row, expect: { rev: commit.rev }, next: null });
+  }
+  return removals;
+}
+
+/** The octets of a body; undefined if a part of it is no longer kept. Parts are read in several turns of the event loop. */
+export function bodyOf(
+  store: Pick<Store, 'read'>,
+  { id, body, parts }: Pick<ReceivedContent, 'id' | 'body' | 'parts'>,
+  length: number,
+): MaybePromise<Buffer<ArrayBuffer> | undefined> {
+  return parts === undefined ? Buffer.from(body, 'base64') : joined(store, { id, parts }, length);
+}
+
+async function joined(
+  store: Pick<Store, 'read'>,
+  { id, parts }: { readonly id: string; readonly parts: number },
+  length: number,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  // Of its own memory, never that of a pool: it may be handed to a thread.
+  const octets = Buffer.allocUnsafeSlow(length);
+  let filled = 0;
+  for (let number = 1; number <= parts; number += 1) {
+    const row = await store.read(receivedContentsTable, partId(id, number));
+    if (row === undefined) return undefined;
+    const { body } = JSON.parse(row.doc) as Pick<ReceivedContent, 'body'>;
+    filled += octets.write(body, filled, 'base64');
+    await setImmediate();
+  }
+  return filled === length ? octets : undefined;
+}
+
+/** No source is named as a message is, so no content of a message has such an id. */
+function partId(id: string, number: number): string {
+  return `${id}/${String(number).padStart(6, '0')}`;
+}

@@ -83,6 +83,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const resources: readonly Resource[] = [
     ...createRoutes({
       ...{ ...settings, ...options, ...configuration, pageLine: memory.pages, slowLists },
+      memoryBytes: memory.budget.bytesMax,
       ...{
         contentLimits: settings,
         longContent: options.contentThreads,

@@ -61,6 +61,8 @@ export type RequestMemory = {
   /** Counts more octets; false if there is no room, and the response must be 503. */
   hold(octets: number): boolean;
   giveBack(octets: number): void;
+  /** Octets that one request may make out of less: the whole budget. More would never find room. */
+  readonly madeMax: number;
   /**
    * Waits for the turn to process content of this length, which takes several times its memory until the response. Undefined: process it now.
    */
@@ -85,7 +87,7 @@ export type HeldMemory = {
 export type ReceivedContent =
   | { readonly ok: true; readonly bytes: Uint8Array }
   /** `content_too_large`, `request_timeout`; or `content_malformed` if the client left or broke the framing. */
-  | { readonly ok: false; readonly code: ProblemCode };
+  | { readonly ok: false; readonly code: ProblemCode; readonly message?: string };
 
 export type Response = {
   readonly status: number;

@@ -56,6 +56,7 @@ function roomIn(program: HandlerOptions['memory']): {
       ofPrincipal: () => undefined,
       hold: (octets) => lease?.growAlone(octets) !== false,
       giveBack: () => undefined,
+      madeMax: program?.budget.bytesMax ?? Number.POSITIVE_INFINITY,
       takeTurn: () => undefined,
       makeRoom(octets) {
         if (octets === 0 || held > 0) return undefined;

@@ -189,6 +189,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly createsHere?: boolean;
   /** Without If-Match: 428. */
   readonly matchRequired?: boolean;
+  /** Says the limit of its content and the setting that raises it, for the refusal. */
+  readonly contentBound?: string;
   /**
    * Octets that its rows, events, words and answer take at most, where they are more than its content (memory/work-rules.ts).
    * @param bytes the content; undefined: it has none, or it is coded

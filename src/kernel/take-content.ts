@@ -54,11 +54,20 @@ export async function takeContent(
 ): Promise<Taken> {
   if (operation?.understand === undefined) throw new Error('the operation has no understand stage');
   const received = await request.readContent(contentBytesMax(operation, limits));
-  if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
+  if (!received.ok) {
+    const { ok, ...problem } = received;
+    return { ok, bytes: undefined, problem };
+  }
   let { bytes } = received;
   // Content that waits for room has no turn, which others need.
   const isWhole = operation.raw === true || codings.length === 0;
-  const room = request.memory?.makeRoom(operation.makes?.(isWhole ? bytes : undefined) ?? 0);
+  const octets = operation.makes?.(isWhole ? bytes : undefined) ?? 0;
+  const madeMax = request.memory?.madeMax ?? octets;
+  if (octets > madeMax) {
+    const message = `the request would take up to ${octets} octets of memory, and ${madeMax} are the limit (COMITY_MEMORY_BYTES_MAX): send less at once`;
+    return { ok: false, bytes: undefined, problem: { code: 'content_too_large', message } };
+  }
+  const room = request.memory?.makeRoom(octets);
   if (room !== undefined) await room;
   // Only complete content takes a turn, so a slow upload does not delay other requests.
   const turn = request.memory?.takeTurn(bytes.length);

@@ -57,10 +57,23 @@ export const workRules = {
   },
   messageOctet: {
     work: 'a received message, or an event for a function, of more than 16 KiB: stored, handed on or read',
-    per: 'octet of its content',
+    per: 'octet of its content, of at most 3 MiB; longer content takes as much, or what follows if that is more',
     octets: 16,
     measured:
       '2.4 for one alone of 5 MB that is stored and handed to its function; 14.7 of the resident memory, with the writer and the thread of the function',
+  },
+  longMessageOctet: {
+    work: 'a received message of more than 3 MiB: stored or read',
+    per: 'octet of its content',
+    octets: 4,
+    measured: 'of the resident memory for 20 MB: 4.0 besides the content to be stored, 1.1 to be read',
+  },
+  handedOnOctet: {
+    work: 'a received message of more than 3 MiB: handed on',
+    per: 'octet of its content',
+    octets: 2,
+    measured:
+      'of the resident memory for 20 MB: 3.1 with the start of the thread of its function, 1.0 to be forwarded',
   },
   pageOctet: {
     work: 'an action, a hook, or a function of a message that lists',
@@ -86,9 +99,57 @@ export function bulkDeleteOctets(bytes: Uint8Array | undefined, idsMax: number):
 /** A shorter document costs less than its request. */
 const shortMax = 16 * KiB;
 
-/** @param length of the content of a message */
+/** Of a received message; longer content is stored and read in parts of so many octets. A multiple of three, as base64 demands. */
+export const messagePartOctets = 3 * 1024 * KiB;
+
+/** @param length of the content of a message that is stored or read */
 export function messageOctets(length: number): number {
-  return length > shortMax ? length * workRules.messageOctet.octets : 0;
+  return octetsOfMessage(length, workRules.longMessageOctet);
+}
+
+/** @param length of the content of a message that is handed on, for as long as that takes */
+export function handedOnOctets(length: number): number {
+  return octetsOfMessage(length, workRules.handedOnOctet);
+}
+
+function octetsOfMessage(length: number, long: WorkRule): number {
+  if (length <= shortMax) return 0;
+  const octets = Math.min(length, messagePartOctets) * workRules.messageOctet.octets;
+  return length > messagePartOctets ? Math.max(octets, length * long.octets) : octets;
+}
+
+/** Content that may be refused although no setting of its own says so. */
+export type ContentBound = { readonly contentBytesMax: number; readonly contentBound: string };
+
+/** The longest message: by its setting, and by the memory budget, of which one request may be charged all. */
+export function messageBound({ most, memoryBytes = Number.POSITIVE_INFINITY }: BoundedBy): ContentBound {
+  const { messageOctet, longMessageOctet } = workRules;
+  const isLong = memoryBytes >= messagePartOctets * messageOctet.octets;
+  const fits = memoryBytes / (isLong ? longMessageOctet.octets : messageOctet.octets);
+  return boundOf('message', 'COMITY_RECEIVED_BYTES_MAX', fits, { most, memoryBytes });
+}
+
+/** The longest content of a bulk request, likewise. */
+export function bulkBound(itemsMax: number, by: BoundedBy): ContentBound {
+  const { bulkItem, bulkOctet } = workRules;
+  const { memoryBytes = Number.POSITIVE_INFINITY } = by;
+  const fits = (memoryBytes - itemsMax * bulkItem.octets) / bulkOctet.octets;
+  return boundOf('bulk request', 'COMITY_BULK_BYTES_MAX', Math.max(0, fits), { ...by, memoryBytes });
+}
+
+/** `most`: of the setting. `memoryBytes`: the size of the memory budget; absent: it bounds nothing. */
+type BoundedBy = { readonly most: number; readonly memoryBytes?: number | undefined };
+
+function boundOf(what: string, setting: string, fits: number, { most, memoryBytes }: Required<BoundedBy>): ContentBound {
+  const contentBytesMax = Math.min(most, Math.floor(fits));
+  const why =
+    contentBytesMax === most
+      ? setting
+      : `as much as a memory budget of ${memoryBytes} octets has room for: COMITY_MEMORY_BYTES_MAX, or more memory, raises it`;
+  return {
+    contentBytesMax,
+    contentBound: `the content of a ${what} has at most ${contentBytesMax} octets (${why})`,
+  };
 }
 
 /** @param row undefined: nothing is changed */

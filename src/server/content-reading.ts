@@ -98,6 +98,7 @@ export class ContentReading implements Watched {
   readonly #limits: ServerLimits;
   readonly #startedMs: number;
   readonly #hold: (bytes: number) => boolean;
+  readonly #withoutRoom: (bytes: number) => ReceivedContent;
   readonly #chunks: Uint8Array[] = [];
   #slab: Uint8Array | undefined;
   #slabBytes = 0;
@@ -112,6 +113,8 @@ export class ContentReading implements Watched {
       bytesMax: number;
       /** Counts octets in the memory budget; false: no room. */
       hold: (bytes: number) => boolean;
+      /** The refusal of content of so many octets or more, which found no room. */
+      withoutRoom: (bytes: number) => ReceivedContent;
       watch: ContentWatch;
       limits: ServerLimits;
       nowMs: number;
@@ -120,6 +123,7 @@ export class ContentReading implements Watched {
     this.#incoming = incoming;
     this.#bytesMax = options.bytesMax;
     this.#hold = options.hold;
+    this.#withoutRoom = options.withoutRoom;
     this.#watch = options.watch;
     this.#limits = options.limits;
     this.#startedMs = options.nowMs;
@@ -146,7 +150,8 @@ export class ContentReading implements Watched {
   readonly #onData = (chunk: Uint8Array): void => {
     this.#bytes += chunk.length;
     if (this.#bytes > this.#bytesMax) this.fail('content_too_large');
-    else if (this.#bytes > uncountedBytesMax && !this.#countUpTo(this.#bytes)) this.fail('unavailable');
+    else if (this.#bytes > uncountedBytesMax && !this.#countUpTo(this.#bytes))
+      this.#settle(this.#withoutRoom(this.#bytes));
     else if (chunk.length < joinedBytesMax && this.#chunks.length > 0) this.#join(chunk);
     else {
       this.#closeSlab();
@@ -184,7 +189,8 @@ export class ContentReading implements Watched {
     const [first] = this.#chunks;
     if (this.#chunks.length === 1 && first !== undefined) this.#settle({ ok: true, bytes: first });
     // The chunks and their joined copy exist side by side until garbage collection.
-    else if (this.#bytes > uncountedBytesMax && !this.#hold(this.#bytes)) this.fail('unavailable');
+    else if (this.#bytes > uncountedBytesMax && !this.#hold(this.#bytes))
+      this.#settle(this.#withoutRoom(this.#bytes));
     else if (this.#bytes <= joinedAtOnceBytesMax) this.#settle(this.#joined());
     else {
       this.#detach();

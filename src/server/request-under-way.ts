@@ -22,6 +22,9 @@ const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
 
 const retryAfterSeconds = 1;
 
+/** Content is there twice when it is joined from what arrived. */
+const heldTimes = 2;
+
 /** The target of content that is produced while it is sent: the response of node:http, or a multiplexed stream. */
 export type AnswerSink = {
   readonly writableLength: number;
@@ -130,6 +133,10 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     if (this.#lease !== undefined) this.#lease.set(this.#lease.bytes - octets);
   }
 
+  get madeMax(): number {
+    return this.context.memory.budget.bytesMax;
+  }
+
   takeTurn(octets: number): Promise<void> | undefined {
     if (octets <= uncountedBytesMax) return undefined;
     this.#workedOnBytes += octets;
@@ -210,15 +217,13 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
     if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };
     const { budget } = this.context.memory;
-    if (this.announcedBytes > uncountedBytesMax && !budget.hasRoom(this.memoryHolder, this.announcedBytes)) {
-      budget.refused('content', this.announcedBytes);
-      return {
-        ok: false,
-        code: budget.canEverHold(this.memoryHolder, this.announcedBytes)
-          ? 'unavailable'
-          : 'content_too_large',
-      };
+    const { announcedBytes, memoryHolder } = this;
+    if (announcedBytes > uncountedBytesMax && !budget.hasRoom(memoryHolder, announcedBytes)) {
+      budget.refused('content', announcedBytes);
+      return this.#withoutRoom(announcedBytes);
     }
+    // It would be refused only once it has arrived.
+    if (!budget.canEverHold(memoryHolder, heldTimes * announcedBytes)) return this.#withoutRoom(announcedBytes);
     // The client may have left while the handler was busy; a destroyed stream emits no second event.
     const source = this.contentSource;
     if (source === undefined) return { ok: false, code: 'content_malformed' };
@@ -233,8 +238,18 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     this.reading = new ContentReading(source, {
       ...{ bytesMax, watch, limits, nowMs: monotonic() },
       hold: (bytes) => this.hold(bytes),
+      withoutRoom: (bytes) => this.#withoutRoom(bytes),
     });
     return this.reading.received;
+  }
+
+  #withoutRoom(bytes: number): ReceivedContent {
+    const { budget } = this.context.memory;
+    const { memoryHolder } = this;
+    if (budget.canEverHold(memoryHolder, heldTimes * bytes)) return { ok: false, code: 'unavailable' };
+    const most = Math.floor((memoryHolder.isReserved ? budget.bytesMax : budget.shareBytesMax) / heldTimes);
+    const message = `the content has at most ${most} octets: what one client may use of a memory budget of ${budget.bytesMax} octets has room for no more (COMITY_MEMORY_BYTES_MAX, COMITY_MEMORY_SHARE_PERCENT_MAX)`;
+    return { ok: false, code: 'content_too_large', message };
   }
 
   failContent(code: ProblemCode): void {

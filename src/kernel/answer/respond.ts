@@ -204,6 +204,9 @@ function problemResponse(context: WalkContext, code: ProblemCode, ended: Ended):
 /** The problem that a stage named, if it has this code; otherwise one with details to correct the request. */
 function describe(code: ProblemCode, ended: Ended): Problem {
   const { problem, reading, request } = ended;
+  if (problem !== undefined && problem.code === code && problem.message !== undefined) return problem;
+  if (code === 'content_too_large' && reading.operation?.contentBound !== undefined)
+    return { ...problem, code, message: reading.operation.contentBound };
   if (problem !== undefined && problem.code === code) return problem;
   if (code === 'field_invalid') {
     const message = reading.fieldComplaint ?? 'Idempotency-Key must be a string of 1 to 255 characters';

@@ -10,7 +10,7 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { problemBody, statusOf } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
-import { bulkOctets } from '../../memory/work-rules.ts';
+import { bulkBound, bulkOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import {
@@ -35,7 +35,12 @@ import type { ProposedWrite, Served } from './served.ts';
 import { withStamps } from './stamp.ts';
 import { closedTo, type Judgement, mayCreate, tenantProblem } from './standing.ts';
 
-export type BulkLimits = { readonly bulkItemsMax: number; readonly bulkBytesMax: number };
+export type BulkLimits = {
+  readonly bulkItemsMax: number;
+  readonly bulkBytesMax: number;
+  /** Size of the memory budget; undefined: it does not bound bulk requests. */
+  readonly memoryBytes?: number | undefined;
+};
 
 type BulkProposal = Proposal & { readonly bulk: BulkContent | undefined };
 
@@ -50,7 +55,7 @@ export function bulkOperation(
   return {
     permission: (principal) => permission(collection.access.create, 'create', principal),
     contentTypes: ['application/json'],
-    contentBytesMax: limits.bulkBytesMax,
+    ...bulkBound(limits.bulkItemsMax, { most: limits.bulkBytesMax, memoryBytes: limits.memoryBytes }),
     makes: (bytes) => bulkOctets(bytes, limits.bulkItemsMax),
     idempotent: true,
     asynchronous: true,

@@ -78,6 +78,8 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly development?: boolean;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
   readonly pageLine?: OctetLine;
+  /** Size of the memory budget; absent: it bounds no content. */
+  readonly memoryBytes?: number;
 };
 
 /** What all collections share; built once. */
@@ -160,7 +162,7 @@ export function serveCollection(
   const list = listOptionsOf(serving, served, variant);
   const query = queryOptionsOf(serving, served, variant);
   const { operations, create, listPermission } = variant;
-  const { bulkDeleteIdsMax, bulkItemsMax, bulkBytesMax } = serving;
+  const { bulkDeleteIdsMax, bulkItemsMax, bulkBytesMax, memoryBytes } = serving;
   const limits = { ...serving.queryLimits, bulkDeleteIdsMax, bulkItemsMax };
   const resources = collectionResources(served, list, query, {
     documentation: { ...variant.documentation, collection, limits, owned: isOwned(serving, collection) },
@@ -168,7 +170,7 @@ export function serveCollection(
     ...(create === undefined ? {} : { create: create(served) }),
     // A built-in collection has creations of its own.
     ...(served.longContent && create === undefined && operations === undefined
-      ? { bulk: { bulkItemsMax, bulkBytesMax } }
+      ? { bulk: { bulkItemsMax, bulkBytesMax, memoryBytes } }
       : {}),
     ...(listPermission === undefined ? {} : { bulkDeletePermission: listPermission }),
   });

@@ -8,7 +8,7 @@ import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
-import { messageOctets } from '../../memory/work-rules.ts';
+import { handedOnOctets } from '../../memory/work-rules.ts';
 import type { Received } from '../../model/received.ts';
 import { givenUpText } from '../../model/starts-max.ts';
 import type { Observation } from '../../observe/observation.ts';
@@ -136,7 +136,7 @@ async function handOnOnce(
   const lease = parts.memory?.lease('background', { name: `source ${queue.sender.name}`, isReserved: false });
   try {
     // A short message costs nothing that is counted.
-    const octets = messageOctets(due.contentLength);
+    const octets = handedOnOctets(due.contentLength);
     if (octets > 0) await lease?.untilRoom(octets, parts.engine.working);
     return await handOnWithin(parts, { queue, due, lease }, line, mayRerun);
   } finally {

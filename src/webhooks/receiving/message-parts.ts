@@ -5,15 +5,16 @@
  * as the parts of a message are.
  */
 import { setImmediate } from 'node:timers/promises';
+import { messagePartOctets } from '../../memory/work-rules.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, MaybePromise, Store } from '../../store/store.ts';
 import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
 
 /**
- * Octets of a part, and of the longest body that is in the row of its content. A multiple of three, so that no base64 of a part but the last
- * is padded; encoding takes about 3 ms, and the text is longer than the rows that the embedded store keeps after a read.
+ * Octets of a part, and of the longest body that is in the row of its content: encoding it takes about 3 ms, and the text is longer than the
+ * rows that the embedded store keeps after a read.
  */
-export const partOctets = 3 * 1024 * 1024;
+const partOctets = messagePartOctets;
 
 /** Number of parts; 0: the body is in the row of its content. */
 export function partsOf(length: number): number {

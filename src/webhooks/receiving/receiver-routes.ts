@@ -22,7 +22,7 @@ import type {
   Standing,
   Understood,
 } from '../../kernel/resource.ts';
-import { messageOctets } from '../../memory/work-rules.ts';
+import { messageBound, messageOctets } from '../../memory/work-rules.ts';
 import type { Accept, Verdict } from './accept-message.ts';
 
 export type ReceiveOptions = {
@@ -31,6 +31,8 @@ export type ReceiveOptions = {
   readonly base: string;
   readonly accept: Accept;
   readonly receivedBytesMax: number;
+  /** Size of the memory budget; absent: it does not bound messages. */
+  readonly memoryBytes?: number;
 };
 
 export function receiveResources(options: ReceiveOptions): readonly Resource[] {
@@ -119,14 +121,14 @@ type Proposed = Proposal & { readonly judged: Judged | undefined };
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 function postOperation(
-  { accept, receivedBytesMax }: ReceiveOptions,
+  { accept, receivedBytesMax, memoryBytes }: ReceiveOptions,
   sender: DeclaredSender,
 ): Operation<Standing, Judged, Proposed> {
   return {
     documentation: documentationOf(sender, receivedBytesMax),
     permission: () => 'granted',
     raw: true,
-    contentBytesMax: receivedBytesMax,
+    ...messageBound({ most: receivedBytesMax, memoryBytes }),
     makes: (bytes) => messageOctets(bytes?.length ?? 0),
     reports: true,
     understand({ request }, bytes) {

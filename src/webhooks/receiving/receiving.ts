@@ -143,8 +143,9 @@ function resourcesOf(
     ...{ ...options, ...settings, senders, secrets, fetchKeys },
     accepted: (sender) => engine.wake(sender),
   });
+  const { bytesMax: memoryBytes } = options.memory.budget;
   return [
-    ...receiveResources({ ...settings, senders, base, accept }),
+    ...receiveResources({ ...settings, senders, base, accept, memoryBytes }),
     ...senderResources({
       ...{ base, senders, secrets, clock, ...settings, limits: settings, listLimits: settings },
       rotate: (name, how) => rotateSenderSecret({ store, clock, random }, name, how),

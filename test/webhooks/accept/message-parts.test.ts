@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import { messagePartOctets } from '../../../src/memory/work-rules.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import { type Store, StoreUnavailable, type Unit } from '../../../src/store/store.ts';
 import { unitCharacters } from '../../../src/store/unit-size.ts';
 import { type Accept, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
-import { bodyOf, partOctets } from '../../../src/webhooks/receiving/message-parts.ts';
+import { bodyOf } from '../../../src/webhooks/receiving/message-parts.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -64,7 +65,7 @@ for (const [engine, open] of engines) {
       const body = randomBytes(length);
       assert.equal(await accept.keep(bank, verified('msg_1', body)), 'accepted');
       assert.equal(characters.length, units);
-      assert.ok(Math.max(...characters) <= (partOctets / 3) * 4 + 1000, `${Math.max(...characters)}`);
+      assert.ok(Math.max(...characters) <= (messagePartOctets / 3) * 4 + 1000, `${Math.max(...characters)}`);
       const kept = await bodyOf(store, await contentOf(store, 'msg_1'), length);
       assert.ok(kept?.equals(body));
     });

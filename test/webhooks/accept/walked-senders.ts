@@ -48,6 +48,8 @@ export type WalkedSenders = {
 
 export type SenderOptions = Partial<Pick<AcceptOptions, 'publicUrl' | 'fetchKeys'>> & {
   readonly senders?: readonly DeclaredSender[];
+  /** The memory budget. Default: without bound. */
+  readonly memoryBytes?: number;
 };
 
 /** A sender as an inspected configuration has it. */
@@ -91,7 +93,7 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
     observe: (fact) => void observed.push(fact as ReceivedObservation),
     publicUrl: options.publicUrl,
   });
-  const resources = receiveResources({ senders, base, accept, receivedBytesMax });
+  const resources = receiveResources({ ...options, senders, base, accept, receivedBytesMax });
   const room = roomOf(surroundings, resources, unused);
   const plan = store.plan({
     table: receivedCollection.name,

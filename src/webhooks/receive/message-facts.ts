@@ -4,6 +4,7 @@
  * text needs one.
  */
 import type { Challenge, Place, SenderRule } from '../presets.ts';
+import { jsonTexts, unescapedToken } from './json-texts.ts';
 import { fieldText, type Message, mediaTypeOf } from './message.ts';
 
 export const dedupeKeyCharactersMax = 256;
@@ -29,7 +30,7 @@ export type ChallengeAnswer = { readonly name: string; readonly value: string };
 
 /** Call it only for a message with a valid signature. */
 export function factsOf(rule: SenderRule, message: Message): MessageFacts {
-  const reading = readingOf(message);
+  const reading = readingOf(message, () => pointersOf(rule));
   const found = firstText(rule.dedupe, reading);
   const fits = found !== undefined && isPrintable(found, dedupeKeyCharactersMax);
   return {
@@ -61,6 +62,13 @@ export function digestKey(digest: string): string {
 /** Returns Content-Type or Content-Encoding for storage; null: absent or repeated. */
 export function contentFieldOf(message: Message, name: 'content-type' | 'content-encoding'): string | null {
   return fieldText(message, name) ?? null;
+}
+
+/** Where the rule looks into JSON. */
+function pointersOf({ dedupe, type, challenge }: SenderRule): readonly string[] {
+  const places = [...dedupe, ...type.flat()];
+  const inChallenge = challenge === undefined ? [] : [challenge.json, challenge.echo];
+  return [...new Set([...places.flatMap((place) => ('json' in place ? [place.json] : [])), ...inChallenge])];
 }
 
 function firstText(places: readonly Place[], reading: BodyReading): string | undefined {
@@ -108,12 +116,15 @@ function isPrintable(text: string, charactersMax: number): boolean {
 }
 
 /*
- * Reads texts at places of a message (`Place` of presets.ts), for any body: its JSON is parsed once, on first use; a
- * form is read only if the Content-Type says so; nothing throws.
+ * Reads texts at places of a message (`Place` of presets.ts), for any body: its JSON is parsed once, on first use, or if it is
+ * long, looked through for what the rule names; a form is read only if the Content-Type says so; nothing throws.
  */
 
 declare const TextDecoder: {
-  new (label: 'utf-8', options: { readonly fatal: true }): { decode(octets: Uint8Array): string };
+  new (
+    label: 'utf-8',
+    options: { readonly fatal: true },
+  ): { decode(octets?: Uint8Array, options?: { readonly stream: boolean }): string };
 };
 
 /** Shared: it keeps no state between bodies. */
@@ -127,9 +138,13 @@ type BodyReading = {
   jsonText(pointer: string): string | undefined;
 };
 
-function readingOf(message: Message): BodyReading {
+/** The values of longer JSON may take more memory than a program has. */
+const parsedOctetsMax = 256 * 1024;
+
+function readingOf(message: Message, pointers: () => readonly string[]): BodyReading {
   let content: { readonly text: string | undefined } | undefined;
   let json: { readonly value: unknown } | undefined;
+  let texts: { readonly found: ReadonlyMap<string, string> | undefined } | undefined;
   let isForm: boolean | undefined;
 
   function contentText(): string | undefined {
@@ -138,6 +153,10 @@ function readingOf(message: Message): BodyReading {
   }
 
   function jsonText(pointer: string): string | undefined {
+    if (message.body.length > parsedOctetsMax) {
+      texts ??= { found: isUtf8(message.body) ? jsonTexts(message.body, pointers()) : undefined };
+      return textOf(parsedJson(texts.found?.get(pointer)));
+    }
     json ??= { value: parsedJson(contentText()) };
     return textOf(valueAt(json.value, pointer));
   }
@@ -163,6 +182,19 @@ function decodedText(body: Uint8Array): string | undefined {
     return utf8.decode(body);
   } catch {
     return undefined;
+  }
+}
+
+/** Decodes in pieces, none of which is kept. */
+function isUtf8(body: Uint8Array): boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  try {
+    for (let at = 0; at < body.length; at += parsedOctetsMax)
+      decoder.decode(body.subarray(at, at + parsedOctetsMax), { stream: true });
+    decoder.decode();
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -226,7 +258,7 @@ export function valueAt(json: unknown, pointer: string): unknown {
   if (!pointer.startsWith('/')) return undefined;
   let value = json;
   for (const token of pointer.slice(1).split('/')) {
-    value = memberOf(value, token.includes('~') ? unescaped(token) : token);
+    value = memberOf(value, token.includes('~') ? unescapedToken(token) : token);
     if (value === undefined) return undefined;
   }
   return value;
@@ -237,9 +269,4 @@ function memberOf(value: unknown, name: string): unknown {
   // `length` is an own property of an array, but not an element.
   if (Array.isArray(value) && name === 'length') return undefined;
   return (value as Readonly<Record<string, unknown>>)[name];
-}
-
-/** RFC 6901 §4: `~1` first, so that `~01` becomes `~1` and not a slash. */
-function unescaped(token: string): string {
-  return token.replaceAll('~1', '/').replaceAll('~0', '~');
 }

@@ -14,8 +14,9 @@ type Group = {
 const groups: readonly Group[] = [
   {
     reason:
-      'Live as long as one request: groups and results (`aggregateColumnsMax`), one sum, which has a number for each power of ten of a double, and the items of a bulk request (`bulkItemsMax`).',
+      "Live as long as one request: groups and results (`aggregateColumnsMax`), one sum, which has a number for each power of ten of a double, the items of a bulk request (`bulkItemsMax`), and what a sender's rule names in a message.",
     at: [
+      ['src/webhooks/receive/json-texts.ts', '#found'],
       ['src/resources/collection/group-page.ts', 'columns'],
       ['src/resources/collection/bulk.ts', 'places'],
       ['src/resources/query/aggregation.ts', '#named'],

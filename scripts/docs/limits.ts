@@ -53,6 +53,7 @@ function workText(): string {
 Rows, events and words of some requests take a hundred times their content. They are charged before they are made, by a rule for each kind of
 work; together they may take a fourth of \`COMITY_MEMORY_BYTES_MAX\`. A request beyond it waits before its content is parsed, while no more than
 32 times as much waits; then it is answered 503 with \`Retry-After\`. A request that needs more than all of it is made alone.
+One whose content would need more than the whole budget is 413, which says the limit in octets.
 
 | request | for each | charged | measured |
 |---|---|---|---|

@@ -140,7 +140,12 @@ export function bulkBound(itemsMax: number, by: BoundedBy): ContentBound {
 /** `most`: of the setting. `memoryBytes`: the size of the memory budget; absent: it bounds nothing. */
 type BoundedBy = { readonly most: number; readonly memoryBytes?: number | undefined };
 
-function boundOf(what: string, setting: string, fits: number, { most, memoryBytes }: Required<BoundedBy>): ContentBound {
+function boundOf(
+  what: string,
+  setting: string,
+  fits: number,
+  { most, memoryBytes }: Required<BoundedBy>,
+): ContentBound {
   const contentBytesMax = Math.min(most, Math.floor(fits));
   const why =
     contentBytesMax === most

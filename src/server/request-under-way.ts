@@ -223,7 +223,8 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
       return this.#withoutRoom(announcedBytes);
     }
     // It would be refused only once it has arrived.
-    if (!budget.canEverHold(memoryHolder, heldTimes * announcedBytes)) return this.#withoutRoom(announcedBytes);
+    if (!budget.canEverHold(memoryHolder, heldTimes * announcedBytes))
+      return this.#withoutRoom(announcedBytes);
     // The client may have left while the handler was busy; a destroyed stream emits no second event.
     const source = this.contentSource;
     if (source === undefined) return { ok: false, code: 'content_malformed' };

@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OctetLine } from '../../src/memory/octet-line.ts';
-import { bulkDeleteOctets, bulkOctets, workRules } from '../../src/memory/work-rules.ts';
+import {
+  bulkBound,
+  bulkDeleteOctets,
+  bulkOctets,
+  handedOnOctets,
+  messageBound,
+  messageOctets,
+  workRules,
+} from '../../src/memory/work-rules.ts';
 import { readInLine } from '../../src/resources/collection/list-page.ts';
 import { startServer } from '../harness/running-server.ts';
 import { until } from '../harness/until.ts';
@@ -18,6 +26,27 @@ test('a bulk request is charged for each of its items, and one that is coded for
   assert.equal(bulkOctets(undefined, 10), 10 * bulkItem.octets);
   assert.equal(bulkDeleteOctets(octets({ ids: ['a', 'b', 'c'] }), 1000), 3 * deletedId.octets);
   assert.equal(bulkDeleteOctets(undefined, 10), 10 * deletedId.octets);
+});
+
+test('the longest content that is taken is charged no more than the whole budget, and the refusal says why', () => {
+  const MiB = 1024 * 1024;
+  for (const memoryBytes of [16, 47, 48, 64, 128, 200].map((size) => size * MiB)) {
+    const message = messageBound({ most: 25 * MiB, memoryBytes });
+    assert.ok(messageOctets(message.contentBytesMax) <= memoryBytes, `${memoryBytes}`);
+    assert.ok(handedOnOctets(message.contentBytesMax) <= memoryBytes, `${memoryBytes}`);
+    const bulk = bulkBound(1000, { most: 4 * MiB, memoryBytes });
+    const content = octets({ items: Array.from({ length: 1000 }, () => ({})) });
+    const longest = new Uint8Array(bulk.contentBytesMax);
+    longest.set(content);
+    assert.ok(bulkOctets(longest, 1000) <= memoryBytes, `${memoryBytes}`);
+  }
+  assert.deepEqual(messageBound({ most: 25 * MiB, memoryBytes: 128 * MiB }), {
+    contentBytesMax: 25 * MiB,
+    contentBound: `the content of a message has at most ${25 * MiB} octets (COMITY_RECEIVED_BYTES_MAX)`,
+  });
+  const { contentBytesMax, contentBound } = messageBound({ most: 25 * MiB, memoryBytes: 64 * MiB });
+  assert.equal(contentBytesMax, 16 * MiB);
+  assert.match(contentBound, /at most 16777216 octets .*67108864 octets.*COMITY_MEMORY_BYTES_MAX/);
 });
 
 test('a line is full while as much waits as may', async () => {

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, resourceLimits, workerData } from 'node:worker_threads';
 import type { Handler } from '../../config/handler.ts';
 import type { JobDeclaration } from '../../config/jobs.ts';
 import type { SubscriberDeclaration } from '../../config/subscribers.ts';
@@ -33,6 +33,7 @@ type ActiveRun = {
 };
 
 const { module, current } = workerData as ThreadData;
+const heapOctetsMax = (resourceLimits.maxOldGenerationSizeMb ?? Number.POSITIVE_INFINITY) * 1024 * 1024;
 const context = new AsyncLocalStorage<ActiveRun>();
 
 function post(message: FromThread): void {
@@ -51,7 +52,7 @@ async function load(): Promise<Functions> {
       const { message } = given;
       const handler = senders[message.sender]?.handler;
       if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
-      return handler({ ...logic, message: receivedMessage(message) });
+      return handler({ ...logic, message: receivedMessage(message, heapOctetsMax) });
     }
     const { kind, of, attempt } = given;
     const declared = kind === 'subscriber' ? subscribers[of] : jobs[of];

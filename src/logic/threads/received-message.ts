@@ -22,21 +22,49 @@ const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
   ['identity', (bytes) => bytes],
 ]);
 
-export function receivedMessage(message: GivenMessage): ReceivedMessage {
+/** @param heapOctetsMax of the thread */
+export function receivedMessage(message: GivenMessage, heapOctetsMax: number): ReceivedMessage {
   const { contentEncoding, body: given, ...shown } = message;
   const body = typeof given === 'string' ? new Uint8Array(Buffer.from(given, 'base64')) : given;
   let known: string | undefined;
-  const text = (): string => {
-    known ??= decodeText(withoutCodings(body, contentEncoding));
+  const decode = (isJson: boolean): string => {
+    if (known !== undefined && !isJson) return known;
+    const octets = withoutCodings(body, contentEncoding);
+    if (isJson) demandHeap(octets, heapOctetsMax);
+    known ??= decodeText(octets);
     return known;
   };
+  const text = (): string => decode(false);
   return {
     ...shown,
     body,
     text,
-    json: () => parse(text()),
+    json: () => parse(decode(true)),
     form: () => new URLSearchParams(text()),
   };
+}
+
+/** Parsed values of shorter JSON take less than any thread has. */
+const countedFrom = 1024 * 1024;
+
+/** Octets of heap for each of these octets of JSON: of an object or an array, of a member or an element, of half a string. */
+const octetsOfValues = new Uint8Array(256);
+for (const [characters, octets] of [
+  ['{[', 64],
+  [',:', 8],
+  ['"', 16],
+] as const)
+  for (const character of characters) octetsOfValues[character.charCodeAt(0)] = octets;
+
+/** `JSON.parse` goes on over the limit of a thread's heap, and would take the memory of the whole program. */
+function demandHeap(json: Uint8Array, heapOctetsMax: number): void {
+  if (json.length < countedFrom) return;
+  let octets = json.length;
+  for (let at = 0; at < json.length; at += 1) octets += octetsOfValues[json[at] as number] as number;
+  if (octets <= heapOctetsMax) return;
+  throw new UnprocessableMessage(
+    `the values of the body would take up to ${octets} octets, and a thread has ${heapOctetsMax} (COMITY_HANDLER_HEAP_BYTES_MAX)`,
+  );
 }
 
 function parse(text: string): unknown {

@@ -160,7 +160,10 @@ class Scanner {
     const start = this.#at;
     if (first === quote) this.#string();
     else if (first === minus || isDigit(first)) this.#number();
-    else return this.#literal(first);
+    else {
+      this.#literal(first);
+      return;
+    }
     for (const { pointer, tokens, matched } of this.#sought) {
       if (matched !== this.#depth || tokens.length !== matched) continue;
       this.#found.set(pointer, utf8.decode(this.#octets.subarray(start, this.#at)));

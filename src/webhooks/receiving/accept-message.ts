@@ -235,7 +235,14 @@ function bodyOrParts(body: Uint8Array): Pick<ReceivedContent, 'body' | 'parts'> 
 }
 
 /** Concatenates the JSON, because base64 needs no escaping and may have four million characters. */
-function contentDocument({ id, contentType, contentEncoding, headers, body, parts }: ReceivedContent): string {
+function contentDocument({
+  id,
+  contentType,
+  contentEncoding,
+  headers,
+  body,
+  parts,
+}: ReceivedContent): string {
   return (
     `{"id":"${id}","contentType":${JSON.stringify(contentType)},"contentEncoding":${JSON.stringify(contentEncoding)},` +
     `"headers":${JSON.stringify(headers)},"body":"${body}"${parts === undefined ? '' : `,"parts":${parts}`}}`

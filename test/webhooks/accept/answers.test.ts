@@ -162,6 +162,16 @@ describe('POST /webhooks/{sender}', () => {
     }
   });
 
+  test('takes no message that has no room in the memory budget, and says what raises the limit', async () => {
+    const small = walkSenders(store, { memoryBytes: 1024 * 1024 });
+    for (const chunked of [false, true]) {
+      const body = Buffer.alloc(64 * 1024 + 1);
+      const answered = await small.post('forge', { body, fields: plainFields(body, 'd-long'), chunked });
+      assert.deepEqual(refusal(answered).slice(0, 2), [413, 'content_too_large']);
+      assert.match(String(answered.json.error), /at most 65536 octets .*COMITY_MEMORY_BYTES_MAX/);
+    }
+  });
+
   test('refuses what no secret signed with 400 and says why, and keeps nothing of it', async () => {
     const body = '{"id":"evt_x"}';
     const now = room.clock();

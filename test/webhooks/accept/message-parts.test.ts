@@ -27,7 +27,10 @@ function acceptOn(store: Store, commit: Store['commit'] = (unit) => store.commit
     secrets: { of: () => [] },
     store: { commit, read: (table, id) => store.read(table, id) },
     clock: () => 1000,
-    newId: () => `message${(made += 1)}`,
+    newId() {
+      made += 1;
+      return `message${made}`;
+    },
     observe: () => undefined,
     publicUrl: undefined,
   });

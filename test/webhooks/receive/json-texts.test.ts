@@ -4,7 +4,20 @@ import { test } from 'node:test';
 import { jsonTexts } from '../../../src/webhooks/receive/json-texts.ts';
 import { valueAt } from '../../../src/webhooks/receive/message-facts.ts';
 
-const pointers = ['', '/id', '/a/b', '/a/0', '/0/id', '/1', '/a/b/id', '/a~1b/~0', '/', '/__proto__', '/length', 'id'];
+const pointers = [
+  '',
+  '/id',
+  '/a/b',
+  '/a/0',
+  '/0/id',
+  '/1',
+  '/a/b/id',
+  '/a~1b/~0',
+  '/',
+  '/__proto__',
+  '/length',
+  'id',
+];
 
 /** What JSON.parse finds: strings and numbers, as values. */
 function parsed(text: string): Record<string, unknown> | undefined {
@@ -32,10 +45,45 @@ const cases = [
   ...['{"id":1,"id":2}', '{"id":"x","id":{}}', '{"a":{"b":1},"a":2}', '{"a":{"b":1},"a":{"b":3}}'],
   ...['{"\\u0069d":"escaped"}', '{"a":{"b":{"id":-0}}}', '[{"id":1e3},"second"]', '{"a":["first"]}'],
   ...['{"a/b":{"~":"t"}}', '{"":"empty"}', '{"__proto__":"own"}', '{"length":1}', '["x"]'],
-  ...['{"id":01}', '{"id":1.}', '{"id":.5}', '{"id":-}', '{"id":1e}', '{"id":+1}', '{"id":1E+2}', '{"id":"\\x"}'],
-  ...['{"id":"\\u12g4"}', '{"id":"a\nb"}', '{"id":"a"', '{"id":"a"}}', '{"id":"a",}', '[1,]', '[,1]', '{id:1}'],
-  ...["{'id':1}", '{"id" 1}', '{"id":tru}', '{"id":nul}', 'true false', '[}', '{]', '{"a":[1}', '\u00a01', '{"id":"a'],
-  ...['{"other":{"b":1}}', '{"other":{"id":1},"id":7}', '[[{"id":1}]]', '\t{"id"\r\n:\t"x" }\n', '{"id":"\\ud800"}'],
+  ...[
+    '{"id":01}',
+    '{"id":1.}',
+    '{"id":.5}',
+    '{"id":-}',
+    '{"id":1e}',
+    '{"id":+1}',
+    '{"id":1E+2}',
+    '{"id":"\\x"}',
+  ],
+  ...[
+    '{"id":"\\u12g4"}',
+    '{"id":"a\nb"}',
+    '{"id":"a"',
+    '{"id":"a"}}',
+    '{"id":"a",}',
+    '[1,]',
+    '[,1]',
+    '{id:1}',
+  ],
+  ...[
+    "{'id':1}",
+    '{"id" 1}',
+    '{"id":tru}',
+    '{"id":nul}',
+    'true false',
+    '[}',
+    '{]',
+    '{"a":[1}',
+    '\u00a01',
+    '{"id":"a',
+  ],
+  ...[
+    '{"other":{"b":1}}',
+    '{"other":{"id":1},"id":7}',
+    '[[{"id":1}]]',
+    '\t{"id"\r\n:\t"x" }\n',
+    '{"id":"\\ud800"}',
+  ],
 ];
 
 for (const text of cases)
@@ -48,19 +96,35 @@ test('finds the same in thousands of texts that are nearly JSON', () => {
     state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
     return state % bound;
   };
-  const pieces = ['{', '}', '[', ']', ',', ':', '"id"', '"a"', '"b"', '"id":"x"', '1', '-2.5e3', 'null', ' ', '"a":{'];
-  const valueOf = (depth: number): unknown => {
+  const pieces = [
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '"id"',
+    '"a"',
+    '"b"',
+    '"id":"x"',
+    '1',
+    '-2.5e3',
+    'null',
+    ' ',
+    '"a":{',
+  ];
+  const anyValue = (depth: number): unknown => {
     const kind = below(depth > 3 ? 3 : 6);
     if (kind === 0) return ['x', 'é\u{1f600}', '', '\u2028"\\'][below(4)];
     if (kind === 1) return [0, -1.5, 1e21, true, null][below(5)];
-    if (kind < 4) return Array.from({ length: below(4) }, () => valueOf(depth + 1));
+    if (kind < 4) return Array.from({ length: below(4) }, () => anyValue(depth + 1));
     const names = ['id', 'a', 'b', '', 'a/b', '~', 'length'];
     return Object.fromEntries(
-      Array.from({ length: below(4) }, () => [names[below(names.length)] ?? '', valueOf(depth + 1)]),
+      Array.from({ length: below(4) }, () => [names[below(names.length)] ?? '', anyValue(depth + 1)]),
     );
   };
   for (let round = 0; round < 20_000; round += 1) {
-    let text = JSON.stringify(valueOf(0), null, below(3));
+    let text = JSON.stringify(anyValue(0), null, below(3));
     if (round % 2 === 1) {
       const at = below(text.length + 1);
       text = `${text.slice(0, at)}${pieces[below(pieces.length)] ?? ''}${text.slice(at + below(3))}`;

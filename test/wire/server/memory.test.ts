@@ -5,12 +5,13 @@ import { type ServerProcess, spawnServer } from '../../harness/server-process.ts
 import { openRaw, type RawClient } from './raw-client.ts';
 
 const MiB = 1024 * 1024;
-const share = 8 * MiB;
+/** Content that has room in the share of one client, where it is twice while it is joined: 16 MiB. */
+const most = 8 * MiB;
 let program: ServerProcess;
 
 before(async () => {
   program = await spawnServer({
-    env: { COMITY_MEMORY_BYTES_MAX: String(16 * MiB), COMITY_MEMORY_SHARE_PERCENT: '50' },
+    env: { COMITY_MEMORY_BYTES_MAX: String(64 * MiB), COMITY_MEMORY_SHARE_PERCENT_MAX: '25' },
   });
 });
 
@@ -28,23 +29,27 @@ async function heldBytes(): Promise<number> {
   return Number(/^comity_memory_bytes\{use="content"\} (\d+)$/m.exec(body)?.[1]);
 }
 
-test('content as long as a share is waited for, and one octet more is 413 before any of it is sent', async () => {
-  const fitting = await announce(share);
+test('content as long as half a share is waited for, and one octet more is 413 before any of it is sent, with the limit', async () => {
+  const fitting = await announce(most);
   assert.equal((await fitting.answer()).status, 100);
-  const tooLong = await announce(share + 1);
+  const tooLong = await announce(most + 1);
   const refused = await tooLong.answer();
   assert.equal(refused.status, 413);
-  assert.equal((JSON.parse(refused.body) as { code: string }).code, 'content_too_large');
+  const { code, error } = JSON.parse(refused.body) as { code: string; error: string };
+  assert.equal(code, 'content_too_large');
+  assert.match(error, /at most 8388608 octets: .*COMITY_MEMORY_BYTES_MAX/);
   fitting.destroy();
   tooLong.destroy();
 });
 
 test('while a share is held its holder is refused 503 with Retry-After, and an administrator is served', async () => {
-  const holding = await announce(share);
-  assert.equal((await holding.answer()).status, 100);
-  holding.send('x'.repeat(7 * MiB));
-  while ((await heldBytes()) < 7 * MiB) assert.equal(holding.socket.destroyed, false);
-  const another = await announce(2 * MiB);
+  const holding = await Promise.all([announce(most), announce(most)]);
+  for (const each of holding) {
+    assert.equal((await each.answer()).status, 100);
+    each.send('x'.repeat(7 * MiB));
+  }
+  while ((await heldBytes()) < 14 * MiB) assert.ok(holding.every(({ socket }) => !socket.destroyed));
+  const another = await announce(4 * MiB);
   const refused = await another.answer();
   assert.equal(refused.status, 503);
   assert.equal(refused.fields.get('retry-after'), '1');
@@ -52,7 +57,7 @@ test('while a share is held its holder is refused 503 with Retry-After, and an a
   const text = 'x'.repeat(900_000);
   const made = await program.send('POST', '/api/v1/notes', { json: { text } });
   assert.equal(made.status, 201);
-  holding.destroy();
+  for (const each of holding) each.destroy();
   another.destroy();
   while ((await heldBytes()) > 0) assert.ok(program.process.exitCode === null);
   const again = await announce(2 * MiB);

@@ -114,7 +114,7 @@ function factsOf(parts: Parts): Facts {
     hasContent: hasContent(request),
     routed: route !== undefined,
     methodAllowed: operation !== undefined || (method === 'OPTIONS' && route !== undefined),
-    preflight: isPreflight(request, route),
+    preflight: target?.serverWide !== true && isPreflight(request, route),
     acceptable: form || isAcceptable(fields.accept, route, operation),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
     conversing: operation?.converse !== undefined,

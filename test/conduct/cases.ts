@@ -73,8 +73,8 @@ export const plainWrite: Facts = {
 };
 
 const message =
-  'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met server_wide';
-const routed = `${message} trace_asked preflight routed`;
+  'method_known host_valid fields_sound transfer_coding_understood expectation_met preflight target_fits target_valid server_wide';
+const routed = `${message} trace_asked routed`;
 const who = `${routed} method_allowed options_asked conversing rate_exceeded credential_refused permission_denied`;
 const asked = `${who} acceptable content_defined`;
 const meant = `${asked} content_raw`;
@@ -95,36 +95,36 @@ type Case = readonly [title: string, facts: Partial<Facts>, end: string, trace: 
 export const reads: readonly Case[] = [
   ['answers a plain read', {}, 'representation', `${readTrace} elsewhere stream_asked conversation_asked`],
   ['refuses a method it does not know', { methodKnown: false }, 'method_unknown', 'method_known'],
-  ['refuses a target that is too long', { targetFits: false }, 'target_too_long', 'method_known target_fits'],
+  [
+    'refuses a target that is too long',
+    { targetFits: false },
+    'target_too_long',
+    'method_known host_valid fields_sound transfer_coding_understood expectation_met preflight target_fits',
+  ],
   [
     'refuses a malformed target',
     { targetValid: false },
     'target_invalid',
-    'method_known target_fits target_valid',
+    'method_known host_valid fields_sound transfer_coding_understood expectation_met preflight target_fits target_valid',
   ],
-  [
-    'refuses a bad Host',
-    { hostValid: false },
-    'host_invalid',
-    'method_known target_fits target_valid host_valid',
-  ],
+  ['refuses a bad Host', { hostValid: false }, 'host_invalid', 'method_known host_valid'],
   [
     'refuses a repeated singleton',
     { fieldsSound: false },
     'field_invalid',
-    'method_known target_fits target_valid host_valid fields_sound',
+    'method_known host_valid fields_sound',
   ],
   [
     'refuses a transfer coding it does not know',
     { transferCodingUnderstood: false },
     'transfer_coding_unknown',
-    'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood',
+    'method_known host_valid fields_sound transfer_coding_understood',
   ],
   [
     'refuses an expectation it cannot meet',
     { expectationMet: false },
     'expectation_failed',
-    'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met',
+    'method_known host_valid fields_sound transfer_coding_understood expectation_met',
   ],
   ['answers OPTIONS *', { method: 'OPTIONS', serverWide: true }, 'server_options', message],
   [
@@ -144,7 +144,7 @@ export const reads: readonly Case[] = [
     'answers a preflight before anything else',
     { method: 'OPTIONS', preflight: true },
     'preflight',
-    `${message} trace_asked preflight`,
+    'method_known host_valid fields_sound transfer_coding_understood expectation_met preflight',
   ],
   [
     'refuses a method the resource lacks',

@@ -130,6 +130,10 @@ function withinHistory(listing: Listing, filter: Filter): Listing {
       listing.prepare(`history ${JSON.stringify(filter)} ${text}`, principal, (target) => {
         const compiled = compile(target);
         if (!compiled.ok) return compiled;
+        if (compiled.asked.source?.some(([name]) => name === 'order') === true) {
+          const message = 'a history is newest first; leave out order';
+          return { ok: false, faults: [{ kind: 'unprocessable', message, parameter: 'order' }] };
+        }
         const sort = [
           { field: revField, direction: 'desc' },
           { field: idField, direction: 'desc' },

@@ -92,6 +92,13 @@ for (const engine of engineNames) {
         assert.equal(answer.status, 400, query);
         assert.match(answer.body, /this list takes only limit, page and cursor"/);
       }
+      const ordered = await client.ask('GET', `${base}/counters/${id}/history?order=asc`, {
+        headers: asAdministrator,
+      });
+      assert.deepEqual(
+        [ordered.status, ordered.json().error],
+        [400, 'a history is newest first; leave out order'],
+      );
     });
 
     test('leaves out what is hidden, in the version or now, and versions that the caller may not read', async () => {

@@ -36,7 +36,7 @@ export type StoredQueries = {
 };
 
 export type StoredQueriesOptions = {
-  readonly store: Pick<Store, 'shared' | 'read' | 'commit' | 'plan' | 'tally'>;
+  readonly store: Pick<Store, 'shared' | 'read' | 'commit' | 'plan' | 'tally' | 'onLost'>;
   readonly mac: (text: string) => string;
   readonly storedQuerySeconds: number;
   readonly storedQueryBytesMax: number;
@@ -68,6 +68,8 @@ export function createStoredQueries(options: StoredQueriesOptions): StoredQuerie
     octetsMax: memoryBounds.storedTokens.octets,
     octetsOf: () => 16,
   });
+  // A server that takes over without the last commits has no row of theirs.
+  store.onLost(() => storedAt.clear());
   const quota = createQuota(options);
 
   function remember(token: string, at: number): true {

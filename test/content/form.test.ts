@@ -158,6 +158,10 @@ describe('a form', () => {
     test(`with ${text} is malformed`, () => {
       const parsed = read(text);
       assert.equal(parsed.ok ? '' : parsed.problem.code, 'content_malformed');
+      assert.match(
+        parsed.ok ? '' : (parsed.problem.message ?? ''),
+        /it has a % without two hexadecimal digits, or octets that are not UTF-8$/,
+      );
     });
   }
 
@@ -166,5 +170,6 @@ describe('a form', () => {
     assert.equal(read('tags=a&tags=b&tags=c', products, limits).ok, true);
     const over = read('tags=a&tags=b&tags=c&tags=d', products, limits);
     assert.equal(over.ok ? '' : over.problem.code, 'content_malformed');
+    assert.equal(over.ok ? '' : over.problem.message, 'malformed form: it has more than 3 fields');
   });
 });

@@ -77,7 +77,12 @@ function parseJsonText(text: string, format: PatchFormat, limits: ContentLimits)
 function parseForm(text: string, shape: ContentShape | undefined, limits: ContentLimits): Parsed {
   const pairs = parseQueryString(text, limits.formFieldsMax);
   if (pairs === undefined) {
-    const message = `malformed form: it has a bad percent-encoding, or more than ${limits.formFieldsMax} fields`;
+    const pieces = text.split('&', limits.formFieldsMax + 1);
+    const isLong = pieces.length > limits.formFieldsMax;
+    const fault = isLong
+      ? `more than ${limits.formFieldsMax} fields`
+      : 'a % without two hexadecimal digits, or octets that are not UTF-8';
+    const message = `malformed form: it has ${fault}`;
     return refuse({ code: 'content_malformed', message });
   }
   return documentOf(pairs, 'form', shape);

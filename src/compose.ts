@@ -292,8 +292,9 @@ function documentsOf(
 }
 
 /** The store of a test need not survive the machine. */
-function sharingOf({ shared, outside, clock }: ComposeOptions): StoreSharing {
-  return { membership: shared?.membership, durable: outside === undefined, clock };
+function sharingOf({ shared, outside, clock, turns }: ReturnType<typeof withProgram>): StoreSharing {
+  const nextRead = () => turns.nextRead();
+  return { membership: shared?.membership, durable: outside === undefined, clock, nextRead };
 }
 
 type Origins = {

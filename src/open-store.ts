@@ -34,6 +34,8 @@ export type StoreSharing = {
   readonly clock?: (() => number) | undefined;
   /** Labels of indexes that are made after a migration of documents. */
   readonly late?: ReadonlySet<string>;
+  /** Asked between two parts of what a store reads from its database (loop-turns.ts). */
+  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 
 /**
@@ -107,7 +109,7 @@ export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  { membership, durable = true, clock = Date.now, late }: StoreSharing = {},
+  { membership, durable = true, clock = Date.now, late, nextRead }: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
   const tables = storeTables(configuration, late);
   const { databaseUrl: url, databaseSchema: schema } = settings;
@@ -120,7 +122,7 @@ export async function openPlainStore(
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));
   const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
-  return openPostgresStore({ ...settings, url, schema, tables, program, facts, clock, observe });
+  return openPostgresStore({ ...settings, url, schema, tables, program, facts, clock, observe, nextRead });
 }
 
 /**

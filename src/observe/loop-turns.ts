@@ -6,7 +6,8 @@
  * what hundreds of clients send at once is read in one turn, and 400 requests that take 0.2 ms each would hold it for 80 ms.
  *
  * The loop accepts one connection each turn. So while connections come turn after turn, work has a part of the time alone: behind 1,000
- * others, the connection of a probe would otherwise wait for as many turns of 10 ms. A probe that has arrived goes before all that wait,
+ * others, the connection of a probe would otherwise wait for as many turns of 10 ms. Answers of a store that come over a socket are such work:
+ * the loop would read megabytes of them between two connections. A probe that has arrived goes before all that wait,
  * and between two probes goes one of those.
  */
 import process from 'node:process';
@@ -66,6 +67,12 @@ export class LoopTurns {
   /** Called between two steps of a loop. @returns undefined: go on; otherwise wait for it first */
   next(): Promise<void> | undefined {
     if (this.#mayGoOn()) return undefined;
+    return new Promise((resolve) => void this.#waiting.push(resolve));
+  }
+
+  /** Called after a part of an answer of the store was read. @returns undefined: read on; while connections come, wait for it first */
+  nextRead(): Promise<void> | undefined {
+    if (!this.#comes && !this.#came) return undefined;
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 

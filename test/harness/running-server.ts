@@ -14,6 +14,7 @@ import type { Settings } from '../../src/config/settings.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { fanOut } from '../../src/observe/observation.ts';
+import type { EngineName } from './engine-names.ts';
 import {
   type Answer,
   adminKey,
@@ -34,6 +35,8 @@ export type StartOptions = {
   /** Data folder; a new one, removed by `stop`, unless given. */
   readonly folder?: string;
   readonly config?: string;
+  /** PostgreSQL: it has a database of its own, as with COMITY_TEST_STORE=postgres. */
+  readonly engine?: EngineName;
   /** Fixed bounds (src/config/settings.ts) at values whose edge a test can reach. */
   readonly bounds?: Partial<Settings>;
 };
@@ -125,9 +128,9 @@ export type Place = {
  */
 const databases = new Map<string, TestDatabase>();
 
-export async function placeOf({ folder: given, env, config }: StartOptions): Promise<Place> {
+export async function placeOf({ folder: given, env, config, engine }: StartOptions): Promise<Place> {
   const folder = given ?? temporaryFolder();
-  const isOnPostgres = process.env.COMITY_TEST_STORE === 'postgres';
+  const isOnPostgres = engine === 'PostgreSQL' || process.env.COMITY_TEST_STORE === 'postgres';
   if (isOnPostgres && env?.COMITY_DATABASE_URL === undefined && !databases.has(folder)) {
     databases.set(folder, await databaseOfProgram(config ?? shopConfig));
   }

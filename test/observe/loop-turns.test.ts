@@ -140,3 +140,19 @@ test('what waited begins its request in the same turn, and only one', async () =
   await nextTurn();
   assert.deepEqual(handled, [1, 11, 2, 12]);
 });
+
+test('what a store answers is read in turns while connections come, and without one otherwise', async () => {
+  const { turns, accept, handled, work } = scene();
+  assert.equal(turns.nextRead(), undefined);
+  await accept(1);
+  turns.take(work(1, 1));
+  const turn = turns.nextRead();
+  assert.ok(turn !== undefined);
+  void turn.then(work(2, 1));
+  await accept(1);
+  await accept(1);
+  assert.deepEqual(handled, [1, 2]);
+  await nextTurn();
+  await nextTurn();
+  assert.equal(turns.nextRead(), undefined, 'no connection comes');
+});

@@ -73,6 +73,8 @@ export type PostgresOptions = {
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly clock?: (() => number) | undefined;
   readonly observe?: Observe;
+  /** Asked between two parts of the answer to a read (loop-turns.ts). */
+  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 
 export type PostgresStore = Store & {
@@ -180,9 +182,10 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
   const connecting = { address, connectTimeoutMs, onLost };
   const readConnections = options.databaseReadConnections ?? 2;
-  const read = createReadLane({ ...connecting, timeoutMs, connections: readConnections });
+  const reading = { ...connecting, nextRead: options.nextRead };
+  const read = createReadLane({ ...reading, timeoutMs, connections: readConnections });
   const scan = createScanLane({
-    ...connecting,
+    ...reading,
     timeoutMs: options.scanTimeoutMs ?? 10_000,
     connections: options.databaseScanConnections ?? 4,
     queueMax: options.readerQueueMax ?? 256,

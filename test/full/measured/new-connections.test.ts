@@ -5,18 +5,25 @@
  * 1,000: of one that comes at any time, few others may be before it. Nor are they where the accepting is as fast as the opening, on a machine
  * with other work, so the burst in the middle of seven is judged: of the unmended program, single bursts had a share of 0.01.
  *
- * The bounds are those of the embedded store. On PostgreSQL the rows of lists that have begun are read and sent between two connections, in no
- * turn of work, and a probe waits for them.
+ * On PostgreSQL the answers to reads that have begun come over a few sockets, of which the loop would read megabytes between two connections:
+ * for lists a probe waited for more than ten seconds and was given up. They are read in turns of work, so the bound is the same. For a read of
+ * one document it is not proven there: of two runs, the burst in the middle had 0.79 in one.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { type EngineName, engineNames } from '../../harness/engine-names.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type Attacked, startAttacked } from '../attack/attacked-program.ts';
 
 const config = fileURLToPath(new URL('../attack/fixtures/growth.config.ts', import.meta.url));
-const env = { COMITY_RATE_LIMIT_READS: '0', COMITY_RATE_LIMIT_WRITES: '0' };
+const env = {
+  COMITY_RATE_LIMIT_READS: '0',
+  COMITY_RATE_LIMIT_WRITES: '0',
+  // The program learns of the end of a burst while the next one comes.
+  COMITY_CONNECTIONS_PER_ADDRESS_MAX: '0',
+};
 const base = '/api/v1';
 const atOnce = 1000;
 const bursts = 7;
@@ -26,6 +33,8 @@ const patienceMs = 20_000;
 
 type Burst = {
   readonly name: string;
+  /** Default: the embedded store. */
+  readonly engines?: readonly EngineName[];
   readonly octets: (id: string, index: number) => Buffer;
   /**
    * Of the processor time of the main thread, in the burst in the middle; above 1 if the probe outlasts the burst. Seen at a load of 20 on two
@@ -38,10 +47,16 @@ type Burst = {
 const bulk = JSON.stringify({ items: Array.from({ length: 1000 }, () => ({ title: 'b' })) });
 
 const kinds: readonly Burst[] = [
-  { name: 'read a document', octets: (id) => request(`GET ${base}/texts/${id}`), shareMax: 0.4 },
+  {
+    name: 'read a document',
+    engines: engineNames,
+    octets: (id) => request(`GET ${base}/texts/${id}`),
+    shareMax: 0.4,
+  },
   {
     // Another query each time, so that no cache knows its page.
     name: 'list',
+    engines: engineNames,
     octets: (_, index) =>
       request(`GET ${base}/texts?limit=1000&createdAt[gt]=${1000 + index}-01-01T00:00:00Z`),
     shareMax: 0.4,
@@ -125,9 +140,13 @@ async function burst({ program, probe, health }: Attacked, { octets }: Burst, id
   return { waitedMs, busyMs };
 }
 
-for (const kind of kinds) {
-  test(`a probe does not wait for 1,000 new connections that ${kind.name}`, async (context) => {
-    const attacked = await startAttacked(context, { config, env });
+const runs = kinds.flatMap((kind) =>
+  (kind.engines ?? ['SQLite' as const]).map((engine) => ({ kind, engine })),
+);
+
+for (const { kind, engine } of runs) {
+  test(`${engine}: a probe does not wait for 1,000 new connections that ${kind.name}`, async (context) => {
+    const attacked = await startAttacked(context, { config, env, engine });
     const made = await attacked.program.send('POST', `${base}/texts/bulk`, {
       json: { items: Array.from({ length: 1000 }, (_, index) => ({ text: `${index}`.padEnd(1000, 'x') })) },
     });

@@ -47,6 +47,8 @@ export type ConnectionOptions = {
   /** Called when a session is established, before any waiting call is sent. */
   readonly onConnected?: () => void;
   readonly onNotification?: (channel: string, payload: string) => void;
+  /** Gives the event loop back between two parts of what is read, for connections with long answers (loop-turns.ts). */
+  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 
 /** The connection broke, was given up or could not be made. */
@@ -140,6 +142,7 @@ class LastingConnection implements Connection {
       statementsKeptMax: this.#options.statementsKeptMax ?? statementsKeptMax,
       onEnded: (error) => this.#lost(session, error),
       onNotification: this.#options.onNotification,
+      nextRead: this.#options.nextRead,
     });
     this.#session = session;
     if (this.#mode === 'closed') {

@@ -17,6 +17,8 @@ export type SessionOptions = {
   /** Called once, when the session broke or was given up; not after `close`. */
   readonly onEnded: (error: unknown) => void;
   readonly onNotification: ((channel: string, payload: string) => void) | undefined;
+  /** Called after each part that was read. A promise: the session reads on after it. */
+  readonly nextRead: (() => Promise<void> | undefined) | undefined;
 };
 
 const closeTimeoutMs = 1_000;
@@ -31,7 +33,7 @@ export class Session {
   #ended = false;
   #corked = false;
 
-  constructor({ client, cancel, statementsKeptMax, onEnded, onNotification }: SessionOptions) {
+  constructor({ client, cancel, statementsKeptMax, onEnded, onNotification, nextRead }: SessionOptions) {
     this.#client = client;
     this.#cancel = cancel;
     this.#names = new StatementNames(client, statementsKeptMax);
@@ -41,6 +43,7 @@ export class Session {
     if (onNotification !== undefined) {
       client.on('notification', ({ channel, payload }) => onNotification(channel, payload ?? ''));
     }
+    if (nextRead !== undefined) readInTurns(client.connection.stream, nextRead);
   }
 
   dispatch(flight: Flight): void {
@@ -120,6 +123,19 @@ export class Session {
     else return false;
     return true;
   }
+}
+
+/** Comes after the listener of `pg`, which has parsed the part. The event loop reads at most one more part, which the stream holds. */
+function readInTurns(
+  stream: Client['connection']['stream'],
+  nextRead: () => Promise<void> | undefined,
+): void {
+  stream.on('data', () => {
+    const turn = nextRead();
+    if (turn === undefined) return;
+    stream.pause();
+    void turn.then(() => stream.resume());
+  });
 }
 
 /** True if the call failed before it was executed; in a transaction, the rest failed with it. */

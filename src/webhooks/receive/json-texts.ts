@@ -8,13 +8,18 @@ export function unescapedToken(token: string): string {
   return token.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** @returns JSON of the strings and numbers, by their pointers; undefined if the octets, which are valid UTF-8, are not JSON */
-export function jsonTexts(
-  octets: Uint8Array,
-  pointers: readonly string[],
-): ReadonlyMap<string, string> | undefined {
-  return new Scanner(octets, pointers).scan();
+/** JSON of strings and numbers, by their pointers; undefined if the octets are not JSON. */
+export type JsonTexts = ReadonlyMap<string, string> | undefined;
+
+/**
+ * Yields after every 128 KiB, which take some 3 ms if they are `{}`, so that a caller can give the event loop a turn in between.
+ * @param octets valid UTF-8
+ */
+export function* jsonTexts(octets: Uint8Array, pointers: readonly string[]): Generator<undefined, JsonTexts> {
+  return yield* new Scanner(octets, pointers).scan();
 }
+
+const stepOctets = 128 * 1024;
 
 declare const TextDecoder: {
   new (label: 'utf-8'): { decode(octets: Uint8Array): string };
@@ -51,6 +56,8 @@ class Scanner {
   /** Of the arrays that are not too deep: the element that the scanner is in. */
   readonly #indexes: number[] = [];
   #at = 0;
+  /** Where to go on in a string of several steps; 0: in none. */
+  #stringAt = 0;
 
   constructor(octets: Uint8Array, pointers: readonly string[]) {
     this.#octets = octets;
@@ -63,35 +70,50 @@ class Scanner {
     this.#nameOctetsMax = 6 * Math.max(0, ...lengths);
   }
 
-  scan(): ReadonlyMap<string, string> | undefined {
+  *scan(): Generator<undefined, JsonTexts> {
     if (byteOrderMark.every((octet, at) => this.#octets[at] === octet)) this.#at = byteOrderMark.length;
     try {
-      for (;;) {
-        if (!this.#begin()) continue;
-        if (!this.#goOn()) return this.#found;
-      }
+      return yield* this.#values();
     } catch (error) {
       if (error === invalid) return undefined;
       throw error;
     }
   }
 
-  /** Reads a whole scalar, or the start of an object or array up to its first member. @returns true if the value is over */
-  #begin(): boolean {
-    const octet = this.#skipSpace();
-    if (octet !== openObject && octet !== openArray) {
-      this.#scalar(octet);
-      return true;
+  *#values(): Generator<undefined, JsonTexts> {
+    let stepEnd = stepOctets;
+    for (;;) {
+      if (this.#at >= stepEnd) {
+        stepEnd = this.#at + stepOctets;
+        yield;
+      }
+      if (this.#closing === closeObject) {
+        if (this.#skipSpace() !== quote) throw invalid;
+        const start = this.#at;
+        while (!this.#endsString()) yield;
+        this.#enter(this.#nameFrom(start));
+      } else if (this.#closing === closeArray) this.#enter(undefined);
+      const octet = this.#skipSpace();
+      if (octet === openObject || octet === openArray) {
+        if (this.#opens(octet)) continue;
+      } else {
+        const start = this.#at;
+        if (octet === quote) while (!this.#endsString()) yield;
+        else this.#scalar(octet);
+        this.#note(start);
+      }
+      if (!this.#goOn()) return this.#found;
     }
+  }
+
+  /** Reads the start of an object or array, up to its first member. @returns false if it is empty, and over */
+  #opens(octet: number): boolean {
     this.#at += 1;
     this.#open(octet === openObject ? closeObject : closeArray);
-    if (this.#skipSpace() !== this.#closing) {
-      this.#enter();
-      return false;
-    }
+    if (this.#skipSpace() !== this.#closing) return true;
     this.#at += 1;
     this.#depth -= 1;
-    return true;
+    return false;
   }
 
   /** Goes on after a value, to the next one. @returns false at the end of the content */
@@ -104,10 +126,7 @@ class Scanner {
       }
       for (const each of this.#sought) if (each.matched === this.#depth) each.matched -= 1;
       this.#at += 1;
-      if (octet === comma) {
-        this.#enter();
-        return true;
-      }
+      if (octet === comma) return true;
       if (octet !== this.#closing) throw invalid;
       this.#depth -= 1;
     }
@@ -128,10 +147,9 @@ class Scanner {
     if (this.#depth <= this.#tokensMax) this.#indexes[this.#depth] = -1;
   }
 
-  /** Reads the name of a member, or counts an element, and notes what is sought there. */
-  #enter(): void {
+  /** Notes what is sought at the member of this name, or counts the element. */
+  #enter(name: string | undefined): void {
     const depth = this.#depth;
-    const name = this.#closing === closeObject ? this.#name() : undefined;
     if (depth > this.#tokensMax) return;
     const index = (this.#indexes[depth] ?? -1) + 1;
     this.#indexes[depth] = index;
@@ -144,11 +162,8 @@ class Scanner {
     }
   }
 
-  /** @returns undefined if it is too long, or too deep, to be sought */
-  #name(): string | undefined {
-    if (this.#skipSpace() !== quote) throw invalid;
-    const start = this.#at;
-    this.#string();
+  /** Reads up to the value. @returns undefined if it is too long, or too deep, to be sought */
+  #nameFrom(start: number): string | undefined {
     const end = this.#at;
     if (this.#skipSpace() !== colon) throw invalid;
     this.#at += 1;
@@ -157,13 +172,14 @@ class Scanner {
   }
 
   #scalar(first: number | undefined): void {
-    const start = this.#at;
-    if (first === quote) this.#string();
-    else if (first === minus || isDigit(first)) this.#number();
-    else {
-      this.#literal(first);
-      return;
-    }
+    if (first === minus || isDigit(first)) this.#number();
+    else this.#literal(first);
+  }
+
+  /** Keeps the text of a string or number that is sought. */
+  #note(start: number): void {
+    const first = this.#octets[start];
+    if (first !== quote && first !== minus && !isDigit(first)) return;
     for (const { pointer, tokens, matched } of this.#sought) {
       if (matched !== this.#depth || tokens.length !== matched) continue;
       this.#found.set(pointer, utf8.decode(this.#octets.subarray(start, this.#at)));
@@ -176,14 +192,22 @@ class Scanner {
     this.#at += literal.length;
   }
 
-  #string(): void {
+  /** Reads on in a string, at most one step of it. @returns true at its end */
+  #endsString(): boolean {
     const octets = this.#octets;
-    let at = this.#at + 1;
+    let at = this.#stringAt === 0 ? this.#at + 1 : this.#stringAt;
+    const stepEnd = at + stepOctets;
     for (let octet = octets[at]; octet !== quote; octet = octets[at]) {
+      if (at >= stepEnd) {
+        this.#stringAt = at;
+        return false;
+      }
       if (octet === undefined || octet < 0x20) throw invalid;
       at += octet === backslash ? this.#escapeLength(at) : 1;
     }
+    this.#stringAt = 0;
     this.#at = at + 1;
+    return true;
   }
 
   #escapeLength(at: number): number {

@@ -4,7 +4,7 @@
  * text needs one.
  */
 import type { Challenge, Place, SenderRule } from '../presets.ts';
-import { jsonTexts, unescapedToken } from './json-texts.ts';
+import { type JsonTexts, jsonTexts, unescapedToken } from './json-texts.ts';
 import { fieldText, type Message, mediaTypeOf } from './message.ts';
 
 export const dedupeKeyCharactersMax = 256;
@@ -30,7 +30,17 @@ export type ChallengeAnswer = { readonly name: string; readonly value: string };
 
 /** Call it only for a message with a valid signature. */
 export function factsOf(rule: SenderRule, message: Message): MessageFacts {
-  const reading = readingOf(message, () => pointersOf(rule));
+  const steps = factsInSteps(rule, message);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** The same for a server: yields after every few milliseconds of a long body, and never for a short one. */
+export function* factsInSteps(rule: SenderRule, message: Message): Generator<undefined, MessageFacts> {
+  const isLong = message.body.length > parsedOctetsMax;
+  const reading = readingOf(message, isLong ? { texts: yield* textsOf(message.body, rule) } : undefined);
   const found = firstText(rule.dedupe, reading);
   const fits = found !== undefined && isPrintable(found, dedupeKeyCharactersMax);
   return {
@@ -69,6 +79,12 @@ function pointersOf({ dedupe, type, challenge }: SenderRule): readonly string[] 
   const places = [...dedupe, ...type.flat()];
   const inChallenge = challenge === undefined ? [] : [challenge.json, challenge.echo];
   return [...new Set([...places.flatMap((place) => ('json' in place ? [place.json] : [])), ...inChallenge])];
+}
+
+function* textsOf(body: Uint8Array, rule: SenderRule): Generator<undefined, JsonTexts> {
+  const pointers = pointersOf(rule);
+  if (pointers.length === 0 || !(yield* isUtf8(body))) return undefined;
+  return yield* jsonTexts(body, pointers);
 }
 
 function firstText(places: readonly Place[], reading: BodyReading): string | undefined {
@@ -141,10 +157,10 @@ type BodyReading = {
 /** The values of longer JSON may take more memory than a program has. */
 const parsedOctetsMax = 256 * 1024;
 
-function readingOf(message: Message, pointers: () => readonly string[]): BodyReading {
+/** @param long what the rule looks for in a long body */
+function readingOf(message: Message, long: { readonly texts: JsonTexts } | undefined): BodyReading {
   let content: { readonly text: string | undefined } | undefined;
   let json: { readonly value: unknown } | undefined;
-  let texts: { readonly found: ReadonlyMap<string, string> | undefined } | undefined;
   let isForm: boolean | undefined;
 
   function contentText(): string | undefined {
@@ -153,10 +169,7 @@ function readingOf(message: Message, pointers: () => readonly string[]): BodyRea
   }
 
   function jsonText(pointer: string): string | undefined {
-    if (message.body.length > parsedOctetsMax) {
-      texts ??= { found: isUtf8(message.body) ? jsonTexts(message.body, pointers()) : undefined };
-      return textOf(parsedJson(texts.found?.get(pointer)));
-    }
+    if (long !== undefined) return textOf(parsedJson(long.texts?.get(pointer)));
     json ??= { value: parsedJson(contentText()) };
     return textOf(valueAt(json.value, pointer));
   }
@@ -186,11 +199,13 @@ function decodedText(body: Uint8Array): string | undefined {
 }
 
 /** Decodes in pieces, none of which is kept. */
-function isUtf8(body: Uint8Array): boolean {
+function* isUtf8(body: Uint8Array): Generator<undefined, boolean> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   try {
-    for (let at = 0; at < body.length; at += parsedOctetsMax)
+    for (let at = 0; at < body.length; at += parsedOctetsMax) {
       decoder.decode(body.subarray(at, at + parsedOctetsMax), { stream: true });
+      yield;
+    }
     decoder.decode();
     return true;
   } catch {

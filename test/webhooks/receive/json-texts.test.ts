@@ -1,7 +1,7 @@
 /** Texts in long JSON: the same as those of the parsed value, for any octets. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { jsonTexts } from '../../../src/webhooks/receive/json-texts.ts';
+import { type JsonTexts, jsonTexts } from '../../../src/webhooks/receive/json-texts.ts';
 import { valueAt } from '../../../src/webhooks/receive/message-facts.ts';
 
 const pointers = [
@@ -32,8 +32,16 @@ function parsed(text: string): Record<string, unknown> | undefined {
 }
 
 function scanned(text: string): Record<string, unknown> | undefined {
-  const found = jsonTexts(Buffer.from(text), pointers);
+  const found = inSteps(text).found;
   return found && Object.fromEntries(pointers.flatMap((pointer) => entryOf(pointer, found.get(pointer))));
+}
+
+function inSteps(text: string): { readonly found: JsonTexts; readonly steps: number } {
+  const scan = jsonTexts(Buffer.from(text), pointers);
+  for (let steps = 1; ; steps += 1) {
+    const { done, value } = scan.next();
+    if (done === true) return { found: value, steps };
+  }
 }
 
 function entryOf(pointer: string, json: string | undefined): [string, unknown][] {
@@ -138,4 +146,19 @@ test('passes over a mark of the order of octets, and nesting of any depth', () =
   const depth = 1_000_000;
   assert.deepEqual(scanned(`{"a":${'['.repeat(depth)}${']'.repeat(depth)},"id":"x"}`), { '/id': 'x' });
   assert.equal(scanned('['.repeat(depth)), undefined);
+});
+
+test('looks through long values, strings and names in steps', () => {
+  const octets = 1024 * 1024;
+  for (const [text, id] of [
+    [`[${'{},'.repeat(octets / 3)}{}]`, undefined],
+    [`{"a":"${'x'.repeat(octets)}","id":"behind"}`, 'behind'],
+    [`{"${'\\n'.repeat(octets / 2)}":1,"id":"behind"}`, 'behind'],
+    [`{"id":"${'y'.repeat(octets)}"}`, 'y'.repeat(octets)],
+    [`{"id":"${'y'.repeat(octets)}`, undefined],
+  ] as const) {
+    const { found, steps } = inSteps(text);
+    assert.ok(steps >= 8 && steps <= 12, `${steps} steps of ${text.slice(0, 20)}`);
+    assert.equal(found?.get('/id'), id === undefined ? undefined : JSON.stringify(id));
+  }
 });

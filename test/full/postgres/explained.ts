@@ -52,8 +52,11 @@ export function nodesOf(node: Node): readonly Node[] {
   return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 }
 
-/** Tables of the store with a row for each table or index of the declaration. */
-const small: ReadonlySet<string | undefined> = new Set([undefined, 'comity_counters', 'comity_indexes']);
+/** Tables of the store with a row for each table or index of the declaration, and for each of at most 1,000 raises of the counter. */
+const small: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  ...['comity_counters', 'comity_indexes', 'comity_raises'],
+]);
 
 /** How each table but the small ones is read. */
 export function scansOf(plan: Node): readonly string[] {

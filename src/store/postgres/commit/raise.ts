@@ -59,6 +59,6 @@ export function isLostSql(schema: string, rev = '$1::bigint'): string {
   const counters = `${quoteName(schema)}.comity_counters`;
   const raises = `${quoteName(schema)}.comity_raises`;
   // Ranges do not overlap: the last that begins before the revision is the only one that can hold it.
-  const last = `SELECT after FROM ${raises} WHERE before < ${rev} ORDER BY before DESC LIMIT 1`;
+  const last = `SELECT after FROM ${raises} WHERE before = (SELECT max(before) FROM ${raises} WHERE before < ${rev})`;
   return `((SELECT rev FROM ${counters} WHERE n = 0) < ${rev} OR coalesce(${rev} <= (${last}), false))`;
 }

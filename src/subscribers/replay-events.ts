@@ -203,7 +203,7 @@ async function messageOf(
 
 /** The log holds only what follows from a change; the message of the event has both. */
 function beforeOf(doc: string): string | undefined {
-  const { body } = JSON.parse(doc) as ReceivedContent;
+  const { body } = JSON.parse(doc) as Required<Pick<ReceivedContent, 'body'>>;
   const { before } = JSON.parse(Buffer.from(body, 'base64').toString()) as { readonly before?: unknown };
   return before === undefined ? undefined : JSON.stringify(before);
 }

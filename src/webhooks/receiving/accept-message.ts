@@ -246,7 +246,7 @@ function keyOf(
 
 function bodyOrParts(body: Uint8Array): Pick<ReceivedContent, 'body' | 'parts'> {
   const parts = partsOf(body.length);
-  if (parts > 0) return { body: '', parts };
+  if (parts > 0) return { parts };
   return { body: Buffer.from(body.buffer, body.byteOffset, body.length).toString('base64') };
 }
 
@@ -261,7 +261,7 @@ function contentDocument({
 }: ReceivedContent): string {
   return (
     `{"id":"${id}","contentType":${JSON.stringify(contentType)},"contentEncoding":${JSON.stringify(contentEncoding)},` +
-    `"headers":${JSON.stringify(headers)},"body":"${body}"${parts === undefined ? '' : `,"parts":${parts}`}}`
+    `"headers":${JSON.stringify(headers)},${body === undefined ? `"parts":${parts}` : `"body":"${body}"`}}`
   );
 }
 

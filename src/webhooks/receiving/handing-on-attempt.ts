@@ -309,7 +309,9 @@ function contentOf(
 ): MaybePromise<ClaimedContent | undefined> {
   if (row === undefined) return undefined;
   const content = JSON.parse(row.doc) as ReceivedContent;
-  if (content.id !== id || content.parts === undefined) return content.id === id ? content : undefined;
+  if (content.id !== id) return undefined;
+  const { body: kept } = content;
+  if (kept !== undefined) return { ...content, body: kept };
   return whenKnown(bodyOf(store, content, contentLength), (body) => body && { ...content, body });
 }
 

@@ -46,10 +46,10 @@ export async function keepParts(
 /** The octets of a body; undefined if a part of it is no longer kept. Parts are read in several turns of the event loop. */
 export function bodyOf(
   store: Pick<Store, 'read'>,
-  { id, body, parts }: Pick<ReceivedContent, 'id' | 'body' | 'parts'>,
+  { id, body, parts = 0 }: Pick<ReceivedContent, 'id' | 'body' | 'parts'>,
   length: number,
 ): MaybePromise<Buffer<ArrayBuffer> | undefined> {
-  return parts === undefined ? Buffer.from(body, 'base64') : joined(store, { id, parts }, length);
+  return body === undefined ? joined(store, { id, parts }, length) : Buffer.from(body, 'base64');
 }
 
 async function joined(
@@ -63,7 +63,7 @@ async function joined(
   for (let number = 1; number <= parts; number += 1) {
     const row = await store.read(receivedContentsTable, partId(id, number));
     if (row === undefined) return undefined;
-    const { body } = JSON.parse(row.doc) as Pick<ReceivedContent, 'body'>;
+    const { body } = JSON.parse(row.doc) as { readonly body: string };
     filled += octets.write(body, filled, 'base64');
     await setImmediate();
   }

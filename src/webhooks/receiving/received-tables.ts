@@ -18,8 +18,11 @@ export type ReceivedContent = {
   readonly contentEncoding: string | null;
   /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** In base64; empty if it is in parts. */
-  readonly body: string;
+  /**
+   * In base64. Absent if it is in parts, so that a process of an earlier version beside this one, which looks only here, fails its attempt: it
+   * would hand on an empty body.
+   */
+  readonly body?: string;
   /** Number of rows that have the body, for one that is long (message-parts.ts). */
   readonly parts?: number;
   /** For an event: the number of units of subscribers that led to it, one after the other. */

@@ -69,7 +69,10 @@ for (const [engine, open] of engines) {
       assert.equal(await accept.keep(bank, verified('msg_1', body)), 'accepted');
       assert.equal(characters.length, units);
       assert.ok(Math.max(...characters) <= (messagePartOctets / 3) * 4 + 1000, `${Math.max(...characters)}`);
-      const kept = await bodyOf(store, await contentOf(store, 'msg_1'), length);
+      const content = await contentOf(store, 'msg_1');
+      // A process of an earlier version looks for a body alone, and fails without one.
+      assert.equal('body' in content, units === 1);
+      const kept = await bodyOf(store, content, length);
       assert.ok(kept?.equals(body));
     });
   }

@@ -10,8 +10,7 @@ import type { HandOnTo } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { createForward, isForwardable } from '../../../src/webhooks/receiving/forward-message.ts';
-import type { Claimed } from '../../../src/webhooks/receiving/hand-on.ts';
-import type { ReceivedContent } from '../../../src/webhooks/receiving/received-tables.ts';
+import type { Claimed, ClaimedContent } from '../../../src/webhooks/receiving/hand-on.ts';
 import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { exchangesWith } from '../../egress/exchanges-under-test.ts';
 import { type Answer, plainAnswer, startRawReceiver } from '../../egress/raw-receiver.ts';
@@ -34,7 +33,7 @@ const body = Buffer.from('{"amount": 1.0}\u00e9');
 type Given = {
   readonly to?: Partial<Extract<HandOnTo, { kind: 'forward' }>>;
   readonly received?: Partial<Received>;
-  readonly content?: Partial<ReceivedContent>;
+  readonly content?: Partial<ClaimedContent>;
   readonly secrets?: readonly SenderSecret[];
   readonly signal?: AbortSignal;
 };

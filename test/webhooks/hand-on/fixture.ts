@@ -5,10 +5,10 @@ import { byId } from '../../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Commit, Store } from '../../../src/store/store.ts';
+import type { ClaimedContent } from '../../../src/webhooks/receiving/hand-on.ts';
 import {
   contentId,
   type ReceivedAttempt,
-  type ReceivedContent,
   receivedAttemptsTable,
   receivedCollection,
   receivedContentsTable,
@@ -36,7 +36,7 @@ export function message(id: string, at: number, parts: Partial<Received> = {}): 
   };
 }
 
-export function content(id: string, parts: Partial<ReceivedContent> = {}): ReceivedContent {
+export function content(id: string, parts: Partial<ClaimedContent> = {}): ClaimedContent {
   return { id, contentType: 'application/json', contentEncoding: null, headers: {}, body: 'e30=', ...parts };
 }
 

@@ -22,7 +22,7 @@ import { createReadLane, type ReadLane } from './connection/read-lane.ts';
 import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
-import { createPointReads, createVersions } from './read/point-reads.ts';
+import { createPointReads, createVersions, type PointReads } from './read/point-reads.ts';
 import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
 import { reportStore } from './read/postgres-report.ts';
 import { readFormer, readHead, readStretch, readTail, type TailSources } from './read/tail.ts';
@@ -163,6 +163,7 @@ type Running = {
   readonly numbers: TableNumbers;
   readonly read: ReadLane;
   readonly scan: ScanLane;
+  readonly rows: PointReads;
   readonly commits: Connection;
   readonly committer: Committer;
   readonly changes: Changes;
@@ -240,6 +241,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   return {
     ...{ schema, layouts: named, ordered: layouts, numbers },
     ...{ read, scan, commits, committer },
+    rows: createPointReads(read, { layouts, numbers, schema, nextRead: options.nextRead }),
     ...{ changes, listeners, backups, lines },
     ...{ process, peers, sweep },
   };
@@ -278,9 +280,8 @@ function tablesFor(
 
 function storeOver(running: Running): PostgresStore {
   const { schema, layouts, ordered, numbers, read, scan, committer, changes, listeners, lines } = running;
-  const { backups, sweep } = running;
+  const { backups, rows, sweep } = running;
   const onUnready = sweep.soon;
-  const rows = createPointReads(read, { layouts: ordered, numbers, schema });
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
   const shapes = createCompiledShapes();

@@ -6,8 +6,9 @@
  * with other work, so the burst in the middle of seven is judged: of the unmended program, single bursts had a share of 0.01.
  *
  * On PostgreSQL the answers to reads that have begun come over a few sockets, of which the loop would read megabytes between two connections:
- * for lists a probe waited for more than ten seconds and was given up. They are read in turns of work, so the bound is the same. For a read of
- * one document there it does not hold: in three of five runs the burst in the middle had 0.76 to 0.79, some 75 of 95 ms.
+ * for lists a probe waited for more than ten seconds and was given up. They are read in turns of work. So is each row of a read of one
+ * document, of which one part of an answer has hundreds: the burst in the middle had 0.76 to 0.79 without and 0.20 with that, single ones up to
+ * 0.62, some 60 of 100 ms, too near to each other for a test.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -33,15 +34,14 @@ const patienceMs = 20_000;
 
 type Burst = {
   readonly name: string;
-  /** Default: the embedded store. */
-  readonly engines?: readonly EngineName[];
   readonly octets: (id: string, index: number) => Buffer;
   /**
-   * Of the processor time of the main thread, in the burst in the middle; above 1 if the probe outlasts the burst. Seen at a load of 20 on two
-   * cores, and what was seen when work had whole turns while connections came: 0.10 (0.75), 0.12 (1.10), 0.16 (0.63), 0.30 (0.79), 0.25 (0.83).
+   * Of the processor time of the main thread, in the burst in the middle; above 1 if the probe outlasts the burst. Seen, and what was seen when
+   * work had whole turns while connections came: 0.02 to 0.28 (0.75), 0.12 to 0.32 (0.66 to 1.10), 0.10 to 0.40 (0.63), 0.21 to 0.30 (0.79),
+   * 0.23 to 0.28 (0.83).
    * Accepting is a larger part where requests cost less.
    */
-  readonly shareMax: number;
+  readonly shareMax: Partial<Readonly<Record<EngineName, number>>>;
 };
 
 const bulk = JSON.stringify({ items: Array.from({ length: 1000 }, () => ({ title: 'b' })) });
@@ -49,22 +49,21 @@ const bulk = JSON.stringify({ items: Array.from({ length: 1000 }, () => ({ title
 const kinds: readonly Burst[] = [
   {
     name: 'read a document',
-    engines: engineNames,
     octets: (id) => request(`GET ${base}/texts/${id}`),
-    shareMax: 0.4,
+    shareMax: { SQLite: 0.4 },
   },
   {
     // Another query each time, so that no cache knows its page.
     name: 'list',
-    engines: engineNames,
     octets: (_, index) =>
       request(`GET ${base}/texts?limit=1000&createdAt[gt]=${1000 + index}-01-01T00:00:00Z`),
-    shareMax: 0.4,
+    // Seen on PostgreSQL: 0.18 and 0.37.
+    shareMax: { SQLite: 0.55, PostgreSQL: 0.7 },
   },
   {
     name: 'send 14 kB of a bulk request',
     octets: () => request(`POST ${base}/plain/bulk`, [], bulk),
-    shareMax: 0.4,
+    shareMax: { SQLite: 0.55 },
   },
   {
     name: 'ask for a WebSocket',
@@ -73,9 +72,9 @@ const kinds: readonly Burst[] = [
         ...['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'],
         'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
       ]),
-    shareMax: 0.5,
+    shareMax: { SQLite: 0.5 },
   },
-  { name: 'speak HTTP/2 by prior knowledge', octets: http2Request, shareMax: 0.5 },
+  { name: 'speak HTTP/2 by prior knowledge', octets: http2Request, shareMax: { SQLite: 0.5 } },
 ];
 
 function request(line: string, fields: readonly string[] = ['Connection: close'], content = ''): Buffer {
@@ -141,10 +140,13 @@ async function burst({ program, probe, health }: Attacked, { octets }: Burst, id
 }
 
 const runs = kinds.flatMap((kind) =>
-  (kind.engines ?? ['SQLite' as const]).map((engine) => ({ kind, engine })),
+  engineNames.flatMap((engine) => {
+    const shareMax = kind.shareMax[engine];
+    return shareMax === undefined ? [] : [{ kind, engine, shareMax }];
+  }),
 );
 
-for (const { kind, engine } of runs) {
+for (const { kind, engine, shareMax } of runs) {
   test(`${engine}: a probe does not wait for 1,000 new connections that ${kind.name}`, async (context) => {
     const attacked = await startAttacked(context, { config, env, engine });
     const made = await attacked.program.send('POST', `${base}/texts/bulk`, {
@@ -162,6 +164,6 @@ for (const { kind, engine } of runs) {
       context.diagnostic(`a probe waited for ${waitedMs.toFixed(0)} of ${busyMs.toFixed(0)} ms`);
     }
     const [share = 1] = shares.toSorted((a, b) => a - b).slice(bursts >> 1);
-    assert.ok(share <= kind.shareMax, `a probe waited for ${share.toFixed(2)} of the time of a burst`);
+    assert.ok(share <= shareMax, `a probe waited for ${share.toFixed(2)} of the time of a burst`);
   });
 }

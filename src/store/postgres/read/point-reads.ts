@@ -26,11 +26,13 @@ export type PointReadsOf = {
   readonly numbers: TableNumbers;
   /** Not quoted. */
   readonly schema: string;
+  /** Called for each row that was read. A promise: the reader of the row goes on after it. */
+  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 
 export function createPointReads(
   lane: Pick<ReadLane, 'send'>,
-  { layouts, numbers, schema }: PointReadsOf,
+  { layouts, numbers, schema, nextRead = ignoreTurns }: PointReadsOf,
 ): PointReads {
   const tables = new Map(
     layouts.map((layout) => {
@@ -47,7 +49,9 @@ export function createPointReads(
   return {
     read(table, id) {
       const { one } = readersOf(table);
-      return id.includes('\0') ? Promise.resolve(undefined) : one(id);
+      if (id.includes('\0')) return Promise.resolve(undefined);
+      // One answer has the rows of up to 256 requests, which would all go on with it.
+      return one(id).then((row) => nextRead()?.then(() => row) ?? row);
     },
     async readMany(table, ids, bytesMax) {
       const { many } = readersOf(table);
@@ -57,6 +61,10 @@ export function createPointReads(
       );
     },
   };
+}
+
+function ignoreTurns(): undefined {
+  return undefined;
 }
 
 type ReadMany = (ids: readonly string[], bytesMax: number) => Promise<ManyRows | undefined>;

@@ -5,6 +5,7 @@
 import { tablesOf } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
 import { alteredCursor, queryProblem } from '../../resources/collection/fault-problem.ts';
+import type { ListPage } from '../../resources/collection/list-page.ts';
 import { type QueryTextLimits, readQueryText } from '../../resources/collection/query.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { refusalOf } from './asking.ts';
@@ -23,7 +24,7 @@ export function largestPage(query: unknown, { listLimitMax }: Pick<QueryTextLimi
  * @throws ResourceRefused
  */
 export async function listPage(
-  { listing, collection }: Served,
+  { listing, collection, turns }: Served,
   overlay: Pick<Overlay, 'store' | 'hasWritten'>,
   principal: Principal,
   query: unknown,
@@ -38,13 +39,30 @@ export async function listPage(
   if (position === undefined) throw refusalOf(alteredCursor);
   const { store } = overlay;
   const tables = [collection.name, ...tablesOf(prepared.asked.filter)];
-  const { body } = tables.some((table) => overlay.hasWritten(table))
-    ? await listing.pageFrom(store, prepared, principal, position)
-    : await listing.page(prepared, principal, position, { party: '' });
-  const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
-  const rows = await Promise.all(items.map(({ id }) => store.read(collection.name, id)));
-  const docs = rows.flatMap((row) => (row === undefined || row.deletedAt !== null ? [] : [row.doc]));
+  const { ids, nextCursor } = idsIn(
+    tables.some((table) => overlay.hasWritten(table))
+      ? await listing.pageFrom(store, prepared, principal, position)
+      : await listing.page(prepared, principal, position, { party: '' }),
+  );
+  const docs: string[] = [];
+  for (let at = 0; at < ids.length; at += readsPerTurn) {
+    await turns.next();
+    const some = ids.slice(at, at + readsPerTurn);
+    const rows = await Promise.all(some.map((id) => store.read(collection.name, id)));
+    for (const row of rows) if (row !== undefined && row.deletedAt === null) docs.push(row.doc);
+  }
   return `{"items":[${docs.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`;
 }
+
+/** Reads between which others have a turn: 5 ms of the embedded store, and a statement on PostgreSQL. */
+const readsPerTurn = 250;
+
+/** Of the page nothing else is kept while others have a turn. */
+function idsIn({ body }: Pick<ListPage, 'body'>): Listed {
+  const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
+  return { ids: items.map(({ id }) => id), nextCursor };
+}
+
+type Listed = { readonly ids: readonly string[]; readonly nextCursor: string | null };
 
 type ListedPage = { readonly items: readonly { readonly id: string }[]; readonly nextCursor: string | null };

@@ -156,3 +156,18 @@ test('what a store answers is read in turns while connections come, and without 
   await nextTurn();
   assert.equal(turns.nextRead(), undefined, 'no connection comes');
 });
+
+test('a page that was begun goes before those that wait, and takes the time of a turn at most', async () => {
+  const { turns, take, handled, work } = scene();
+  const page = async (number: number): Promise<void> => {
+    for (let part = 0; part < 4; part += 1) {
+      await turns.nextOfPage();
+      work(number + part, 4)();
+    }
+  };
+  take(1, 10);
+  for (const number of [10, 20]) turns.take(() => void page(number));
+  take(30, 1);
+  for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+  assert.deepEqual(handled, [1, 10, 11, 12, 13, 20, 21, 22, 23, 30]);
+});

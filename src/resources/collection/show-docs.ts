@@ -65,8 +65,8 @@ function tagsOf(
 }
 
 /**
- * Shows each representation of a page, by rules and functions of the application. A long page takes several turns of the event loop; pages
- * that were read at the same time arrive in one turn, so the first representation waits for its own, too.
+ * Shows each representation of a page, by rules and functions of the application. A long page takes several turns of the event loop, before
+ * any other is begun; pages that were read at the same time arrive in one turn, so the first representation waits for its own, too.
  */
 export function showEach<T>(
   turns: LoopTurns,
@@ -77,12 +77,12 @@ export function showEach<T>(
   const showRest = (): MaybePromise<readonly T[]> => {
     for (const doc of docs.slice(shown.length)) {
       shown.push(show(doc, shown.length));
-      const turn = shown.length < docs.length ? turns.next() : undefined;
+      const turn = shown.length < docs.length ? turns.nextOfPage() : undefined;
       if (turn !== undefined) return turn.then(showRest);
     }
     return shown;
   };
-  return whenKnown(turns.next(), showRest);
+  return whenKnown(turns.nextOfPage(), showRest);
 }
 
 /** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */

@@ -66,21 +66,24 @@ export function inspectCollections(
   const names = new Set(Object.keys(declarations));
   const collections = new Set([...names, ...referableCollections]);
   inspectTwins(names, mistakes);
+  const sizes = new Map(
+    Object.values(declarations)
+      .filter(isSchema)
+      .map((each) => [each, sizeMistakes(schemaWithComputed(each), 'schema')] as const),
+  );
   const reachOf = reachesOf(declarations, (declaration) =>
-    isSchema(declaration) && sizesOf(declaration).length === 0
-      ? fieldsOf(schemaWithComputed(declaration))
-      : undefined,
+    sizes.get(declaration)?.length === 0 ? fieldsOf(schemaWithComputed(declaration)) : undefined,
   );
   for (const [name, declaration] of Object.entries(declarations)) {
     const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
     inspectName(name, refuse);
-    if (!isSchema(declaration)) {
+    const tooLarge = sizes.get(declaration);
+    if (tooLarge === undefined) {
       refuse('schema must be a Type.Object({ ... })');
       continue;
     }
-    const sizes = sizesOf(declaration);
-    if (sizes.length > 0) {
-      for (const mistake of sizes) refuse(mistake);
+    if (tooLarge.length > 0) {
+      for (const mistake of tooLarge) refuse(mistake);
       continue;
     }
     inspectComputed(declaration, refuse);
@@ -96,10 +99,6 @@ export function inspectCollections(
     });
   }
   return mistakes;
-}
-
-function sizesOf(declaration: CollectionDeclaration): readonly string[] {
-  return sizeMistakes(schemaWithComputed(declaration), 'schema');
 }
 
 function inspectCollection(inspection: Inspection): void {

@@ -119,22 +119,20 @@ function inspectNames(
 ): void {
   const variables = new Set(Object.keys(settings).map(variableOf));
   const bounds = new Map(Object.entries<FixedBound>(fixedBounds));
-  const boundVariables = new Set([...bounds.keys()].map(variableOf));
-  for (const [name, bound] of bounds) {
-    const variable = variableOf(name);
-    if ((environment[variable] ?? '') !== '') mistakes.push(`${variable} ${fixedText(bound)}`);
-    if (Object.hasOwn(configured, name)) mistakes.push(`settings.${name} ${fixedText(bound)}`);
-  }
+  const boundsByVariable = new Map([...bounds].map(([name, bound]) => [variableOf(name), bound]));
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith('COMITY_') || value === undefined || value === '') continue;
     if (variables.has(variable) || isProviderVariable(variable) || clientVariables.has(variable)) continue;
-    if (boundVariables.has(variable)) continue;
-    warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
+    const bound = boundsByVariable.get(variable);
+    if (bound !== undefined) mistakes.push(`${variable} ${fixedText(bound)}`);
+    else warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
   }
   for (const name of Object.keys(configured)) {
-    if (!Object.hasOwn(settings, name) && !bounds.has(name)) {
-      mistakes.push(`settings.${name} is not a setting${suggestion(name, Object.keys(settings))}`);
-    }
+    if (Object.hasOwn(settings, name)) continue;
+    const bound = bounds.get(name);
+    const why =
+      bound === undefined ? `is not a setting${suggestion(name, Object.keys(settings))}` : fixedText(bound);
+    mistakes.push(`settings.${name} ${why}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The kinds of settings and fixed bounds, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its bounds, and
- * scripts/docs/settings.ts prints them.
+ * The kinds of settings and fixed bounds, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its
+ * bounds, and scripts/docs/settings.ts prints them.
  */
 
 type Described = {

@@ -1,9 +1,10 @@
 /**
- * Every setting and every fixed bound (§8) with its unit, default, bounds and meaning: the loader, the type `Settings` and docs/reference/settings.md are derived
- * from this table. Folders receive the few values they need, never the table.
+ * Every setting and every fixed bound (§8) with its unit, default, bounds and meaning: the loader, the type `Settings`,
+ * docs/reference/settings.md and the fixed bounds of docs/reference/limits.md are derived from this table. Folders receive the few values they
+ * need, never the table.
  *
- * Each setting has one environment variable (`bodyBytesMax` is COMITY_BODY_BYTES_MAX) and one name in `settings` of the configuration. Limits
- * that an operator could want to change are settings; the others are fixed bounds, which docs/reference/limits.md lists.
+ * Each setting has one environment variable (`bodyBytesMax` is COMITY_BODY_BYTES_MAX) and one name in `settings` of the configuration. A
+ * limit is a setting if operators need different values of it, and a fixed bound otherwise.
  */
 import type { ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
@@ -50,10 +51,10 @@ export type SettingName = {
 
 type BoundName = Exclude<keyof Rows, SettingName>;
 
-/** What an operator may set. */
+/** The rows that operators set. */
 export const settings = pick<SettingName>((kind) => kind !== 'fixed');
 
-/** The other rows. */
+/** The rows whose value no operator sets. */
 export const fixedBounds = pick<BoundName>((kind) => kind === 'fixed');
 
 export type Settings = { readonly [N in keyof Rows]: ValueOf<Rows[N]> };

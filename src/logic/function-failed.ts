@@ -9,7 +9,7 @@ export class FunctionFailed extends Error {
   readonly code = 'internal';
 }
 
-/** Of a hook whose deletion was decided after it had let it pass; for the log alone. @param what the hook and what is refused */
+/** Describes, for the log alone, a refusal that comes too late to stop a decided deletion. @param what the hook, and what it refuses */
 export function refusedLate(
   what: string,
   { message }: { readonly message?: string | undefined },

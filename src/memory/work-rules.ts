@@ -99,7 +99,10 @@ export function bulkDeleteOctets(bytes: Uint8Array | undefined, idsMax: number):
 /** A shorter document costs less than its request. */
 const shortMax = 16 * KiB;
 
-/** Of a received message; longer content is stored and read in parts of so many octets. A multiple of three, as base64 demands. */
+/**
+ * Octets of a part of a received message, and of the longest body that the row of its content holds: encoding takes about 3 ms, and the text is
+ * longer than the rows that the embedded store keeps after a read. A multiple of three, so that only the last part has padding in base64.
+ */
 export const messagePartOctets = 3 * 1024 * KiB;
 
 /** @param length of the content of a message that is stored or read */

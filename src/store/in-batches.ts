@@ -42,6 +42,7 @@ export async function* pagesOf(
   }
 }
 
-function nextTurn(): Promise<void> {
+/** Gives the event loop a turn. */
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

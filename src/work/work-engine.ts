@@ -8,6 +8,7 @@
  * only one of them write.
  */
 import type { Observe } from '../observe/observation.ts';
+import { nextTurn } from '../store/in-batches.ts';
 import { type Row, type Store, StoreUnavailable } from '../store/store.ts';
 import type { DueQueue } from './due-queue.ts';
 import { createReading, type DueKey, isAhead, keyOf, mayBeAhead, type Read } from './due-rows.ts';
@@ -327,10 +328,6 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
       this.#policy.failed('reading', error);
     }
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function within(ms: number, done: Promise<void>, timers: Timers): Promise<void> {

@@ -57,7 +57,7 @@ export async function listPage(
 /** Reads between which others have a turn: 5 ms of the embedded store, and a statement on PostgreSQL. */
 const readsPerTurn = 250;
 
-/** Of the page nothing else is kept while others have a turn. */
+/** The ids of a page, so that its text is released before other requests take their turns. */
 function idsIn({ body }: Pick<ListPage, 'body'>): Listed {
   const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
   return { ids: items.map(({ id }) => id), nextCursor };

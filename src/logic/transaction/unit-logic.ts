@@ -152,7 +152,7 @@ export class RequestLogic implements WriteLogic {
     return this.#writeDecided(served, ask, writes, make);
   }
 
-  /** What hooks refuse, or what they write is refused, when a long deletion is decided no longer counts (long-deletion.ts). */
+  /** Deletes the named documents of a decided long deletion. If a hook or what it writes is refused, it deletes them without hooks (long-deletion.ts). */
   async #writeDecided(...[served, ask, writes, make]: Parameters<WriteLogic['write']>): Promise<Result> {
     let failure: FunctionFailed;
     try {

@@ -31,7 +31,7 @@ const [quote, backslash, comma, colon, minus, point] = [0x22, 0x5c, 0x2c, 0x3a, 
 const [openObject, closeObject, openArray, closeArray] = [0x7b, 0x7d, 0x5b, 0x5d];
 const [zero, nine, lowerU] = [0x30, 0x39, 0x75];
 const byteOrderMark = [0xef, 0xbb, 0xbf];
-/** What may follow a backslash, besides `u`. */
+/** Characters that a backslash escapes, besides `u`. */
 const escapes = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
 const literals = ['true', 'false', 'null'].map((text) => [...text].map((letter) => letter.charCodeAt(0)));
 
@@ -50,10 +50,10 @@ class Scanner {
   /** A longer name, as it is written, is none that is sought. */
   readonly #nameOctetsMax: number;
   readonly #found = new Map<string, string>();
-  /** What closes each open object or array. */
+  /** The closing character of each open object and array. */
   #closings = new Uint8Array(64);
   #depth = 0;
-  /** Of the arrays that are not too deep: the element that the scanner is in. */
+  /** The number of the current element, by depth, down to the depth of the longest pointer. */
   readonly #indexes: number[] = [];
   #at = 0;
   /** Where to go on in a string of several steps; 0: in none. */

@@ -10,15 +10,9 @@ import { keptRow } from '../../store/kept-row.ts';
 import type { Change, MaybePromise, Store } from '../../store/store.ts';
 import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
 
-/**
- * Octets of a part, and of the longest body that is in the row of its content: encoding it takes about 3 ms, and the text is longer than the
- * rows that the embedded store keeps after a read.
- */
-const partOctets = messagePartOctets;
-
 /** Number of parts; 0: the body is in the row of its content. */
 export function partsOf(length: number): number {
-  return length > partOctets ? Math.ceil(length / partOctets) : 0;
+  return length > messagePartOctets ? Math.ceil(length / messagePartOctets) : 0;
 }
 
 /**
@@ -31,8 +25,12 @@ export async function keepParts(
   { id, body, ms }: { readonly id: string; readonly body: Uint8Array; readonly ms: number },
 ): Promise<readonly Change[]> {
   const removals: Change[] = [];
-  for (let at = 0; at < body.length; at += partOctets) {
-    const slice = Buffer.from(body.buffer, body.byteOffset + at, Math.min(partOctets, body.length - at));
+  for (let at = 0; at < body.length; at += messagePartOctets) {
+    const slice = Buffer.from(
+      body.buffer,
+      body.byteOffset + at,
+      Math.min(messagePartOctets, body.length - at),
+    );
     const row = { table: receivedContentsTable, id: partId(id, removals.length + 1) };
     const next = keptRow(`{"body":"${slice.toString('base64')}"}`, null, ms, ms);
     const commit = await store.commit({ changes: [{ ...row, expect: { absent: true }, next }], events: [] });

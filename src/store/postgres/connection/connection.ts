@@ -47,7 +47,7 @@ export type ConnectionOptions = {
   /** Called when a session is established, before any waiting call is sent. */
   readonly onConnected?: () => void;
   readonly onNotification?: (channel: string, payload: string) => void;
-  /** Gives the event loop back between two parts of what is read, for connections with long answers (loop-turns.ts). */
+  /** Returns the turn to wait for before the next part of a long answer is read (loop-turns.ts); undefined: none. */
   readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 

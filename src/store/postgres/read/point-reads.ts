@@ -32,7 +32,7 @@ export type PointReadsOf = {
 
 export function createPointReads(
   lane: Pick<ReadLane, 'send'>,
-  { layouts, numbers, schema, nextRead = ignoreTurns }: PointReadsOf,
+  { layouts, numbers, schema, nextRead }: PointReadsOf,
 ): PointReads {
   const tables = new Map(
     layouts.map((layout) => {
@@ -51,7 +51,7 @@ export function createPointReads(
       const { one } = readersOf(table);
       if (id.includes('\0')) return Promise.resolve(undefined);
       // One answer has the rows of up to 256 requests, which would all go on with it.
-      return one(id).then((row) => nextRead()?.then(() => row) ?? row);
+      return one(id).then((row) => nextRead?.()?.then(() => row) ?? row);
     },
     async readMany(table, ids, bytesMax) {
       const { many } = readersOf(table);
@@ -61,10 +61,6 @@ export function createPointReads(
       );
     },
   };
-}
-
-function ignoreTurns(): undefined {
-  return undefined;
 }
 
 type ReadMany = (ids: readonly string[], bytesMax: number) => Promise<ManyRows | undefined>;

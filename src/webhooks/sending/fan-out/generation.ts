@@ -10,8 +10,8 @@
  * The row of a number names the endpoints and owners that its unit changed, so that a directory reads only these, and a
  * change costs the same however many endpoints exist. If a row names nothing, or one is missing, everything is read.
  *
- * After a failover that lost the last numbers they are given again, to other changes. A generation is therefore a number with the revision
- * of its row, which never comes again: a unit on a shared store expects that row too, and who knew another one reads everything.
+ * A failover that loses the last numbers gives them again, to other changes. So a generation is a number with the revision of its row, which
+ * never comes again: units on a shared store expect that row too, and a directory that knew another row reads everything.
  */
 import { idField } from '../../../model/field.ts';
 import { always, byId } from '../../../model/filter.ts';

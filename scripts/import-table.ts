@@ -69,6 +69,7 @@ export const importTable: readonly FolderRow[] = [
       'node:fs/promises',
       'node:os',
       'node:path',
+      'node:process',
       'node:sqlite',
       'node:url',
       'node:worker_threads',
@@ -172,7 +173,16 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/logic',
     may: [...stored, 'src/kernel', 'src/resources'],
-    node: ['node:async_hooks', 'node:fs', 'node:os', 'node:util', 'node:worker_threads', 'node:zlib'],
+    node: [
+      'node:async_hooks',
+      'node:fs',
+      'node:os',
+      'node:util',
+      'node:v8',
+      'node:vm',
+      'node:worker_threads',
+      'node:zlib',
+    ],
     packages: ['typebox'],
   },
   {

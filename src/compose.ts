@@ -31,6 +31,7 @@ import { type CallsAs, createCallsAs } from './logic/principal-calls.ts';
 import { createMailKeeper, type MailKeeper } from './mail/keep-mail.ts';
 import { createMails } from './mail/mails.ts';
 import type { Transport } from './mail/smtp.ts';
+import type { MemoryRefusal } from './memory/budget.ts';
 import { createMemory } from './memory/program-memory.ts';
 import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/documents-at-start.ts';
 import { createIdSource } from './model/id.ts';
@@ -226,15 +227,14 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const documents = await documentsOf(options, common);
     const mailKeeper = createMailKeeper(common);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
-    const memory = createMemory({
-      ...settings,
-      onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
-    });
+    const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
+    const memory = createMemory({ ...settings, turns: options.turns, onRefused });
     const inbox: InboxWakes = { wake: () => undefined };
     const noticed = withMessages(store, { ...common, ...configuration, inbox });
     const sending = { ...common, worker: options.shared?.worker, ownListeners };
     const webhooks = await createSending({
-      ...{ ...sending, store: noticed, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
+      ...{ ...sending, store: noticed, principalOf: createOwnerPrincipal(store) },
+      ...{ memory: memory.deliveries, fanOuts: memory.fanOuts },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     await documents.beforeServing(webhooks.store);
@@ -293,8 +293,8 @@ function documentsOf(
 
 /** The store of a test need not survive the machine. */
 function sharingOf({ shared, outside, clock, turns }: ReturnType<typeof withProgram>): StoreSharing {
-  const nextRead = () => turns.nextRead();
-  return { membership: shared?.membership, durable: outside === undefined, clock, nextRead };
+  const reading = { nextRead: () => turns.nextRead(), nextPage: () => turns.nextPage() };
+  return { membership: shared?.membership, durable: outside === undefined, clock, ...reading };
 }
 
 type Origins = {

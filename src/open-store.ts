@@ -36,6 +36,8 @@ export type StoreSharing = {
   readonly late?: ReadonlySet<string>;
   /** Asked between two parts of what a store reads from its database (loop-turns.ts). */
   readonly nextRead?: (() => Promise<void> | undefined) | undefined;
+  /** Asked before the embedded store reads another page. */
+  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
 };
 
 /**
@@ -109,15 +111,16 @@ export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  { membership, durable = true, clock = Date.now, late, nextRead }: StoreSharing = {},
+  { membership, durable = true, clock = Date.now, late, nextRead, nextPage }: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
   const tables = storeTables(configuration, late);
   const { databaseUrl: url, databaseSchema: schema } = settings;
   if (url === undefined) {
     const { joinSqliteStore, openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
-    if (membership !== undefined) return joinSqliteStore({ ...settings, tables, observe }, membership);
+    const reading = { ...settings, observe, nextPage };
+    if (membership !== undefined) return joinSqliteStore({ ...reading, tables }, membership);
     const options = homeOptions(configuration, settings, observe, late);
-    return openSqliteStore({ ...settings, ...options, clock, durable });
+    return openSqliteStore({ ...reading, ...options, clock, durable });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));

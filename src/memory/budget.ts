@@ -26,7 +26,17 @@ export type MemoryBudgetOptions = {
   readonly onRefused?: (refusal: MemoryRefusal) => void;
   /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly monotonic?: () => number;
+  /** In which leases that want room are admitted, so that many new streams delay no other request. Absent: all at once. */
+  readonly turns?: Turns;
 };
+
+/** Turns of the event loop (loop-turns.ts). */
+export type Turns = {
+  take(handle: () => void): void;
+  next(): Promise<void> | undefined;
+};
+
+const atOnce: Turns = { take: (handle) => handle(), next: () => undefined };
 
 export type MemoryRefusal = {
   readonly use: MemoryUse;
@@ -45,8 +55,6 @@ export type Holder = {
 
 const reservedPart = 1 / 8;
 
-/** Time per turn of the event loop for reading for waiting streams, so that many new ones delay no other request. */
-const sliceMsMax = 10;
 /** Interval of `onRefused` per use, so that an attack does not fill the log. */
 const reportEveryMs = 1000;
 
@@ -69,18 +77,19 @@ export class MemoryBudget {
   readonly #shared = new Map<Uint8Array, Map<string, number>>();
   /** By holder, so that a holder with many streams delays only its own. */
   readonly #waiting = new Map<string, Waiting[]>();
+  readonly #turns: Turns;
   #bytes = 0;
-  /** Time spent in this turn on admitted leases. */
-  #sliceMs = 0;
   #isScheduled = false;
 
   constructor(options: MemoryBudgetOptions) {
-    const { bytesMax, sharePercent, onRefused = () => undefined, monotonic = performanceNow } = options;
+    const { bytesMax, sharePercent, onRefused = () => undefined } = options;
+    const { monotonic = performanceNow, turns = atOnce } = options;
     this.bytesMax = bytesMax;
     this.#openBytesMax = Math.floor(bytesMax * (1 - reservedPart));
     this.shareBytesMax = Math.floor(Math.min(this.#openBytesMax, (bytesMax * sharePercent) / 100));
     this.#onRefused = onRefused;
     this.#monotonic = monotonic;
+    this.#turns = turns;
   }
 
   bytes(use?: MemoryUse): number {
@@ -176,12 +185,16 @@ export class MemoryBudget {
     else this.#byHolder.set(name, held);
   }
 
-  /** @internal of MemoryLease. Admits in order of arrival; leases for which no time is left wait a turn. */
+  /** @internal of MemoryLease. Admits in order of arrival, in turns of the event loop. */
   whenRoom(waiting: Waiting): void {
-    if (this.#waiting.size === 0 && this.#sliceMs < sliceMsMax && waiting.lease.grow(waiting.bytes)) {
-      this.#run(waiting.go);
-      return;
-    }
+    this.#turns.take(() => {
+      const { lease, bytes, go } = waiting;
+      if (this.#waiting.size === 0 && lease.grow(bytes)) go();
+      else this.#wait(waiting);
+    });
+  }
+
+  #wait(waiting: Waiting): void {
     const { name } = waiting.lease.holder;
     const line = this.#waiting.get(name);
     if (line === undefined) this.#waiting.set(name, [waiting]);
@@ -192,42 +205,34 @@ export class MemoryBudget {
   #admitSoon(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#sliceMs = 0;
-      this.#admitWaiting();
-    });
+    setImmediate(() => void this.#admitWaiting());
   }
 
-  /** Admits one lease of each holder in turn, in order of arrival, until no room or no time is left. */
-  #admitWaiting(): void {
+  async #admitWaiting(): Promise<void> {
     for (let admitted = true; admitted; ) {
-      admitted = false;
-      for (const [name, line] of [...this.#waiting]) {
-        if (this.#sliceMs >= sliceMsMax) {
-          this.#admitSoon();
-          return;
-        }
-        while (line[0]?.lease.isOpen === false) line.shift();
-        const [next] = line;
-        if (next === undefined) this.#waiting.delete(name);
-        else if (next.lease.grow(next.bytes)) {
-          admitted = true;
-          line.shift();
-          // Moves the holder to the end of the line.
-          this.#waiting.delete(name);
-          if (line.length > 0) this.#waiting.set(name, line);
-          this.#run(next.go);
-        }
+      const turn = this.#turns.next();
+      if (turn !== undefined) await turn;
+      admitted = this.#admitOne();
+    }
+    this.#isScheduled = false;
+  }
+
+  /** Admits the first lease of a holder that has room, of each holder in turn. @returns false if there is none */
+  #admitOne(): boolean {
+    for (const [name, line] of this.#waiting) {
+      while (line[0]?.lease.isOpen === false) line.shift();
+      const [next] = line;
+      if (next === undefined) this.#waiting.delete(name);
+      else if (next.lease.grow(next.bytes)) {
+        line.shift();
+        // Moves the holder to the end of the line.
+        this.#waiting.delete(name);
+        if (line.length > 0) this.#waiting.set(name, line);
+        next.go();
+        return true;
       }
     }
-  }
-
-  #run(go: () => void): void {
-    const startedMs = this.#monotonic();
-    go();
-    this.#sliceMs += this.#monotonic() - startedMs;
-    if (this.#sliceMs >= sliceMsMax) this.#admitSoon();
+    return false;
   }
 }
 

@@ -1,5 +1,5 @@
 /** The memory of the whole program: the budget of what is under way, and the queues for work that takes memory. */
-import { MemoryBudget, type MemoryRefusal, type MemoryUse, memoryUses } from './budget.ts';
+import { MemoryBudget, type MemoryRefusal, type MemoryUse, memoryUses, type Turns } from './budget.ts';
 import {
   defaultMemoryBytes,
   deliveriesPart,
@@ -17,6 +17,7 @@ export type MemoryOptions = {
   /** What one party may use of it. */
   readonly memorySharePercentMax: number;
   readonly onRefused: (refusal: MemoryRefusal) => void;
+  readonly turns: Turns;
 };
 
 export type ProgramMemory = {
@@ -26,6 +27,8 @@ export type ProgramMemory = {
   readonly work: OctetLine;
   /** For what requests make out of less than it is (work-rules.ts). */
   readonly made: OctetLine;
+  /** For the deliveries of writes that are committed; apart from `made`, for which a request may wait while it holds of this. */
+  readonly fanOuts: OctetLine;
   /** For pages that come from another process, any number of which could be under way. */
   readonly pages: OctetLine;
   /** Separate from the budget, so that slow receivers take no memory from requests. */
@@ -42,17 +45,23 @@ export function memoryBytesOf({ memoryBytesMax }: Pick<MemoryOptions, 'memoryByt
 export function createMemory({
   memorySharePercentMax: sharePercent,
   onRefused,
+  turns,
   ...size
 }: MemoryOptions): ProgramMemory {
   const bytesMax = memoryBytesOf(size);
-  const budget = new MemoryBudget({ bytesMax, sharePercent, onRefused });
-  const deliveries = new MemoryBudget({ bytesMax: Math.floor(bytesMax / deliveriesPart), sharePercent });
+  const budget = new MemoryBudget({ bytesMax, sharePercent, onRefused, turns });
+  const deliveries = new MemoryBudget({
+    bytesMax: Math.floor(bytesMax / deliveriesPart),
+    sharePercent,
+    turns,
+  });
   const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
   const madeMax = Math.floor(bytesMax / madePart);
   const made = new OctetLine(madeMax, madeWaiting * madeMax);
+  const fanOuts = new OctetLine(madeMax);
   const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
   return {
-    ...{ budget, work, made, pages, deliveries },
+    ...{ budget, work, made, fanOuts, pages, deliveries },
     octetsByUse: () => memoryUses.map((use) => [use, budget.bytes(use) + deliveries.bytes(use)]),
     gauges: [
       ['comity_memory_bytes_max', 'Size of the memory budget.', () => budget.bytesMax],

@@ -5,8 +5,9 @@
  * All of them together may take 10 ms of one turn of the event loop. Those that come later wait, in order of arrival, for the next turns:
  * what hundreds of clients send at once is read in one turn, and 400 requests that take 0.2 ms each would hold it for 80 ms.
  *
- * The loop accepts one connection each turn. So while connections come turn after turn, work has a part of the time alone: behind 1,000
- * others, the connection of a probe would otherwise wait for as many turns of 10 ms. Answers of a store that come over a socket are such work:
+ * The loop accepts one connection each turn. So while connections come turn after turn, work has a part of the time alone, and next to none at
+ * first: behind 1,000 others, the connection of a probe would otherwise wait for as many turns of 10 ms (860 ms behind 1,000 forms of many
+ * parts with a fifth of the time for work from the start, 130 to 260 with a twentieth). Answers of a store that come over a socket are such work:
  * the loop would read megabytes of them between two connections. A probe that has arrived goes before all that wait,
  * and between two probes goes one of those.
  */
@@ -14,7 +15,10 @@ import process from 'node:process';
 
 /** Time of one turn, with the promises that settle meanwhile. */
 const turnMs = 10;
-/** Time of work for each millisecond of accepting and reading, while connections come. */
+/** While connections come turn after turn: at first a burst, which is over the sooner the less is done meanwhile; then work has its part. */
+const burstMs = 300;
+/** Time of work for each millisecond of accepting and reading, in a burst and after it. */
+const workPerBurstMs = 0.05;
 const workPerArrivalMs = 0.25;
 
 export class LoopTurns {
@@ -26,6 +30,8 @@ export class LoopTurns {
   /** A connection came since the latest turn began, and in the one before. */
   #comes = false;
   #came = false;
+  /** When the turns began in which connections come. */
+  #comesSinceMs = 0;
   /** Time that work has while connections come, and when it was last counted; below 0 after work that took longer. */
   #creditMs = turnMs;
   #countedMs = 0;
@@ -33,6 +39,8 @@ export class LoopTurns {
   readonly #waiting: (() => void)[] = [];
   /** The first of those that wait: the ones before it have had their turn. */
   #next = 0;
+  /** Work that has begun and holds a page or content, and behind it a store that would read another page: before those that wait. */
+  readonly #begun: (() => void)[] = [];
   /** Probes that came after those of their turn had taken its time. */
   readonly #probes: (() => void)[] = [];
   #wasProbe = false;
@@ -71,12 +79,18 @@ export class LoopTurns {
   }
 
   /**
-   * The same within work that holds a page which was read: it goes before those that wait, each of which would read one too and hold it behind
+   * The same within work that holds a page or content: it goes before those that wait, each of which would begin and hold some, too, behind
    * the others. 1,000 lists of 4 MB ended a program of 512 MiB so.
    */
-  nextOfPage(): Promise<void> | undefined {
+  nextOfBegun(): Promise<void> | undefined {
     if (this.#mayGoOn()) return undefined;
-    return new Promise((resolve) => void this.#waiting.splice(this.#next, 0, resolve));
+    return new Promise((resolve) => void this.#begun.unshift(resolve));
+  }
+
+  /** Called before a store reads another page. @returns undefined: read it; while connections come or pages that were read wait, wait for it first */
+  nextPage(): Promise<void> | undefined {
+    if (!this.#comes && !this.#came && this.#begun.length === 0) return undefined;
+    return new Promise((resolve) => void this.#begun.push(resolve));
   }
 
   /** Called after a part of an answer of the store was read. @returns undefined: read on; while connections come, wait for it first */
@@ -95,18 +109,20 @@ export class LoopTurns {
   /** While connections come, all wait: what is read before one is accepted would otherwise take its whole turn. */
   #mayGoOn(): boolean {
     this.#begin();
-    if (this.#comes || this.#came || this.#next < this.#waiting.length) return false;
+    if (this.#comes || this.#came || this.#hasWork()) return false;
     return this.#spentMs() < turnMs;
   }
 
   readonly #nextTurn = (): void => {
     this.#waiting.splice(0, this.#next);
     this.#next = 0;
+    const nowMs = this.#monotonic();
+    if (this.#comes && !this.#came) this.#comesSinceMs = nowMs;
     this.#came = this.#comes;
     this.#comes = false;
-    this.#isUnderWay = this.#came || this.#waiting.length > 0 || this.#probes.length > 0;
-    const nowMs = this.#monotonic();
-    const earnedMs = (nowMs - this.#countedMs) * workPerArrivalMs;
+    this.#isUnderWay = this.#came || this.#hasWork() || this.#probes.length > 0;
+    const isBurst = nowMs - this.#comesSinceMs < burstMs;
+    const earnedMs = (nowMs - this.#countedMs) * (isBurst ? workPerBurstMs : workPerArrivalMs);
     this.#creditMs = this.#came ? Math.min(this.#creditMs + earnedMs, turnMs) : turnMs;
     this.#countedMs = nowMs;
     if (!this.#isUnderWay) return;
@@ -125,10 +141,12 @@ export class LoopTurns {
 
   #choose(): (() => void) | undefined {
     if (this.#spentMs() >= turnMs) return undefined;
-    const mayWork = this.#next < this.#waiting.length && this.#creditMs > 0;
+    const mayWork = this.#hasWork() && this.#creditMs > 0;
     this.#wasProbe = this.#probes.length > 0 && !(this.#wasProbe && mayWork);
     if (this.#wasProbe) return this.#probes.shift();
     if (!mayWork) return undefined;
+    const begun = this.#begun.shift();
+    if (begun !== undefined) return begun;
     this.#next += 1;
     return this.#waiting[this.#next - 1];
   }
@@ -141,6 +159,10 @@ export class LoopTurns {
     this.#countedMs = nowMs;
     process.nextTick(this.#handleNext);
   };
+
+  #hasWork(): boolean {
+    return this.#begun.length > 0 || this.#next < this.#waiting.length;
+  }
 
   #spentMs(): number {
     return this.#monotonic() - this.#beganMs;

@@ -25,6 +25,17 @@ export function unitCharacters(unit: Unit): number {
   return characters;
 }
 
+/**
+ * What a row of a unit costs a batch besides its documents, in characters: to be encoded, written and announced. A batch of units with
+ * 250 deliveries each has 2,000 rows instead of 30,000, with which the event loop was held for 450 ms.
+ */
+export const charactersPerRow = 4096;
+
+/** The part of `charactersPerTransactionMax` that a unit takes. @param characters of its documents and search texts */
+export function batchCharacters({ changes, events }: Unit, characters: number): number {
+  return characters + charactersPerRow * (changes.length + events.length);
+}
+
 /** Characters of the longest unit. @param bytesMax `unitsWaitingBytesMax`, which bounds a unit that waits alone as well */
 export function unitCharactersMaxOf(bytesMax: number): number {
   return Math.min(Math.floor(bytesMax / octetsPerCharacter), unitCharactersMost);

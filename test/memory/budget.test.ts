@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { type Holder, MemoryBudget, type MemoryRefusal } from '../../src/memory/budget.ts';
 import { defaultMemoryBytes, mappableBytes, memoryBytesMin } from '../../src/memory/machine-memory.ts';
 import { OctetLine } from '../../src/memory/octet-line.ts';
+import { LoopTurns } from '../../src/observe/loop-turns.ts';
 
 const one: Holder = { name: '192.0.2.1', isReserved: false };
 const other: Holder = { name: '192.0.2.2', isReserved: false };
@@ -130,7 +131,7 @@ test('one that asks for more than a share is given a share', async () => {
 
 test('a turn of the event loop lets in only as many as it has time for', async () => {
   let nowMs = 0;
-  const budget = budgetOf(8000, 50, { monotonic: () => nowMs });
+  const budget = budgetOf(8000, 50, { turns: new LoopTurns(() => nowMs) });
   let went = 0;
   for (let index = 0; index < 6; index += 1) {
     budget.lease('streams', one).whenRoom(1, () => {

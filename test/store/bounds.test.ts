@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import { UnitTooLarge } from '../../src/store/unit-size.ts';
+import { charactersPerRow, UnitTooLarge } from '../../src/store/unit-size.ts';
 import {
   byId,
   commitAll,
@@ -57,11 +57,11 @@ test('refuses the unit whose documents would wait beyond `unitsWaitingBytesMax`,
   assert.equal(store.unitCharactersMax, 2500);
 });
 
-test('commits units in batches of at most `unitsPerTransactionMax` units and `charactersPerTransactionMax` characters', async (context) => {
+test('commits units in batches of at most `unitsPerTransactionMax` units and `charactersPerTransactionMax` characters, which rows count as well', async (context) => {
   const batches: number[] = [];
   const store = await folderFor(context).open({
     unitsPerTransactionMax: 4,
-    charactersPerTransactionMax: 5000,
+    charactersPerTransactionMax: 3 * charactersPerRow + 1500,
     observe: (observation) => {
       if (observation.kind === 'units-committed') batches.push(observation.units);
     },
@@ -70,8 +70,34 @@ test('commits units in batches of at most `unitsPerTransactionMax` units and `ch
   const large = Array.from({ length: 4 }, (_, index) =>
     store.commit(unit(put(things, `l ${index}`, { name: 'x'.repeat(3000) }))),
   );
-  await Promise.all([...small, ...large]);
-  assert.deepEqual(batches, [4, 4, 2, 2]);
+  const wide = ['v', 'w'].map((name) =>
+    store.commit(unit(...[1, 2, 3, 4].map((index) => put(things, `${name} ${index}`, {})))),
+  );
+  await Promise.all([...small, ...large, ...wide]);
+  assert.deepEqual(batches, [4, 4, 2, 2, 1, 1]);
+});
+
+test('reads no further page while those that were read wait for their turn', async (context) => {
+  const waits = Promise.withResolvers<void>();
+  let asked = 0;
+  const store = await folderFor(context).open({
+    readerThreads: 1,
+    nextPage: () => {
+      asked += 1;
+      return asked === 1 ? waits.promise : undefined;
+    },
+  });
+  await store.count('things', always);
+  let read = 0;
+  const others = [1, 2].map(async () => {
+    await store.count('things', always);
+    read += 1;
+  });
+  // Longer than the reads take.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(read, 0);
+  waits.resolve();
+  await Promise.all(others);
 });
 
 test('counts a waiting read with long values as several, so that the queue is bounded in octets', async (context) => {

@@ -31,7 +31,7 @@ export const storeSettings = section('Store', {
   ),
   charactersPerTransactionMax: fixed(
     { unit: 'characters', value: 8 * MiB },
-    'Length of documents at which a transaction takes no further write.',
+    'Length of documents at which a transaction takes no further write; each row counts as 4,096 characters more.',
   ),
   cacheKibibytes: integer(
     { unit: 'KiB', default: 16 * KiB, least: 64, most: 16 * MiB },

@@ -46,7 +46,7 @@ export async function listPage(
   );
   const docs: string[] = [];
   for (let at = 0; at < ids.length; at += readsPerTurn) {
-    await turns.nextOfPage();
+    await turns.nextOfBegun();
     const some = ids.slice(at, at + readsPerTurn);
     const rows = await Promise.all(some.map((id) => store.read(collection.name, id)));
     for (const row of rows) if (row !== undefined && row.deletedAt === null) docs.push(row.doc);

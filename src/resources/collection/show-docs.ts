@@ -77,12 +77,12 @@ export function showEach<T>(
   const showRest = (): MaybePromise<readonly T[]> => {
     for (const doc of docs.slice(shown.length)) {
       shown.push(show(doc, shown.length));
-      const turn = shown.length < docs.length ? turns.nextOfPage() : undefined;
+      const turn = shown.length < docs.length ? turns.nextOfBegun() : undefined;
       if (turn !== undefined) return turn.then(showRest);
     }
     return shown;
   };
-  return whenKnown(turns.nextOfPage(), showRest);
+  return whenKnown(turns.nextOfBegun(), showRest);
 }
 
 /** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */

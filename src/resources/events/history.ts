@@ -181,7 +181,7 @@ function showVersions(
       const rows = new RelatedRows(store);
       const seeing = { version, view, hiddenNow, shows, related: rows.find };
       shown.push(await judged(rows, () => versionText(collection, principal, seeing)));
-      await turns.nextOfPage();
+      await turns.nextOfBegun();
     }
     return { docs: shown };
   };

@@ -59,6 +59,8 @@ export type StoreOptions = {
   /** How long a change may wait for its turn. Default 30 s. */
   readonly changeWaitMs?: number;
   readonly observe?: Observe;
+  /** Asked before a thread reads another page (loop-turns.ts). */
+  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
 };
 
 export type SqliteOptions = HomeOptions & StoreOptions;
@@ -119,9 +121,10 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
   // Conditions on columns may contain a short pattern; nothing on this connection takes long enough to be ended.
   installDeadline(caller, Number.POSITIVE_INFINITY, new Int32Array(1));
   const snapshot = new Snapshot(caller, damage, state);
+  const { scanTimeoutMs = 10_000, readerQueueMax = 256, nextPage } = options;
   const readers = new ReaderPool(
-    { path, connection, scanTimeoutMs: options.scanTimeoutMs ?? 10_000 },
-    { readerThreads: readerThreadsOf(options), readerQueueMax: options.readerQueueMax ?? 256, damage },
+    { path, connection, scanTimeoutMs },
+    { readerThreads: readerThreadsOf(options), readerQueueMax, damage, nextPage },
   );
   const listeners = new ChangeListeners();
   const lines = new Lines(options);

@@ -17,7 +17,9 @@ import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { MemoryBudget } from '../../memory/budget.ts';
+import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Principal } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import { createEventViews } from '../../resources/events/seen-event.ts';
@@ -59,6 +61,8 @@ export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random'
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
   readonly memory: MemoryBudget;
+  readonly fanOuts: OctetLine;
+  readonly turns: LoopTurns;
   /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
   readonly timers?: Timers;

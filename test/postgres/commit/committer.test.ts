@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import { UnitTooLarge } from '../../../src/store/unit-size.ts';
+import { charactersPerRow, UnitTooLarge } from '../../../src/store/unit-size.ts';
 import { categories, event, put, remove, revOf, things, unit } from '../../contract/fixture.ts';
 import { channel, counters, freshPlace, rowsOf, schema, startCommitter } from './fixture.ts';
 
@@ -92,7 +92,7 @@ test('bounds a batch by units and by characters, and what waits by a number', as
   const batches: number[] = [];
   const { committer } = startCommitter(context, place, {
     unitsPerTransactionMax: 3,
-    charactersPerTransactionMax: 1000,
+    charactersPerTransactionMax: 2 * charactersPerRow + 1000,
     unitsWaitingMax: 8,
     onBatch: (units) => batches.push(units),
   });
@@ -107,6 +107,10 @@ test('bounds a batch by units and by characters, and what waits by a number', as
   const name = 'x'.repeat(600);
   await Promise.all([1, 2, 3].map((id) => committer.commit(unit(put(things, `big ${id}`, { name })))));
   assert.deepEqual(batches, [2, 1]);
+  batches.length = 0;
+  const rows = (name: string) => [1, 2, 3].map((id) => put(things, `${name} ${id}`, {}));
+  await Promise.all(['v', 'w'].map((wide) => committer.commit(unit(...rows(wide)))));
+  assert.deepEqual(batches, [1, 1], 'rows count, too');
 });
 
 test('bounds what waits by its octets, and refuses for good one unit that is longer by itself', async (context) => {

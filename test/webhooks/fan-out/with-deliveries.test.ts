@@ -1,6 +1,8 @@
 /** Deliveries in the unit that makes the event: all of them, none besides, on both stores, whoever changes endpoints meanwhile. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { OctetLine } from '../../../src/memory/octet-line.ts';
+import { workRules } from '../../../src/memory/work-rules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
@@ -231,6 +233,9 @@ test('a store with fan-out', async (context) => {
 
   const lost = 'names the endpoints where the answer of the store was lost, and not where it refused';
   await context.test(lost, () => unanswered(process));
+  await context.test('makes the deliveries of a unit once those of others leave room for them', () =>
+    inLine(process),
+  );
   await context.test('gives up in time where another process changes endpoints with every attempt', () =>
     stubborn(plain),
   );
@@ -238,6 +243,34 @@ test('a store with fan-out', async (context) => {
     forgotten(inner, plain),
   );
 });
+
+async function inLine(process: Process): Promise<void> {
+  const endpoint = await addEndpoint(process, 'usr_ada', { events: ['products.*'] });
+  await process.directory.refresh();
+  const fanOuts = new OctetLine(workRules.delivery.octets);
+  const held = Promise.withResolvers<void>();
+  let made = 0;
+  const slow = {
+    ...process.plain,
+    async commit(unit: Unit) {
+      if (unit.changes.some(({ table }) => table === deliveriesCollection.name)) {
+        made += 1;
+        await held.promise;
+      }
+      return process.plain.commit(unit);
+    },
+  };
+  const store = withDeliveries(slow, { ...process, newId, fanOuts });
+  const events = ['products.created', 'products.created', 'other.created'].map((type) => eventOf(type));
+  const [one, two, other] = events.map((event) => store.commit({ changes: [], events: [event] }));
+  assert.equal((await other)?.outcome, 'committed', 'without a delivery a unit does not wait');
+  assert.equal(made, 1);
+  held.resolve();
+  for (const commit of [one, two]) assert.equal((await commit)?.outcome, 'committed');
+  for (const event of events.slice(0, 2)) assert.deepEqual(await toldOf(process.plain, event), [endpoint.id]);
+  assert.equal(fanOuts.bytes, 0);
+  await drop(process, endpoint.id);
+}
 
 async function unanswered(process: Process): Promise<void> {
   const endpoint = await addEndpoint(process, 'usr_ada', { events: ['products.*'] });

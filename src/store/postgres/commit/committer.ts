@@ -10,6 +10,7 @@ import type { ProvisionalRevisions } from '../../line.ts';
 import { quoteName } from '../../quote-name.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import {
+  batchCharacters,
   demandUnitFits,
   octetsPerCharacter,
   unitCharactersMaxOf,
@@ -254,9 +255,10 @@ class BatchingCommitter implements Committer {
     const startedBefore = performance.now() - timeoutMs;
     const batch: Waiting[] = [];
     let characters = 0;
+    let weight = 0;
     let taken = 0;
     for (const waiting of this.#waiting) {
-      if (batch.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
+      if (batch.length >= unitsPerTransactionMax || weight >= charactersPerTransactionMax) break;
       if (batch.length > 0 && characters + waiting.work.characters > unitCharactersMost) break;
       taken += 1;
       this.#charactersWaiting -= waiting.work.characters;
@@ -266,6 +268,7 @@ class BatchingCommitter implements Committer {
       }
       batch.push(waiting);
       characters += waiting.work.characters;
+      weight += batchCharacters(waiting.work.unit, waiting.work.characters);
     }
     this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
     return batch;

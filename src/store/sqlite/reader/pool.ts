@@ -5,6 +5,7 @@
  * The pool rejects a stuck thread's read, replaces the thread immediately, and ends it as soon as SQLite returns. If a thread dies, its
  * read fails and the next read starts another thread.
  */
+import process from 'node:process';
 import { Worker } from 'node:worker_threads';
 import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair-queue.ts';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
@@ -33,6 +34,14 @@ type Thread = {
   readonly ended: Promise<void>;
 };
 
+export type ReaderPoolOptions = {
+  readonly readerThreads: number;
+  readonly readerQueueMax: number;
+  readonly damage: Damage;
+  /** Asked before another page is read (loop-turns.ts). */
+  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
+};
+
 /** Time for a thread to end a statement after its timeout; one step of SQLite takes some milliseconds. */
 const endingMs = 1000;
 
@@ -43,13 +52,14 @@ export class ReaderPool {
   readonly #threads: Thread[] = [];
   readonly #waiting: FairQueue<Waiting>;
   readonly #placesMax: number;
+  readonly #nextPage: ReaderPoolOptions['nextPage'];
+  /** True while pages that were read wait to be used: no other is read, because threads read faster than functions of an application show. */
+  #isHeld = false;
   #closed = false;
 
-  constructor(
-    data: Omit<ReaderData, 'cancelled'>,
-    options: { readonly readerThreads: number; readonly readerQueueMax: number; readonly damage: Damage },
-  ) {
+  constructor(data: Omit<ReaderData, 'cancelled'>, options: ReaderPoolOptions) {
     this.#data = data;
+    this.#nextPage = options.nextPage;
     this.#damage = options.damage;
     this.#threadsMax = options.readerThreads;
     this.#placesMax = options.readerQueueMax;
@@ -96,13 +106,31 @@ export class ReaderPool {
   }
 
   #dispatch(): void {
-    while (!this.#closed && this.#waiting.count > 0) {
+    while (!this.#closed && !this.#isHeld && this.#waiting.count > 0) {
       const thread = this.#threads.find(({ reading }) => reading === undefined) ?? this.#start();
       const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
       if (thread === undefined || next === undefined) return;
       if (hasLeft(next.item.party)) next.item.reject(unavailable('the client has left'));
       else this.#begin(thread, next);
     }
+  }
+
+  /** The page that was just read is used, or waits for its turn, once the promises that follow from it have settled. */
+  #dispatchAfterUse(): void {
+    const nextPage = this.#nextPage;
+    if (nextPage === undefined) this.#dispatch();
+    if (nextPage === undefined || this.#isHeld) return;
+    this.#isHeld = true;
+    const end = (): void => {
+      this.#isHeld = false;
+      this.#dispatch();
+    };
+    const look = (): void => {
+      const turn = nextPage();
+      if (turn === undefined) end();
+      else void turn.then(end);
+    };
+    queueMicrotask(() => process.nextTick(look));
   }
 
   /** Leaves one of several threads to other parties. */
@@ -135,10 +163,11 @@ export class ReaderPool {
       const { reading } = thread;
       thread.reading = undefined;
       worker.unref();
-      this.#dispatch();
-      if (reading === undefined) return;
-      clearTimeout(reading.timer);
-      this.#settle(reading.item, reply);
+      if (reading !== undefined) {
+        clearTimeout(reading.timer);
+        this.#settle(reading.item, reply);
+      }
+      this.#dispatchAfterUse();
     });
     worker.on('exit', () => {
       this.#remove(thread);

@@ -9,6 +9,7 @@ import { isOnlyExpected } from '../../change-listeners.ts';
 import type { ProvisionalRevisions } from '../../line.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import {
+  batchCharacters,
   demandUnitFits,
   octetsPerCharacter,
   unitCharacters,
@@ -183,9 +184,10 @@ export class WriterQueue {
     const encoder = new UnitEncoder({ indexOf: this.#indexOf, revisions: this.#options.revisions });
     const units: Waiting[] = [];
     let characters = 0;
+    let weight = 0;
     let taken = 0;
     for (const waiting of this.#waiting) {
-      if (units.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
+      if (units.length >= unitsPerTransactionMax || weight >= charactersPerTransactionMax) break;
       if (units.length > 0 && characters + waiting.characters > unitCharactersMost) break;
       taken += 1;
       this.#charactersWaiting -= waiting.characters;
@@ -193,6 +195,7 @@ export class WriterQueue {
         encoder.append(waiting.unit);
         units.push(waiting);
         characters += waiting.characters;
+        weight += batchCharacters(waiting.unit, waiting.characters);
       } catch (error) {
         waiting.reject(error);
       }

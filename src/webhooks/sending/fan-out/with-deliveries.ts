@@ -10,7 +10,10 @@
  * A refusal of the caller's own changes is returned to the caller, with the caller's index of the change.
  */
 
+import type { OctetLine } from '../../../memory/octet-line.ts';
+import { workRules } from '../../../memory/work-rules.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
+import type { LoopTurns } from '../../../observe/loop-turns.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
@@ -28,6 +31,9 @@ export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
   readonly wakes: Pick<Wakes, 'announce' | 'announceMade' | 'noteEvent'>;
   readonly events: Pick<EventSource, 'keep'>;
   readonly expansion: Pick<Expansion, 'look'>;
+  /** The octets of deliveries that units under way make; absent: without a bound. */
+  readonly fanOuts?: OctetLine;
+  readonly turns?: Pick<LoopTurns, 'next' | 'nextOfBegun'>;
 };
 
 /** Returns the same store with another `commit`. */
@@ -69,10 +75,43 @@ function tryOnce(
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit | undefined> {
-  const made = fanOut(store, options, unit);
-  return made instanceof Promise
-    ? made.then((found) => commitMade(store, unit, found))
-    : commitMade(store, unit, made);
+  const gathered = gather(options.directory, unit, new UnitRows(store, unit));
+  return gathered instanceof Promise
+    ? gathered.then((all) => commitGathered(store, options, unit, all))
+    : commitGathered(store, options, unit, gathered);
+}
+
+function commitGathered(
+  store: Pick<Store, 'commit' | 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+  gathered: Gathered,
+): Promise<Commit | undefined> {
+  const { total, guards = [] } = gathered;
+  if (total === 0) return commitMade(store, unit, { added: guards, announce: undefined });
+  return commitInLine(store, options, unit, gathered);
+}
+
+/** Deliveries are made once there is room for them: 1,000 writes with 250 endpoints each would hold 250 MB of rows that wait to be committed. */
+async function commitInLine(
+  store: Pick<Store, 'commit' | 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+  gathered: Gathered,
+): Promise<Commit | undefined> {
+  const { fanOuts, turns } = options;
+  const octets = Math.min(gathered.total, deliveriesPerUnitMax) * workRules.delivery.octets;
+  // Awaited only if necessary, too.
+  const room = fanOuts?.enter(octets);
+  if (room !== undefined) await room;
+  try {
+    const turn = room === undefined ? undefined : turns?.next();
+    if (turn !== undefined) await turn;
+    const made = addedTo(store.processId, options, gathered);
+    return await commitMade(store, unit, made instanceof Promise ? await made : made);
+  } finally {
+    fanOuts?.leave(octets);
+  }
 }
 
 async function commitMade(
@@ -111,21 +150,8 @@ type FanOut = {
   readonly announce: Announce | undefined;
 };
 
-function fanOut(
-  { processId, read }: Pick<Store, 'processId' | 'read'>,
-  options: FanOutOptions,
-  unit: Unit,
-): MaybePromise<FanOut> {
-  const gathered = gather(options.directory, unit, new UnitRows({ read }, unit));
-  if (gathered instanceof Promise) return gathered.then((all) => addedTo(processId, options, all));
-  return addedTo(processId, options, gathered);
-}
-
 function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
-  const { total } = gathered;
-  const { guards = [] } = gathered;
-  if (total === 0) return { added: guards, announce: undefined };
-  const { lists } = gathered;
+  const { total, lists, guards = [] } = gathered;
   if (total > deliveriesPerUnitMax) {
     const { expansion, clock, newId } = options;
     return partChanges(lists, processId, clock(), newId).then((parts) => ({
@@ -149,11 +175,20 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
   return {
     added: [...guards, ...made.map(({ change }) => change)],
     announce(rev) {
-      if (rev === undefined) announceUnknown(options, made, sent);
-      else announceMade(options, made, sent, { rev, at });
+      const announce = () => {
+        if (rev === undefined) announceUnknown(options, made, sent);
+        else announceMade(options, made, sent, { rev, at });
+      };
+      // The units of a batch are announced together: 2,000 deliveries take 15 ms.
+      const turn = made.length > announcedAtOnceMax ? options.turns?.nextOfBegun() : undefined;
+      if (turn === undefined) announce();
+      else void turn.then(announce);
     },
   };
 }
+
+/** Deliveries that are announced before a commit is answered. */
+const announcedAtOnceMax = 16;
 
 /** A delivery of a unit. */
 type Made = { readonly endpointId: string; readonly change: Change };

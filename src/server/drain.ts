@@ -12,6 +12,7 @@
 import type { Server } from 'node:net';
 import type { Connection } from './connection.ts';
 import type { Context } from './context.ts';
+import { closeSocket } from './front/port.ts';
 
 const lookEveryMs = 10;
 /** RFC 6455 §7.4.1: going away. */
@@ -36,7 +37,7 @@ export async function drain(
   const before = new Map<Connection, number>();
   for (const connection of context.connections) before.set(connection, connection.socket.bytesRead);
   context.draining = true;
-  const closed = [...ports.map(closePort), context.proxy?.drain(boundMs)];
+  const closed = [...ports.map(closeSocket), context.proxy?.drain(boundMs)];
   for (const stream of context.streams) stream.close();
   for (const socket of context.sockets) socket.close(goingAway, 'server is going away');
   let cut = 0;
@@ -76,10 +77,6 @@ function afterReading({ monotonic }: Context, act: (nowMs: number) => void): voi
       if (nowMs - polledMs <= lookEveryMs) act(nowMs);
     });
   });
-}
-
-function closePort(port: Server): Promise<void> {
-  return new Promise((resolve) => port.close(() => resolve()));
 }
 
 function closeIdle(

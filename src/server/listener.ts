@@ -33,6 +33,7 @@ import type { Context, ServerMemory } from './context.ts';
 import { drain } from './drain.ts';
 import { createCleartextFront } from './front/cleartext-front.ts';
 import type { Protocols } from './front/first-octets.ts';
+import { openPort } from './front/port.ts';
 import { createTlsFront, type TlsOptions } from './front/tls-front.ts';
 import { createHttp2 } from './http2/http2-server.ts';
 import { defaultServerLimits, type ServerLimits } from './limits.ts';
@@ -133,12 +134,6 @@ const methodsOfResources: readonly string[] = [
 const looksPerTimeout = 4;
 const lookMsMin = 10;
 const lookMsMax = 5_000;
-/**
- * Connections in the system's accept queue, within net.core.somaxconn. With node's 511, a burst made clients wait a
- * second for the next SYN.
- */
-const waitingConnectionsMax = 4_096;
-
 const memoryBytesDefault = 256 * 1024 * 1024;
 
 export function createListener(options: ListenerOptions): Listener {
@@ -194,6 +189,7 @@ export function createListener(options: ListenerOptions): Listener {
 function createContext(options: ListenerOptions): Context {
   const limits = { ...defaultServerLimits, ...options.limits };
   const monotonic = options.monotonic ?? (() => performance.now());
+  const turns = options.turns ?? new LoopTurns(monotonic);
   const { contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs } = limits;
   const shortestMs = Math.min(contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs);
   const peerAddress = createCallerAddress(false);
@@ -223,9 +219,9 @@ function createContext(options: ListenerOptions): Context {
     addressOf: options.addressOf ?? peerAddress,
     fleet: createFleet(limits),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
-    turns: options.turns ?? new LoopTurns(monotonic),
+    turns,
     memory: options.memory ?? {
-      budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100 }),
+      budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100, turns }),
       work: new OctetLine(memoryBytesDefault / workedOnPart),
       made: new OctetLine(memoryBytesDefault / madePart),
     },
@@ -255,7 +251,7 @@ function keepTick(context: Context): void {
 
 async function openPorts(
   context: Context,
-  { host, port, tls, sharesPorts: reusePort }: Opening,
+  { host, port, tls, sharesPorts: isShared }: Opening,
 ): Promise<{ readonly ports: readonly Port[]; readonly listening: Listening }> {
   const http2 = createHttp2(context);
   const http1 = createHttp1(
@@ -264,20 +260,23 @@ async function openPorts(
   );
   const protocols: Protocols = { http1, http2 };
   const secure = tls !== undefined && tls.port === undefined;
-  const first = secure ? createTlsFront(context, protocols, tls) : createCleartextFront(context, protocols);
-  const address = await open(first, { host, port, reusePort });
-  const ports = [first];
+  const takeFirst = secure
+    ? createTlsFront(context, protocols, tls)
+    : createCleartextFront(context, protocols);
+  const { sockets, ...address } = await openPort(context, takeFirst, { host, port, isShared });
+  const ports = [...sockets];
   let tlsPort: number | undefined;
   if (tls?.port !== undefined) {
-    const second = createTlsFront(context, protocols, tls);
+    const takeSecond = createTlsFront(context, protocols, tls);
     try {
-      tlsPort = (await open(second, { host, port: tls.port, reusePort })).port;
+      const second = await openPort(context, takeSecond, { host, port: tls.port, isShared });
+      tlsPort = second.port;
+      ports.push(...second.sockets);
     } catch (error) {
-      first.close();
+      for (const socket of ports) socket.close();
       http1.close();
       throw error;
     }
-    ports.push(second);
   }
   // It never listened, but has timers that only this ends.
   let portsOpen = ports.length;
@@ -330,19 +329,6 @@ function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
 
 function lookMs(timeoutMs: number): number {
   return Math.min(Math.max(Math.floor(timeoutMs / looksPerTimeout), lookMsMin), lookMsMax);
-}
-
-type At = { readonly host: string; readonly port: number; readonly reusePort: boolean };
-
-async function open(port: Port, at: At): Promise<{ host: string; port: number }> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  port.once('error', reject);
-  port.listen({ ...at, backlog: waitingConnectionsMax }, resolve);
-  await promise;
-  port.off('error', reject);
-  const address = port.address();
-  if (address === null || typeof address === 'string') throw new Error('the port has no address');
-  return { host: address.address, port: address.port };
 }
 
 /**

@@ -3,14 +3,15 @@
  * begins with (RFC 9113 §3.3, §3.4). `P` and `PR` also begin POST and PROPFIND, so the third octet decides; the chosen
  * server judges the rest.
  */
-import type { Server, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Context } from '../context.ts';
-import { lookAtFirstOctets, openFront, type Protocols } from './first-octets.ts';
+import { lookAtFirstOctets, type Protocols } from './first-octets.ts';
+import type { Take } from './port.ts';
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const octetsThatDecide = 3;
 
-export function createCleartextFront(context: Context, protocols: Protocols): Server {
+export function createCleartextFront(context: Context, protocols: Protocols): Take {
   const { limits } = context;
   const look = {
     judge: protocolOf,
@@ -23,7 +24,7 @@ export function createCleartextFront(context: Context, protocols: Protocols): Se
       if (kind === 'http1') socket.resume();
     },
   } as const;
-  return openFront(context, (socket) => lookAtFirstOctets(context, socket, look));
+  return (socket) => lookAtFirstOctets(context, socket, look);
 }
 
 const space = 0x20;

@@ -10,9 +10,7 @@
  * A `data` listener takes the octets and `unshift` returns them: if they decide and no other work waits, the server parses them in the
  * same turn. A paused socket that holds them has not ended for its reader, although the client may have sent its FIN behind them.
  */
-import { createServer, type Server, type ServerOpts, type Socket } from 'node:net';
-
-import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
+import type { Socket } from 'node:net';
 import { connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
 
@@ -77,35 +75,6 @@ function passInTurn<Kind>(
   };
   if (look.isProbe?.(octets) === true) turns.takeProbe(pass);
   else turns.take(pass);
-}
-
-const keepAliveProbeMs = 60_000;
-
-/** Half-open: a client still gets its responses after its FIN, and a tunnel continues in the other direction. */
-const portOptions: ServerOpts = {
-  allowHalfOpen: true,
-  noDelay: true,
-  keepAlive: true,
-  keepAliveInitialDelay: keepAliveProbeMs,
-};
-
-/**
- * Creates a port of the listener. It hands admitted sockets to `take`. A failed accept (the system is out of memory or
- * descriptors) is logged, and the port continues; `listen` reports a port that cannot be opened.
- */
-export function openFront(context: Context, take: (socket: Socket) => void): Server {
-  const front = ownEmitter(createServer(portOptions), (error) => {
-    if (front.listening) context.observe({ kind: 'accept-failed', why: error.message });
-  });
-  onArrival(front, 'connection', ignoreError, (socket: Socket) => {
-    context.turns.connectionCame();
-    if (context.connections.admit(socket)) take(socket);
-    else {
-      context.observe({ kind: 'connection-refused', peer: socket.remoteAddress ?? '' });
-      socket.destroy();
-    }
-  });
-  return front;
 }
 
 /** The servers behind a port. They never listen themselves; a `connection` event gives them a socket. */

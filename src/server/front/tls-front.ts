@@ -5,7 +5,7 @@
  * If the first octet of a connection begins a cleartext request, the response is a cleartext 400 that names the
  * protocol of the port. Any other failure before the end of the handshake ends the connection with OpenSSL's alert.
  */
-import type { Server, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { createServer as createTls, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { connectionOf } from '../connection.ts';
@@ -13,7 +13,8 @@ import type { Context } from '../context.ts';
 import { rawAnswer } from '../problem-answer.ts';
 import { closeInStages } from '../unread-content.ts';
 import type { Certificate, CertificatePair } from './certificate.ts';
-import { lookAtFirstOctets, openFront, type Protocols } from './first-octets.ts';
+import { lookAtFirstOctets, type Protocols } from './first-octets.ts';
+import type { Take } from './port.ts';
 
 /** `tlsAlpn` of the settings: offered protocols, best first. */
 export type AlpnOffer = 'h2,http/1.1' | 'http/1.1';
@@ -26,7 +27,7 @@ type FirstOctet = 'handshake' | 'request' | 'other';
 const handshakeOctet = 0x16;
 const minVersion = 'TLSv1.2';
 
-export function createTlsFront(context: Context, protocols: Protocols, options: TlsOptions): Server {
+export function createTlsFront(context: Context, protocols: Protocols, options: TlsOptions): Take {
   const { limits } = context;
   const carriers: Carriers = new Map();
   const tls = createTlsServer(context, carriers, protocols, options);
@@ -46,7 +47,7 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
       }
     },
   } as const;
-  return openFront(context, (socket) => lookAtFirstOctets<FirstOctet>(context, socket, look));
+  return (socket) => lookAtFirstOctets<FirstOctet>(context, socket, look);
 }
 
 /** Sockets before the end of their TLS handshake, by peer: node:tls does not say which of them an error concerns. */

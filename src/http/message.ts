@@ -69,9 +69,10 @@ export type RequestMemory = {
   takeTurn(octets: number): Promise<void> | undefined;
   /**
    * Waits until this many octets may be made out of less, and holds them until the response; once for each request, before any turn at a row.
-   * @throws StoreUnavailable if too much waits already
+   * @param answered octets of the response, where they are known before it is made
+   * @throws StoreUnavailable if too much waits already, or there is no room for the response
    */
-  makeRoom(octets: number): Promise<void> | undefined;
+  makeRoom(octets: number, answered?: number): Promise<void> | undefined;
 };
 
 /** The share of a stream or a conversation in the memory budget. */

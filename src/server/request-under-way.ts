@@ -138,20 +138,33 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   }
 
   takeTurn(octets: number): Promise<void> | undefined {
+    const { memory, turns } = this.context;
     if (octets <= uncountedBytesMax) return undefined;
     this.#workedOnBytes += octets;
-    return this.context.memory.work.enter(octets);
+    const room = memory.work.enter(octets);
+    return room === undefined ? turns.nextOfBegun() : room.then(() => turns.nextOfBegun());
   }
 
-  makeRoom(octets: number): Promise<void> | undefined {
+  makeRoom(octets: number, answered = 0): Promise<void> | undefined {
     const { budget, made } = this.context.memory;
     if (octets === 0 || this.#madeBytes > 0) return undefined;
     if (made.isFull) {
       budget.refused('content', octets);
       throw new StoreUnavailable('the memory for what requests make is used up', { retryAfterSeconds });
     }
+    this.#demandRoomToAnswer(answered);
     this.#madeBytes = octets;
-    return made.enter(octets)?.then(() => requireClient(this));
+    return made.enter(octets)?.then(() => {
+      requireClient(this);
+      this.#demandRoomToAnswer(answered);
+    });
+  }
+
+  #demandRoomToAnswer(octets: number): void {
+    const { budget } = this.context.memory;
+    if (octets === 0 || budget.hasRoom(this.memoryHolder, octets)) return;
+    budget.refused('answers', octets);
+    throw new StoreUnavailable('the memory for responses is used up', { retryAfterSeconds });
   }
 
   /** The message announces content, which may still be empty. */

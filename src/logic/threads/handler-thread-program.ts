@@ -5,10 +5,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { parentPort, resourceLimits, workerData } from 'node:worker_threads';
 import type { Handler } from '../../config/handler.ts';
 import type { JobDeclaration } from '../../config/jobs.ts';
 import type { SubscriberDeclaration } from '../../config/subscribers.ts';
+import { messagePartOctets } from '../../memory/work-rules.ts';
 import type { Resources } from '../../model/logic/collection-calls.ts';
 import type { Logic } from '../../model/logic/logic.ts';
 import {
@@ -102,6 +105,8 @@ function serve(functions: Functions): void {
       fail(run, error);
     }
     runs.delete(run.number);
+    // Later, when no frame holds the content.
+    if (isLong(given) && runs.size === 0) setImmediate(collectGarbage);
   }
 
   function take(message: ToThread): void {
@@ -124,6 +129,18 @@ function serve(functions: Functions): void {
   }
 
   parentPort?.on('message', take);
+}
+
+function isLong(given: Given): boolean {
+  return given.kind === 'message' && given.message.body.length > messagePartOctets;
+}
+
+/** A thread without work collects nothing: it would keep twice the content of the last long messages for as long as it waits. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  setFlagsFromString('--no-expose-gc');
+  collect();
 }
 
 function end(run: ActiveRun, message: FromThread): void {

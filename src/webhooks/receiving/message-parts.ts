@@ -7,7 +7,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { messagePartOctets } from '../../memory/work-rules.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, MaybePromise, Store } from '../../store/store.ts';
+import type { Change, MaybePromise, Row, Store } from '../../store/store.ts';
 import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
 
 /** Number of parts; 0: the body is in the row of its content. */
@@ -61,11 +61,15 @@ async function joined(
   for (let number = 1; number <= parts; number += 1) {
     const row = await store.read(receivedContentsTable, partId(id, number));
     if (row === undefined) return undefined;
-    const { body } = JSON.parse(row.doc) as { readonly body: string };
-    filled += octets.write(body, filled, 'base64');
+    filled += octets.write(textOf(row), filled, 'base64');
     await setImmediate();
   }
   return filled === length ? octets : undefined;
+}
+
+/** The only member of the row, which needs no escapes: parsing would make a second text of 4 MiB. */
+function textOf({ doc }: Row): string {
+  return doc.slice(doc.indexOf('"', doc.indexOf(':')) + 1, doc.lastIndexOf('"'));
 }
 
 /** No source is named as a message is, so no content of a message has such an id. */

@@ -167,6 +167,7 @@ export const attacks: readonly Attack[] = [
   {
     name: 'lists that a function shows',
     atOnce: 1000,
+    isWorst: true,
     target: unlike('GET shown?limit=1000'),
     prepare: (ask) => shownTexts(ask),
   },
@@ -431,6 +432,7 @@ export const attacks: readonly Attack[] = [
   {
     name: 'bodies of messages that nobody reads',
     atOnce: 1000,
+    isWorst: true,
     target: ofOwn('GET', 'received/{id}/body'),
     prepare: received(8, 20_000_000),
     isSlow: true,

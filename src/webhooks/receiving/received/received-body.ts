@@ -73,10 +73,11 @@ function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
     const { id, row, exists, visible, permitted } = member;
     if (!exists || !visible || !permitted || row === undefined) return { ...member, id, kept: undefined };
     const received = JSON.parse(row.doc) as Received;
-    const room = ask.request.memory?.makeRoom(messageOctets(received.contentLength));
+    const { contentLength } = received;
+    const room = ask.request.memory?.makeRoom(messageOctets(contentLength), contentLength);
     const read = () =>
       whenKnown(keptContent(served.store, received), (found) =>
-        found === undefined ? undefined : keep(served.store, found, received.contentLength),
+        found === undefined ? undefined : keep(served.store, found, contentLength),
       );
     return whenKnown(room === undefined ? read() : room.then(read), (kept) => ({
       ...{ id, visible, permitted, kept },

@@ -94,7 +94,7 @@ async function listFolder(folder: string): Promise<readonly Backup[]> {
   return backups.sort((one, other) => (one.file < other.file ? 1 : -1));
 }
 
-/** Creates the folder as well. */
+/** Creates the folder as well. @throws StoreUnavailable */
 async function obstacleIn(options: BackupsOptions, folder: string): Promise<Problem | undefined> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -105,6 +105,8 @@ async function obstacleIn(options: BackupsOptions, folder: string): Promise<Prob
     const freeBytes = bavail * bsize;
     return freeBytes < neededBytes ? noSpace(folder, { freeBytes, neededBytes }) : undefined;
   } catch (error) {
+    // The size of the store is not to be had now: 503, and nothing of the folder.
+    if (error instanceof StoreUnavailable) throw error;
     return failure(folder, error);
   }
 }

@@ -64,9 +64,11 @@ export type RequestMemory = {
   /** Octets that one request may make out of less: the whole budget. More would never find room. */
   readonly madeMax: number;
   /**
-   * Waits for the turn to process content of this length, which takes several times its memory until the response. Undefined: process it now.
+   * Waits for the room to process content of this length, which takes several times its memory until the response. Undefined: process it now.
    */
   takeTurn(octets: number): Promise<void> | undefined;
+  /** Waits for a turn of the event loop to understand content of this length. Undefined: it is now. */
+  nextTurn(octets: number): Promise<void> | undefined;
   /**
    * Waits until this many octets may be made out of less, and holds them until the response; once for each request, before any turn at a row.
    * @param answered octets of the response, where they are known before it is made

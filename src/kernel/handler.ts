@@ -58,6 +58,7 @@ function roomIn(program: HandlerOptions['memory']): {
       giveBack: () => undefined,
       madeMax: program?.budget.bytesMax ?? Number.POSITIVE_INFINITY,
       takeTurn: () => undefined,
+      nextTurn: () => undefined,
       makeRoom(octets) {
         if (octets === 0 || held > 0) return undefined;
         held = octets;

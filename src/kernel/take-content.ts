@@ -70,8 +70,8 @@ export async function takeContent(
   const room = request.memory?.makeRoom(octets);
   if (room !== undefined) await room;
   // Only complete content takes a turn, so a slow upload does not delay other requests.
-  const turn = request.memory?.takeTurn(bytes.length);
-  if (turn !== undefined) await turn;
+  const work = request.memory?.takeTurn(bytes.length);
+  if (work !== undefined) await work;
   if (operation.raw !== true) {
     const decoding = decodeContent(bytes, codings, request.memory);
     const decoded = decoding instanceof Promise ? await decoding : decoding;
@@ -82,6 +82,9 @@ export async function takeContent(
     }
     if (mediaType === undefined) throw new Error('content that is parsed requires a media type');
   }
+  // Contents that arrive, or are decoded, at the same time would be parsed in one turn of the event loop.
+  const turn = request.memory?.nextTurn(bytes.length);
+  if (turn !== undefined) await turn;
   const begun = loop.begin();
   const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);
   loop.end(begun, request, route?.resource.pattern);

@@ -138,11 +138,13 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   }
 
   takeTurn(octets: number): Promise<void> | undefined {
-    const { memory, turns } = this.context;
     if (octets <= uncountedBytesMax) return undefined;
     this.#workedOnBytes += octets;
-    const room = memory.work.enter(octets);
-    return room === undefined ? turns.nextOfBegun() : room.then(() => turns.nextOfBegun());
+    return this.context.memory.work.enter(octets);
+  }
+
+  nextTurn(octets: number): Promise<void> | undefined {
+    return octets <= uncountedBytesMax ? undefined : this.context.turns.nextOfBegun();
   }
 
   makeRoom(octets: number, answered = 0): Promise<void> | undefined {

@@ -11,6 +11,7 @@ import type { Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import { matchesEventPattern } from '../model/event-pattern.ts';
 import { always } from '../model/filter.ts';
+import type { LoopTurns } from '../observe/loop-turns.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type Change, eventsTable, type LogPosition, type Store, type TailEntry } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
@@ -32,6 +33,7 @@ export type ReplayEventsOptions = Pick<Services, 'clock' | 'newId' | 'observe'> 
   /** The setting: messages that one request may put into the queue. */
   readonly receivedReplayMax: number;
   readonly limits: ActionLimits;
+  readonly turns: Pick<LoopTurns, 'nextOfBegun'>;
 };
 
 /** Events of one read and one unit: some milliseconds. */
@@ -139,7 +141,7 @@ async function replay(
   { since, until, limit = limitMax }: Wanted,
   from: LogPosition,
 ): Promise<Replayed> {
-  const { store, clock, newId, wake, receivedReplayMax } = options;
+  const { store, clock, newId, wake, turns, receivedReplayMax } = options;
   const most = Math.min(limit, receivedReplayMax);
   const [first, last] = [wholeSecond(Date.parse(since)), until === undefined ? clock() : Date.parse(until)];
   const head = await store.head();
@@ -147,6 +149,8 @@ async function replay(
   let [position, replayed] = [from, 0];
   let lastEvent: string | null = null;
   for (;;) {
+    // Replays that run at the same time share the turns of the event loop: the embedded store reads a chunk at once.
+    await turns.nextOfBegun();
     const entries = await store.tail(position, always, chunkEventsMax, { bytesMax: chunkBytesMax });
     const changes: Change[] = [];
     let more = false;
@@ -173,7 +177,6 @@ async function replay(
       wake(subscriber.source.name);
     }
     if (more || isLast) return { replayed, more, lastEvent };
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -87,3 +87,10 @@ test('refuses a backup if the disk has less space than the store needs', async (
   assert.ok('refused' in made && made.refused.code === 'backup_space_missing');
   assert.deepEqual(readdirSync(backups.folder), []);
 });
+
+test('does not blame the folder where the store does not tell its size', async () => {
+  const backups = backupsOf(async () => assert.fail('a copy was begun'), {
+    storeBytes: () => Promise.reject(new StoreUnavailable('256 long reads wait', { retryAfterSeconds: 1 })),
+  });
+  await assert.rejects(backups.obstacle(), StoreUnavailable);
+});

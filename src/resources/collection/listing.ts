@@ -280,17 +280,21 @@ function createPages(
 ): Listing['page'] {
   const { store, listable, mac, readRelated } = options;
   return (entry, principal, position, { party, included, request }) => {
-    const read = () => readInLine(options, request, () => planOf(entry, principal).page(position, party));
+    const readNow = () => planOf(entry, principal).page(position, party);
     const shown = (page: Page) => showPage(listable, listable.view?.(principal)?.show, page);
     const { expansion, aggregation } = entry.asked;
     if (aggregation !== undefined)
       return freshGroups(options, entry, principal, position, { party, request });
     if (expansion === undefined) {
-      return whenKnown(read(), (page) => {
-        const tag = tagOf(page.version, principal);
-        return whenKnown(shown(page), (seen) => finish(mac, entry, position, page, { ...seen, tag }));
-      });
+      // Shown within the line, too: functions and versions of a history may take long over a page.
+      const readAndShow = () =>
+        whenKnown(readNow(), (page) => {
+          const tag = tagOf(page.version, principal);
+          return whenKnown(shown(page), (seen) => finish(mac, entry, position, page, { ...seen, tag }));
+        });
+      return readInLine(options, request, readAndShow);
     }
+    const read = () => readInLine(options, request, readNow);
     const sources = { store, readRelated, of: listable.relations };
     const reading = { principal, party, read, shown, included, tagged: entry.asked.tag !== undefined };
     return whenKnown(readRelatedPage(sources, expansion, reading), ({ page, version, ...added }) =>

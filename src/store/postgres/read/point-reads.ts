@@ -2,6 +2,7 @@
  * Reads of rows by id. All reads of a table in one turn of the event loop are one statement: with 64 at a time that is 76,000 reads per
  * second at half a core of this process, against 43,000 at a whole core for one pipelined statement each (two-core machine).
  */
+import { OctetLine } from '../../../memory/octet-line.ts';
 import { rowColumns, rowOf } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { ManyRows, Row } from '../../store.ts';
@@ -13,6 +14,12 @@ import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 
 /** Ids per statement, so that its reply does not delay the connection's other calls. */
 const idsPerStatementMax = 256;
+
+/** Octets of the documents of one statement by id, unless the first is longer, and of all such statements under way. */
+const rowsBytesMax = 4 * 1024 * 1024;
+const rowsAtOnceBytesMax = 8 * rowsBytesMax;
+/** Few ids are read without the bound, which costs a sort. */
+const idsUnboundedMax = 4;
 
 export type PointReads = {
   /** Reads the row, softly deleted or not. @throws StoreUnavailable, TypeError for an unknown table */
@@ -34,10 +41,12 @@ export function createPointReads(
   lane: Pick<ReadLane, 'send'>,
   { layouts, numbers, schema, nextRead }: PointReadsOf,
 ): PointReads {
+  const line = new OctetLine(rowsAtOnceBytesMax);
   const tables = new Map(
     layouts.map((layout) => {
       const many = manyReaderOf(lane, layout, { number: numbers.get(layout.table.name) ?? 0, schema });
-      return [layout.table.name, { one: readerOf(lane, layout, schema), many: createJointReads(many) }];
+      const one = readerOf(lane, layout, { schema, line, nextRead });
+      return [layout.table.name, { one, many: createJointReads(many) }];
     }),
   );
   const readersOf = (table: string) => {
@@ -50,8 +59,7 @@ export function createPointReads(
     read(table, id) {
       const { one } = readersOf(table);
       if (id.includes('\0')) return Promise.resolve(undefined);
-      // One answer has the rows of up to 256 requests, which would all go on with it.
-      return one(id).then((row) => nextRead?.()?.then(() => row) ?? row);
+      return one(id);
     },
     async readMany(table, ids, bytesMax) {
       const { many } = readersOf(table);
@@ -157,21 +165,59 @@ function rowsOfIds({ rows, version }: ManyRows, ids: readonly string[]): ManyRow
   return { rows: own, version };
 }
 
+type ReaderOf = Pick<PointReadsOf, 'schema' | 'nextRead'> & { readonly line: OctetLine };
+
+/**
+ * A statement for many ids sends documents up to a bound, and what is beyond it is read by the next one: 100 documents of 900 KB in one answer,
+ * of each turn of the event loop, ended a program of 512 MiB. The next statement is sent when those who asked have gone on.
+ */
 function readerOf(
   lane: Pick<ReadLane, 'send'>,
   layout: Layout,
-  schema: string,
+  { schema, line, nextRead }: ReaderOf,
 ): (id: string) => Promise<Row | undefined> {
-  const sql = `SELECT ${rowColumns} FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}`;
-  return createGather(async (ids: readonly string[]) => {
-    const rows = new Map<string, Row>();
-    for (const cells of await lane.send({ sql, values: [ids] })) rows.set(cells[0] as string, rowOf(cells));
-    return rows;
+  const found = `FROM ${layout.name} WHERE id = ANY ((SELECT $1::text[])::text[]) AND ${anyInTable(schema)}`;
+  const sql = `SELECT ${rowColumns} ${found}`;
+  const octets = 'sum(octet_length(doc)) OVER (ORDER BY id)';
+  const bounded = rowColumns.replace(
+    'doc',
+    `CASE WHEN octets <= ${rowsBytesMax} OR octets = octet_length(doc) THEN doc END AS doc`,
+  );
+  const boundedSql = `SELECT ${bounded} FROM (SELECT ${rowColumns}, ${octets} AS octets ${found}) AS found`;
+
+  /** @returns the ids whose documents were beyond the bound */
+  async function readSome(ids: readonly string[], settle: Settle<string, Row>): Promise<readonly string[]> {
+    const beyond: string[] = [];
+    const rows = await lane.send({ sql: ids.length > idsUnboundedMax ? boundedSql : sql, values: [ids] });
+    for (const cells of rows) {
+      if (cells[docAt] === null) beyond.push(cells[0] as string);
+      else {
+        // One answer has the rows of up to 256 requests, which would all go on with it.
+        const turn = nextRead?.();
+        if (turn !== undefined) await turn;
+        settle(cells[0] as string, rowOf(cells));
+      }
+    }
+    return beyond;
+  }
+
+  return createGather(async (ids: readonly string[], settle) => {
+    for (let left = ids; left.length > 0; ) {
+      const asked = left;
+      left = await line.run(rowsBytesMax, () => readSome(asked, settle));
+    }
+    return new Map();
   }, idsPerStatementMax);
 }
 
-/** Fetches distinct keys; the result lacks those not found. */
-type Ask<Key, Answer> = (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Answer>>;
+/** Answers one of the keys before the others. */
+type Settle<Key, Answer> = (key: Key, answer: Answer) => void;
+
+/** Fetches distinct keys; the result lacks those not found, and those that were settled before. */
+type Ask<Key, Answer> = (
+  keys: readonly Key[],
+  settle: Settle<Key, Answer>,
+) => Promise<ReadonlyMap<Key, Answer>>;
 
 /**
  * Batches the requests of one turn of the event loop into few statements: a statement costs client and server many times an additional id.
@@ -191,7 +237,12 @@ export function createGather<Key, Answer>(
     const keys = [...asked.keys()];
     for (let start = 0; start < keys.length; start += keysMax) {
       const some = keys.length <= keysMax ? keys : keys.slice(start, start + keysMax);
-      ask(some).then(
+      const settle = (key: Key, answer: Answer): void => {
+        asked.get(key)?.resolve(answer);
+        // The promise would keep the answer until the last of the keys has its own.
+        asked.delete(key);
+      };
+      ask(some, settle).then(
         (answers) => {
           for (const key of some) asked.get(key)?.resolve(answers.get(key));
         },

@@ -5,9 +5,9 @@
  * All of them together may take 10 ms of one turn of the event loop. Those that come later wait, in order of arrival, for the next turns:
  * what hundreds of clients send at once is read in one turn, and 400 requests that take 0.2 ms each would hold it for 80 ms.
  *
- * The loop accepts one connection each turn. So while connections come turn after turn, work has a part of the time alone, and next to none at
- * first: behind 1,000 others, the connection of a probe would otherwise wait for as many turns of 10 ms (860 ms behind 1,000 forms of many
- * parts with a fifth of the time for work from the start, 130 to 260 with a twentieth). Answers of a store that come over a socket are such work:
+ * The loop accepts a few connections each turn (server/front/port.ts). So while connections come turn after turn, work has a part of the time
+ * alone, and next to none at first: behind 1,000 others, the connection of a probe would otherwise wait for more than a hundred turns of 10 ms.
+ * Answers of a store that come over a socket are such work:
  * the loop would read megabytes of them between two connections. A probe that has arrived goes before all that wait,
  * and between two probes goes one of those.
  */

@@ -67,7 +67,7 @@ export async function drain(
  * already, and a timer runs before it. It does not if the turn of that poll was long, because octets may have arrived in it; the load
  * ends with the connections, and with it long turns. A request that comes at the moment of the close is lost: its client sees a
  * connection that ended without a response, and may retry (RFC 9112 §9.3.1, §9.6). So is one on a connection that the kernel holds and
- * the loop, which accepts one each turn, has not accepted when the port closes.
+ * the loop, which accepts a few each turn, has not accepted when the port closes.
  */
 function afterReading({ monotonic }: Context, act: (nowMs: number) => void): void {
   setImmediate(() => {

@@ -218,7 +218,7 @@ function createContext(options: ListenerOptions): Context {
     sockets: new HeldAnswers(),
     addressOf: options.addressOf ?? peerAddress,
     fleet: createFleet(limits),
-    contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
+    contentWatch: new ContentWatch(turns, { monotonic, intervalMs: lookMs(shortestMs) }),
     turns,
     memory: options.memory ?? {
       budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100, turns }),

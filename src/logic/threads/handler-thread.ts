@@ -158,9 +158,10 @@ export class HandlerThread {
     this.#ending ??= { reason, message };
     if (this.mode === 'ended') return;
     this.mode = 'retiring';
+    if (this.#abandonment !== undefined) return;
     this.#worker.ref();
     void this.#worker.terminate();
-    this.#abandonment ??= setTimeout(() => {
+    this.#abandonment = setTimeout(() => {
       this.#worker.unref();
       this.#leave({ reason, message });
     }, this.#events.graces.abandonMs);

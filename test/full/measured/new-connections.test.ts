@@ -1,5 +1,5 @@
 /**
- * Health while 1,000 connections come at once, each with its first request. The loop accepts one each turn, so the connection of a probe waits
+ * Health while 1,000 connections come at once, each with its first request. The loop accepts a few each turn, so the connection of a probe waits
  * until those before it are accepted: not for their requests, nor for their parsers, sessions and sockets. Judged is the share of the processor
  * time of a burst that a probe waited for, so the speed of the machine does not matter. The connection of that probe is opened right behind the
  * 1,000: of one that comes at any time, few others may be before it. Nor are they where the accepting is as fast as the opening, on a machine

@@ -243,7 +243,8 @@ describe('a handler that takes its thread down', () => {
   });
 
   it('may need only so much memory', async () => {
-    const small = open({ heapBytesMax: 24 * 1024 * 1024 });
+    // A busy machine takes more than five seconds to fill the memory of a thread.
+    const small = open({ heapBytesMax: 24 * 1024 * 1024, timeoutMs: 60_000 });
     assert.match(String(failure(await small.run(message('allocate'), running)).message), /memory/);
     assert.equal(endings().at(-1), 'memory');
     assert.equal((await small.run(message('write'), running)).outcome, 'processed');

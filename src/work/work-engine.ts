@@ -20,7 +20,7 @@ import { Turns } from './turns.ts';
 const storePauseMs = 1000;
 export const faultPauseMs = 30_000;
 /** Turns before the event loop serves other work: each may read and begin four attempts, about 0.3 ms per attempt. */
-const turnsPerPump = 2;
+const turnsPerPump = 16;
 /** Time after the drain to record attempts that were aborted. */
 const abortMs = 1000;
 /** Minimum time between two looks for a requested attempt, because every row that becomes due wakes its queue. */

@@ -189,6 +189,7 @@ export class MemoryBudget {
   whenRoom(waiting: Waiting): void {
     this.#turns.take(() => {
       const { lease, bytes, go } = waiting;
+      if (!lease.isOpen) return;
       if (this.#waiting.size === 0 && lease.grow(bytes)) go();
       else this.#wait(waiting);
     });

@@ -146,6 +146,20 @@ test('a turn of the event loop lets in only as many as it has time for', async (
   assert.equal(went, 6);
 });
 
+test('a lease that ends before its turn takes no room', async () => {
+  let nowMs = 0;
+  const turns = new LoopTurns(() => nowMs);
+  const budget = budgetOf(8000, 50, { turns });
+  turns.take(() => {
+    nowMs += 10;
+  });
+  const lease = budget.lease('streams', one);
+  lease.whenRoom(100, () => assert.fail('the lease has ended'));
+  lease.release();
+  await turn();
+  assert.equal(budget.bytes(), 0);
+});
+
 test('refusals are reported once a second for each use, with their number', () => {
   let nowMs = 0;
   const told: MemoryRefusal[] = [];

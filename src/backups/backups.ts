@@ -105,7 +105,7 @@ async function obstacleIn(options: BackupsOptions, folder: string): Promise<Prob
     const freeBytes = bavail * bsize;
     return freeBytes < neededBytes ? noSpace(folder, { freeBytes, neededBytes }) : undefined;
   } catch (error) {
-    // The size of the store is not to be had now: 503, and nothing of the folder.
+    // The store does not tell its size now: 503, since the folder is not the reason.
     if (error instanceof StoreUnavailable) throw error;
     return failure(folder, error);
   }

@@ -66,7 +66,7 @@ export type RequestMemory = {
   /**
    * Waits for the room to process content of this length, which takes several times its memory until the response. Undefined: process it now.
    */
-  takeTurn(octets: number): Promise<void> | undefined;
+  roomToProcess(octets: number): Promise<void> | undefined;
   /** Waits for a turn of the event loop to understand content of this length. Undefined: it is now. */
   nextTurn(octets: number): Promise<void> | undefined;
   /**

@@ -57,7 +57,7 @@ function roomIn(program: HandlerOptions['memory']): {
       hold: (octets) => lease?.growAlone(octets) !== false,
       giveBack: () => undefined,
       madeMax: program?.budget.bytesMax ?? Number.POSITIVE_INFINITY,
-      takeTurn: () => undefined,
+      roomToProcess: () => undefined,
       nextTurn: () => undefined,
       makeRoom(octets) {
         if (octets === 0 || held > 0) return undefined;

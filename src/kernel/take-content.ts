@@ -59,7 +59,7 @@ export async function takeContent(
     return { ok, bytes: undefined, problem };
   }
   let { bytes } = received;
-  // Content that waits for room has no turn, which others need.
+  // Content that waits to make something has no room to be processed, which others need.
   const isWhole = operation.raw === true || codings.length === 0;
   const octets = operation.makes?.(isWhole ? bytes : undefined) ?? 0;
   const madeMax = request.memory?.madeMax ?? octets;
@@ -69,8 +69,8 @@ export async function takeContent(
   }
   const room = request.memory?.makeRoom(octets);
   if (room !== undefined) await room;
-  // Only complete content takes a turn, so a slow upload does not delay other requests.
-  const work = request.memory?.takeTurn(bytes.length);
+  // Only complete content takes this room, so a slow upload does not delay other requests.
+  const work = request.memory?.roomToProcess(bytes.length);
   if (work !== undefined) await work;
   if (operation.raw !== true) {
     const decoding = decodeContent(bytes, codings, request.memory);

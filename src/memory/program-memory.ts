@@ -27,7 +27,7 @@ export type ProgramMemory = {
   readonly work: OctetLine;
   /** For what requests make out of less than it is (work-rules.ts). */
   readonly made: OctetLine;
-  /** For the deliveries of writes that are committed; apart from `made`, for which a request may wait while it holds of this. */
+  /** For the deliveries of writes that are being committed. A request that waits for it may hold room in `made`, so the two are apart. */
   readonly fanOuts: OctetLine;
   /** For pages that come from another process, any number of which could be under way. */
   readonly pages: OctetLine;

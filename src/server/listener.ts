@@ -134,6 +134,7 @@ const methodsOfResources: readonly string[] = [
 const looksPerTimeout = 4;
 const lookMsMin = 10;
 const lookMsMax = 5_000;
+
 const memoryBytesDefault = 256 * 1024 * 1024;
 
 export function createListener(options: ListenerOptions): Listener {

@@ -137,7 +137,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this.context.memory.budget.bytesMax;
   }
 
-  takeTurn(octets: number): Promise<void> | undefined {
+  roomToProcess(octets: number): Promise<void> | undefined {
     if (octets <= uncountedBytesMax) return undefined;
     this.#workedOnBytes += octets;
     return this.context.memory.work.enter(octets);

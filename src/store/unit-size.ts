@@ -26,8 +26,8 @@ export function unitCharacters(unit: Unit): number {
 }
 
 /**
- * What a row of a unit costs a batch besides its documents, in characters: to be encoded, written and announced. A batch of units with
- * 250 deliveries each has 2,000 rows instead of 30,000, with which the event loop was held for 450 ms.
+ * Characters that a batch counts for each row, besides its document: the program encodes, writes and announces every row. With them, a batch
+ * of units with 250 deliveries each has 2,000 rows; with 30,000 it held the event loop for 450 ms.
  */
 export const charactersPerRow = 4096;
 

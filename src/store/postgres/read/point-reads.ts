@@ -168,8 +168,8 @@ function rowsOfIds({ rows, version }: ManyRows, ids: readonly string[]): ManyRow
 type ReaderOf = Pick<PointReadsOf, 'schema' | 'nextRead'> & { readonly line: OctetLine };
 
 /**
- * A statement for many ids sends documents up to a bound, and what is beyond it is read by the next one: 100 documents of 900 KB in one answer,
- * of each turn of the event loop, ended a program of 512 MiB. The next statement is sent when those who asked have gone on.
+ * A statement for many ids returns documents up to a bound, and the next statement reads the rest. Without the bound, 1,000 requests for 100
+ * documents of 900 KB ended a program of 512 MiB. The store sends the next statement after it has passed on all rows of the one before.
  */
 function readerOf(
   lane: Pick<ReadLane, 'send'>,

@@ -118,8 +118,11 @@ export class ReaderPool {
   /** The page that was just read is used, or waits for its turn, once the promises that follow from it have settled. */
   #dispatchAfterUse(): void {
     const nextPage = this.#nextPage;
-    if (nextPage === undefined) this.#dispatch();
-    if (nextPage === undefined || this.#isHeld) return;
+    if (nextPage === undefined) {
+      this.#dispatch();
+      return;
+    }
+    if (this.#isHeld) return;
     this.#isHeld = true;
     const end = (): void => {
       this.#isHeld = false;

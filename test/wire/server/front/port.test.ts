@@ -52,7 +52,7 @@ for (const reusePort of spreads ? [false, true] : [false]) {
   });
 }
 
-test('the port of a listener is not to be had by another, until it has drained', async (context) => {
+test('no other program gets the port of a listener until it has drained', async (context) => {
   const { listener, port } = await serve(context, empty);
   await assert.rejects(listening(context, port, false), { code: 'EADDRINUSE' });
   await listener.drain(0);

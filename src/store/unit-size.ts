@@ -1,6 +1,6 @@
 /**
- * The length of a unit, which both engines count and bound alike: what waits to be committed is held in memory, and a unit is encoded as one
- * text.
+ * The length of a unit, which both engines count and bound alike: what waits to be committed is held in memory, and PostgreSQL gets the
+ * documents of a unit as one text.
  */
 import type { Unit } from './store.ts';
 

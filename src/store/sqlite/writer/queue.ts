@@ -20,7 +20,7 @@ import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
-import { type EncodedUnits, type Reply, type Request, UnitEncoder } from './writer-messages.ts';
+import { type Piece, type Reply, type Request, UnitEncoder } from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
@@ -205,29 +205,45 @@ export class WriterQueue {
       this.#next();
       return;
     }
-    const batch = encodedOr(encoder, (error) => {
-      for (const { reject } of units) reject(error);
-    });
-    if (batch === undefined) {
-      this.#next();
-      return;
+    const underWay: UnderWay = { kind: 'commit', units, started: performance.now() };
+    this.#underWay = underWay;
+    this.#postEncoded(encoder, underWay);
+  }
+
+  /** Posts the pieces of a long text one in a turn of the event loop, then the rest of it with the request. */
+  #postEncoded(encoder: UnitEncoder, underWay: UnderWay): void {
+    // The writer ended meanwhile.
+    if (this.#underWay !== underWay) return;
+    try {
+      const text = encoder.takePiece();
+      if (text === undefined) {
+        this.#post({ kind: 'commit', batch: encoder.finish() });
+        return;
+      }
+      this.#portInUse().postMessage({ kind: 'piece', text } satisfies Piece);
+      setImmediate(() => this.#postEncoded(encoder, underWay));
+    } catch (error) {
+      // The length of a batch is bounded, but its memory may be used up: that fails its units, and not the process.
+      this.#fail(error);
     }
-    this.#underWay = { kind: 'commit', units, started: performance.now() };
-    this.#post({ kind: 'commit', batch });
   }
 
   #post(request: Request): void {
-    const port = this.#port ?? this.#join();
-    // Keeps the process running during a commit, but not for an idle writer.
-    port.ref();
     try {
-      port.postMessage(request);
+      this.#portInUse().postMessage(request);
       Atomics.add(this.#options.state, requestsAt, 1);
       Atomics.notify(this.#options.state, requestsAt);
     } catch (error) {
       // The request contains a value that cannot be cloned, so the writer never received it.
       this.#fail(error);
     }
+  }
+
+  /** Keeps the process running during a commit; an idle writer does not. */
+  #portInUse(): MessagePort {
+    const port = this.#port ?? this.#join();
+    port.ref();
+    return port;
   }
 
   #join(): MessagePort {
@@ -308,16 +324,6 @@ export class WriterQueue {
 
   #namesOf(numbers: readonly number[]): ReadonlySet<string> {
     return new Set(numbers.map((number) => this.#nameOf.get(number)).filter((name) => name !== undefined));
-  }
-}
-
-/** The length of a batch is bounded, but its memory may be used up: that fails its units, and not the process. */
-function encodedOr(encoder: UnitEncoder, onFailed: (error: unknown) => void): EncodedUnits | undefined {
-  try {
-    return encoder.finish();
-  } catch (error) {
-    onFailed(error);
-    return undefined;
   }
 }
 

@@ -14,7 +14,15 @@ import { faultOf, messageOf } from '../sqlite-failure.ts';
 import { type Layout, layoutsOf } from '../table-layout.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 import { commitBatches } from './transaction.ts';
-import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.ts';
+import type {
+  EncodedUnits,
+  HomeMessage,
+  Piece,
+  Reply,
+  Request,
+  SentUnits,
+  WriterData,
+} from './writer-messages.ts';
 
 /**
  * Time to wait for a store that took part in the last transaction and has not asked again yet: it needs that long to settle its units and
@@ -31,12 +39,15 @@ type Asked<K extends Request['kind']> = {
   readonly request: Request & { kind: K };
 };
 
+type AskedCommit = { readonly port: MessagePort; readonly batch: EncodedUnits };
+
 class Writer {
   readonly #data: WriterData;
   readonly #database: DatabaseSync;
   readonly #erasure: Erasure;
   readonly #statements: Statements;
-  readonly #ports = new Set<MessagePort>();
+  /** The stores, each with the pieces of the text of its next batch. */
+  readonly #ports = new Map<MessagePort, string[]>();
   /** Stores of the last two transactions. */
   #recent: ReadonlySet<MessagePort> = new Set();
   #last: ReadonlySet<MessagePort> = new Set();
@@ -78,8 +89,11 @@ class Writer {
   }
 
   join(port: MessagePort): void {
-    this.#ports.add(port);
-    port.on('message', (request: Request) => this.#take(port, request));
+    this.#ports.set(port, []);
+    port.on('message', (sent: Piece | Request) => {
+      if (sent.kind === 'piece') this.#ports.get(port)?.push(sent.text);
+      else this.#take(port, sent);
+    });
     port.on('close', () => this.#ports.delete(port));
   }
 
@@ -88,28 +102,33 @@ class Writer {
     clearTimeout(this.#filling);
     this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     this.#database.close();
-    for (const port of this.#ports) port.close();
+    for (const port of this.#ports.keys()) port.close();
   }
 
   /** Each store has one request under way, so one look at each of the other ports finds all that wait. */
   #take(port: MessagePort, request: Request): void {
-    const commits: Asked<'commit'>[] = [];
+    const commits: AskedCommit[] = [];
     const others: Asked<'purge' | 'probe'>[] = [];
     const sort = (from: MessagePort, asked: Request): void => {
-      if (asked.kind === 'commit') commits.push({ port: from, request: asked });
-      else others.push({ port: from, request: asked });
+      if (asked.kind === 'commit') {
+        commits.push({ port: from, batch: this.#joined(from, asked.batch) });
+      } else others.push({ port: from, request: asked });
     };
     sort(port, request);
-    const silent = new Set(this.#ports);
+    const silent = new Set(this.#ports.keys());
     silent.delete(port);
     const until = performance.now() + regroupMs;
     for (;;) {
       const requests = Atomics.load(this.#data.state, requestsAt);
       for (const other of silent) {
-        const waiting = receiveMessageOnPort(other);
-        if (waiting === undefined) continue;
+        const sent = receiveMessageOnPort(other)?.message as Piece | Request | undefined;
+        if (sent === undefined) continue;
+        if (sent.kind === 'piece') {
+          this.#ports.get(other)?.push(sent.text);
+          continue;
+        }
         silent.delete(other);
-        sort(other, waiting.message as Request);
+        sort(other, sent);
       }
       const leftMs = until - performance.now();
       if (leftMs <= 0 || this.#recent.isDisjointFrom(silent)) break;
@@ -122,9 +141,15 @@ class Writer {
     for (const each of others) this.#keep(each);
   }
 
-  #commit(asked: readonly Asked<'commit'>[]): void {
+  /** Adds the pieces that came before. Older ones are of a batch that was not sent to its end. */
+  #joined(port: MessagePort, { units, numbers, piecesBefore, lastPiece }: SentUnits): EncodedUnits {
+    const before = this.#ports.get(port)?.splice(0) ?? [];
+    return { units, numbers, pieces: [...before.slice(before.length - piecesBefore), lastPiece] };
+  }
+
+  #commit(asked: readonly AskedCommit[]): void {
     try {
-      const batches = asked.map(({ request }) => request.batch);
+      const batches = asked.map(({ batch }) => batch);
       const { lastRev, results, changed } = commitBatches(
         this.#database,
         this.#statements,
@@ -140,7 +165,7 @@ class Writer {
       this.#erasure.wrote();
     } catch (error) {
       // A commit that failed during its fsync may have left revisions on disk: they are not used again.
-      for (const { request } of asked) this.#rev += request.batch.units;
+      for (const { batch } of asked) this.#rev += batch.units;
       const failed = failureOf(error);
       for (const { port } of asked) port.postMessage(failed);
     }
@@ -191,7 +216,7 @@ class Writer {
     if (changed.length === 0) return;
     Atomics.add(this.#data.state, commitsAt, 1);
     const notice: Reply = { kind: 'changed', tables: changed };
-    for (const port of this.#ports) if (port !== knowing) port.postMessage(notice);
+    for (const port of this.#ports.keys()) if (port !== knowing) port.postMessage(notice);
   }
 }
 

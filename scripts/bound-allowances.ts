@@ -153,7 +153,7 @@ const groups: readonly Group[] = [
       ['src/config/schema-errors.ts', 'seen'],
       ['src/config/declared-schema.ts', '#known'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],
-      ['src/resources/query/sql-fields.ts', '#folded', '#qualifiers'],
+      ['src/resources/query/sql-fields.ts', '#qualifiers'],
       ['src/logic/transaction/overlay.ts', '#entries', '#found', '#leant', '#overtaken'],
       ['src/logic/transaction/calls.ts', '#underWay'],
       ['src/logic/transaction/transaction.ts', 'known'],

@@ -113,7 +113,7 @@ export const importTable: readonly FolderRow[] = [
       'node:worker_threads',
       'node:zlib',
     ],
-    packages: ['pgsql-ast-parser', 'typebox'],
+    packages: ['typebox'],
   },
   {
     folder: 'src/accounts',

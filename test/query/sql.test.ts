@@ -129,6 +129,61 @@ describe('WHERE', () => {
   }
 });
 
+describe('the grammar', () => {
+  const same: readonly (readonly [where: string, other: string])[] = [
+    ['NOT published AND price = 1', '(NOT published) AND (price = 1)'],
+    ['NOT price = 1 OR published', '(NOT (price = 1)) OR published'],
+    ['published OR NOT published AND price = 1', 'published OR ((NOT published) AND price = 1)'],
+    [
+      'price = 1 AND stock = 2 OR stock = 3 AND price = 4',
+      '(price = 1 AND stock = 2) OR (stock = 3 AND price = 4)',
+    ],
+    ['price BETWEEN 1 AND 2 AND published', '(price BETWEEN 1 AND 2) AND published'],
+    ['NOT price NOT BETWEEN 1 AND 2 OR published', '(price BETWEEN 1 AND 2) OR published'],
+    ['NOT name IS NULL AND published', '(name IS NOT NULL) AND published'],
+    ['name NOTNULL AND price ISNULL', 'name IS NOT NULL AND price IS NULL'],
+    ["name ~~ 'a%' AND name !~~ 'b%'", "name LIKE 'a%' AND name NOT LIKE 'b%'"],
+    ['price IN(1,-2)AND stock>=+3', 'price IN (1, -2) AND stock >= 3'],
+    ['price = 1and stock = 2', 'price = 1 AND stock = 2'],
+  ];
+  for (const [where, other] of same) {
+    test(`reads ${where} as ${other}`, () => assert.deepEqual(filterOf(where), filterOf(other)));
+  }
+
+  const limited: readonly (readonly [clause: string, limit: number, offset: number | undefined])[] = [
+    ['OFFSET 3 LIMIT 5', 5, 3],
+    ['OFFSET 3 ROWS FETCH FIRST 5 ROWS ONLY', 5, 3],
+    ['FETCH NEXT 1 ROW ONLY OFFSET 1 ROW', 1, 1],
+    ['LIMIT (7) OFFSET +2', 7, 2],
+  ];
+  for (const [clause, limit, offset] of limited) {
+    test(`reads ${clause}`, () => {
+      const asked = askedOf(compile(`SELECT * FROM products ${clause}`));
+      assert.deepEqual([asked.limit, asked.position], [limit, { from: 'offset', offset }]);
+    });
+  }
+
+  test('takes reserved words as names in quotes and after a dot, and other words anywhere', () => {
+    const target = { ...products, fields: new Map(products.fields) };
+    for (const name of ['between', 'first', 'count', 'date', 'order'])
+      target.fields.set(name, { name, path: [name], type: 'boolean' });
+    const text = `SELECT p.order, first FROM products p WHERE between OR p.limit = 1 OR count AND NOT date
+      GROUP BY first, p.order, "limit"`;
+    const { aggregation } = askedOf(compileSql(text, target, limits));
+    assert.deepEqual(
+      aggregation?.groupBy.map(({ name }) => name),
+      ['first', 'order', 'limit'],
+    );
+    for (const word of ['order', 'limit', 'user', 'end']) {
+      const [found] = faultsOf(compile(`SELECT * FROM products WHERE ${word} = 1`));
+      assert.match(
+        found?.message ?? '',
+        /does not parse at line 1, column 30;|the keyword user is not allowed/,
+      );
+    }
+  });
+});
+
 describe('what does not parse', () => {
   const texts: readonly (readonly [text: string, message: RegExp])[] = [
     ['', /^the query is empty$/],
@@ -147,6 +202,19 @@ describe('what does not parse', () => {
     ['SELECT * /* FROM products', /^a comment is not closed$/],
     ['SELECT * FROM products \u0000', /^the query does not parse/],
     ['SELECT * FROM products WHERE price = 1e', /^the query/],
+    ['SELECT * FORM products', /^the query does not parse at line 1, column 15; the form is/],
+    ["SELECT * /* a\nb */ FROM products -- c\nWHERE name = 'd\ne' price", /at line 4, column 4; the form is/],
+    ['SELECT * FROM products WHERE a.b.c.d.e = 1e2 price', /at line 1, column 46; the form is/],
+    ['SELECT * FROM products WHERE', /^the query ends too early; the form is SELECT/],
+    ['SELECT * FROM products WHERE name = NOT published', /at line 1, column 37;/],
+    ["SELECT * FROM products WHERE name LIKE 'a' ESCAPE 'b'", /at line 1, column 44;/],
+    ['SELECT * FROM products WHERE price IS UNKNOWN', /at line 1, column 39;/],
+    ['SELECT "" FROM products', /at line 1, column 8;/],
+    ['SELECT "*" FROM products', /at line 1, column 8;/],
+    ['SELECT * FROM products LIMIT 1 LIMIT 2', /at line 1, column 32;/],
+    ['SELECT * FROM products LIMIT 1 OFFSET 2 OFFSET 3', /at line 1, column 41;/],
+    ['SELECT * FROM products HAVING count(*) > 1', /at line 1, column 24;/],
+    ['SELECT * FROM (products)', /at line 1, column 15;/],
   ];
   for (const [text, message] of texts) {
     test(`is malformed: ${JSON.stringify(text)}`, () => {
@@ -245,6 +313,11 @@ describe('what parses and is not taken', () => {
     [where('current_user = name'), /^the keyword current_user is not allowed/],
     [where('price OPERATOR(pg_catalog.=) 1'), /^the function operator is not allowed/],
     [where('1 < 2'), /^a literal must be compared with a field$/],
+    [where('price -1 = 2'), /^the operator - here is not allowed in a condition$/],
+    [where("name -> 'a' = 'b'"), /^the operator -> here is not allowed in a condition$/],
+    [where('price = 1 = true'), /^the operator = here is not allowed in a condition$/],
+    [where('price = 00012345678901234567890'), /^12345678901234567890: integer that a double cannot keep/],
+    [where(`price = ${'9'.repeat(400)}.5`), /^9{63}…: number beyond the range of a double$/],
   ];
   for (const [text, message] of texts) {
     test(`is unprocessable: ${text}`, () => {
@@ -291,6 +364,41 @@ describe('bounds', () => {
     const message = 'at most 4 of NOT, + and - may follow each other';
     assert.equal(faultsOf(compile(where(`${'NOT '.repeat(5)}price = 1`)))[0]?.message, message);
     assert.equal(faultsOf(compile(where(`price = ${'- '.repeat(5)}1`)))[0]?.message, message);
+  });
+
+  test('a hostile text of 64 KiB is answered within 50 ms', () => {
+    const wide = { ...limits, sqlCharactersMax: 65_536, filterDepthMax: 1000, filterNodesMax: 1000 };
+    const texts = [
+      ...[
+        '(',
+        'NOT ',
+        '- ',
+        "'",
+        '"',
+        "''",
+        '/*',
+        '/* */',
+        '--',
+        '-- \n',
+        'a.',
+        'sum(',
+        'a IN (',
+        '1e',
+        ' \n',
+      ],
+      ...['a OR NOT (', 'a BETWEEN ', "'a' = ANY (", '1 = 1 AND ', '0', '.1', 'a, ', '"a" '],
+    ].flatMap((piece) => {
+      const long = piece.repeat(65_000 / piece.length);
+      return ['', 'SELECT ', where(''), 'SELECT a FROM products ORDER BY '].map((start) => start + long);
+    });
+    for (const text of texts) {
+      const times = [0, 1, 2].map(() => {
+        const start = performance.now();
+        compileSql(text, products, wide);
+        return performance.now() - start;
+      });
+      assert.ok(Math.min(...times) < 50, `${text.slice(0, 60)} ${times}`);
+    }
   });
 
   test('a condition has at most filterNodesMax comparisons and connectives', () => {

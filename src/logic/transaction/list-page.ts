@@ -30,7 +30,7 @@ export async function listPage(
   query: unknown,
   limits: QueryTextLimits,
 ): Promise<string> {
-  const { mediaType, text, compile } = await readQueryText('application/json', textOf(query ?? {}));
+  const { mediaType, text, compile } = readQueryText('application/json', textOf(query ?? {}));
   const prepared = listing.prepare(`${mediaType} ${text}`, principal, (target) =>
     compile(text, target, limits),
   );

@@ -27,6 +27,7 @@ import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
 import { compileForm } from '../query/form-query.ts';
 import { compileJson } from '../query/json-query.ts';
 import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.ts';
+import { compileSql } from '../query/sql-query.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { GroupsExceeded } from './group-page.ts';
 import { repeatedFields, representList } from './list-answer.ts';
@@ -64,10 +65,6 @@ const notUtf8: Understood<QueryText> = {
   problem: { code: 'content_malformed', message: 'the content is not UTF-8' },
 };
 
-function understood(value: QueryText): Understood<QueryText> {
-  return { ok: true, value };
-}
-
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 export function queryOperation(options: QueryOptions): Operation<Standing, QueryText, QueryProposal> {
@@ -79,7 +76,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
     understand: (_ask, bytes, mediaType) => {
       const text = decodeText(bytes);
       if (text === undefined) return notUtf8;
-      return whenKnown(readQueryText(mediaType.type, text), understood);
+      return { ok: true, value: readQueryText(mediaType.type, text) };
     },
     standing: () => open,
     propose: (ask, _standing, content) => {
@@ -225,14 +222,10 @@ export type QueryTextLimits = QueryLimits & {
   readonly queryBytesMax: number;
 };
 
-/**
- * Returns the content with its compiler. The SQL compiler is loaded on first use: its parser takes 5 MB of memory and
- * 20 ms of start, which most programs never need.
- */
-export function readQueryText(mediaType: string, text: string): MaybePromise<QueryText> {
+/** Returns the content with its compiler. */
+export function readQueryText(mediaType: string, text: string): QueryText {
   if (mediaType === 'application/json') return { mediaType, text, compile: compileJsonText };
-  if (mediaType !== 'application/sql') return { mediaType, text, compile: compileFormText };
-  return import('../query/sql-query.ts').then(({ compileSql }) => ({ mediaType, text, compile: compileSql }));
+  return { mediaType, text, compile: mediaType === 'application/sql' ? compileSql : compileFormText };
 }
 
 function compileJsonText(text: string, target: Target, limits: QueryTextLimits): Compiled {

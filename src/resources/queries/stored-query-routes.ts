@@ -167,7 +167,7 @@ async function find(
   if (stored === undefined || options === undefined) {
     return { exists: false, visible: false, permitted: false, found: undefined };
   }
-  const content = await readQueryText(stored.mediaType, stored.text);
+  const content = readQueryText(stored.mediaType, stored.text);
   const permitted = options.permission(ask.principal) !== 'denied';
   return { exists: true, visible: true, permitted, found: { stored, options, content } };
 }

@@ -10,7 +10,7 @@ import { always, type Filter, type Sort } from '../../model/filter.ts';
 import type { Measure } from '../../store/aggregate.ts';
 import type { Aggregation, QueryLimits, Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
-import { addKey, addSortKey } from './sort-keys.ts';
+import { addSortKey } from './sort-keys.ts';
 
 export const aggregateFunctions = ['count', 'sum', 'avg', 'min', 'max'] as const;
 
@@ -124,10 +124,6 @@ export class AggregationReading {
 
   addSortKey(text: string, keys: Sort[], place: Place): void {
     addSortKey(text, false, { keys, fields: this.#named, faults: this.#faults, place });
-  }
-
-  addKey(key: Sort, keys: Sort[]): void {
-    addKey(key, { keys, fields: this.#named, faults: this.#faults, place: undefined });
   }
 
   /** Finds a field of the collection by its name. */

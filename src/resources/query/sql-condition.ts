@@ -1,157 +1,124 @@
 /**
- * Compiles WHERE to a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued
- * logic. A fault names any other construct.
+ * Compiles WHERE and HAVING to a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued logic. A
+ * fault names any other construct.
  */
-import type { Expr, ExprBinary, ExprCall, ExprRef, ExprTernary, ExprUnary } from 'pgsql-ast-parser';
 import type { Field } from '../../model/field.ts';
-import { allOf, always, anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
+import { allOf, always, anyOf, type Comparison, type Filter, negated, never } from '../../model/filter.ts';
 import { compare, hasNull, isLike, isNull, membership, patternComplaint } from './comparison.ts';
 import { describeValue, readValue, type Value, valueType } from './field-value.ts';
-import type { QueryLimits } from './list-query.ts';
-import { cap, type FaultList, quote, show } from './query-faults.ts';
-import { checkRelated, type Finding, findCompared } from './reference-path.ts';
-import { describeConstruct, type Literal, literalOf, type SqlFields } from './sql-fields.ts';
+import { cap, quote, show } from './query-faults.ts';
+import { checkRelated } from './reference-path.ts';
+import type { SqlFields } from './sql-fields.ts';
+import { nothing, type SqlExpression, type SqlField, type SqlValue } from './sql-parse.ts';
 
-const comparisons: ReadonlyMap<string, Comparison> = new Map([
-  ['=', 'eq'],
-  ['!=', 'ne'],
-  ['<', 'lt'],
-  ['<=', 'lte'],
-  ['>', 'gt'],
-  ['>=', 'gte'],
-]);
+type Comparisons = Readonly<Record<Comparison, Comparison>>;
 
-const flipped: Readonly<Record<Comparison, Comparison>> = {
-  eq: 'eq',
-  ne: 'ne',
-  lt: 'gt',
-  lte: 'gte',
-  gt: 'lt',
-  gte: 'lte',
+const signs: Readonly<Record<string, Comparison>> = {
+  '=': 'eq',
+  '!=': 'ne',
+  '<': 'lt',
+  '<=': 'lte',
+  '>': 'gt',
+  '>=': 'gte',
 };
+const flipped: Comparisons = { eq: 'eq', ne: 'ne', lt: 'gt', lte: 'gte', gt: 'lt', gte: 'lte' };
+const opposite: Comparisons = { eq: 'ne', ne: 'eq', lt: 'gte', lte: 'gt', gt: 'lte', gte: 'lt' };
 
-const opposite: Readonly<Record<Comparison, Comparison>> = {
-  eq: 'ne',
-  ne: 'eq',
-  lt: 'gte',
-  lte: 'gt',
-  gt: 'lte',
-  gte: 'lt',
-};
-
-export function compileSqlCondition(expression: Expr, fields: SqlFields, finding: Finding): Filter {
-  const filter = new ConditionReading(fields, finding).condition(expression).holds;
+export function compileSqlCondition(expression: SqlExpression, fields: SqlFields): Filter {
+  const filter = new ConditionReading(fields).condition(expression).holds;
+  const { finding } = fields;
   return finding.target.through === undefined ? filter : checkRelated(filter, finding);
 }
 
 /** One pass over one expression. It continues after a fault, to report further ones. */
 class ConditionReading {
   readonly #fields: SqlFields;
-  readonly #limits: QueryLimits;
-  readonly #faults: FaultList;
-  readonly #finding: Finding;
   #nodes = 0;
 
-  constructor(fields: SqlFields, finding: Finding) {
+  constructor(fields: SqlFields) {
     this.#fields = fields;
-    this.#finding = finding;
-    this.#limits = finding.limits;
-    this.#faults = finding.faults;
   }
 
-  condition(expression: Expr): Truth {
+  condition(expression: SqlExpression): Truth {
     this.#nodes += 1;
-    const { filterNodesMax } = this.#limits;
+    const { filterNodesMax } = this.#fields.finding.limits;
     if (this.#nodes > filterNodesMax) {
       if (this.#nodes > filterNodesMax + 1) return unknown;
       return this.#fault(`a condition takes at most ${filterNodesMax} comparisons and connectives`);
     }
-    switch (expression.type) {
-      case 'binary':
-        return this.#binary(expression);
-      case 'unary':
-        return this.#unary(expression);
-      case 'ternary':
-        return this.#between(expression);
-      case 'ref':
-        return this.#flag(expression);
-      case 'boolean':
-        return expression.value ? truth : negated(truth);
-      case 'null':
-        return unknown;
-      default:
-        return this.#notAllowed(expression);
+    if (expression.type === 'operation') {
+      // NOT IN and IS NOT NULL are IN and IS NULL, inverted.
+      const positive = expression.name.replace('NOT ', '');
+      const found = this.#operation(positive, expression.items) ?? this.#notAllowed(expression);
+      return positive === expression.name ? found : inverted(found);
     }
+    if (this.#fields.isField(expression)) return this.#flag(expression);
+    const value = expression.type === 'literal' ? expression.value : undefined;
+    if (value === true || value === false) return value ? truth : inverted(truth);
+    return value === null ? unknown : this.#notAllowed(expression);
   }
 
-  #binary(expression: ExprBinary): Truth {
-    const { op, left, right } = expression;
-    if (expression.opSchema !== undefined) return this.#fault('an operator must not have a schema');
-    if (op === 'AND' || op === 'OR') {
-      const one = this.condition(left);
-      const other = this.condition(right);
-      return op === 'AND' ? both(one, other) : either(one, other);
-    }
-    if (op === 'IN' || op === 'NOT IN') return negatedIf(op === 'NOT IN', this.#membership(left, right));
-    if (op === 'LIKE' || op === 'NOT LIKE') return negatedIf(op === 'NOT LIKE', this.#like(left, right));
-    const comparison = comparisons.get(op);
-    return comparison === undefined
-      ? this.#notAllowed(expression)
-      : this.#comparison(comparison, left, right);
-  }
-
-  #unary({ op, operand, ...expression }: ExprUnary): Truth {
+  #operation(op: string, items: readonly SqlExpression[]): Truth | undefined {
+    const [left = nothing, right = nothing, high = nothing] = items;
+    const comparison = signs[op];
+    if (comparison !== undefined) return this.#comparison(comparison, left, right);
     switch (op) {
+      case 'AND':
+        return both(this.condition(left), this.condition(right));
+      case 'OR':
+        return either(this.condition(left), this.condition(right));
       case 'NOT':
-        return negated(this.condition(operand));
+        return inverted(this.condition(left));
       case 'IS NULL':
-      case 'IS NOT NULL':
-        return this.#nullness(operand, op === 'IS NULL');
+        return this.#nullness(left);
       case 'IS TRUE':
-      case 'IS NOT TRUE':
-        return negatedIf(op === 'IS NOT TRUE', decided(this.condition(operand).holds));
+        return decided(this.condition(left).holds);
       case 'IS FALSE':
-      case 'IS NOT FALSE':
-        return negatedIf(op === 'IS NOT FALSE', decided(this.condition(operand).fails));
+        return decided(this.condition(left).fails);
+      case 'IN':
+        return this.#membership(left, right.type === 'list' ? right.items : [right]);
+      case 'BETWEEN':
+        return both(this.#comparison('gte', left, right), this.#comparison('lte', left, high));
+      case 'LIKE':
+        return this.#like(left, right);
       default:
-        return this.#notAllowed({ op, operand, ...expression });
+        return undefined;
     }
   }
 
-  #nullness(operand: Expr, expected: boolean): Truth {
-    if (operand.type !== 'ref') return this.#fault('IS NULL takes a field');
-    const field = this.#find(operand);
+  #nullness(operand: SqlExpression): Truth {
+    if (!this.#fields.isField(operand)) return this.#fault('IS NULL takes a field');
+    const field = this.#fields.findCompared(operand);
     if (field === undefined) return unknown;
     if (field.type === 'json') return this.#selectable(field);
-    return { holds: isNull(field, expected), fails: isNull(field, !expected) };
+    return { holds: isNull(field, true), fails: isNull(field, false) };
   }
 
   /** A boolean field is a condition by itself. */
-  #flag(ref: ExprRef): Truth {
-    const field = this.#find(ref);
+  #flag(named: SqlField): Truth {
+    const field = this.#fields.findCompared(named);
     if (field === undefined) return unknown;
     if (field.type !== 'boolean')
       return this.#fault(`${quote(field.name)} is not a condition; compare it with a literal`);
     return { holds: compare(field, 'eq', true), fails: compare(field, 'eq', false) };
   }
 
-  #comparison(op: Comparison, left: Expr, right: Expr): Truth {
-    const one = literalOf(left);
-    const other = literalOf(right);
-    if (left.type === 'ref' && other !== undefined) return this.#compareField(op, left, other);
-    if (one !== undefined && right.type === 'ref') return this.#compareField(flipped[op], right, one);
-    if (one !== undefined && right.type === 'call') return this.#element(op, one, right);
-    if (one !== undefined && other !== undefined) return this.#compareLiterals(op, one.value, other.value);
-    if (left.type === 'ref' && right.type === 'ref')
-      return this.#fault('two fields cannot be compared with each other');
-    return this.#notAllowed(one === undefined && left.type !== 'ref' ? left : right);
+  #comparison(op: Comparison, left: SqlExpression, right: SqlExpression): Truth {
+    if (left.type === 'literal') {
+      if (right.type === 'literal') return this.#compareLiterals(op, left.value, right.value);
+      if (this.#fields.isField(right)) return this.#compareField(flipped[op], right, left.value);
+      return right.type === 'any' ? this.#element(op, left.value, right.items) : this.#notAllowed(right);
+    }
+    if (!this.#fields.isField(left)) return this.#notAllowed(left);
+    if (right.type === 'literal') return this.#compareField(op, left, right.value);
+    if (!this.#fields.isField(right)) return this.#notAllowed(right);
+    return this.#fault('two fields cannot be compared with each other');
   }
 
-  #compareField(op: Comparison, ref: ExprRef, literal: Literal): Truth {
-    const field = this.#scalar(ref);
-    if (field === undefined) return unknown;
+  #compareField(op: Comparison, named: SqlField, literal: SqlValue): Truth {
+    const field = this.#scalar(named);
     const value = this.#value(field, literal);
-    if (value === undefined) return unknown;
+    if (field === undefined || value === undefined) return unknown;
     const holds = compare(field, op, value);
     const fails = compare(field, opposite[op], value);
     if (op === 'eq') return { holds, fails: present(field, fails) };
@@ -162,90 +129,76 @@ class ConditionReading {
    * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false for
    * an empty array and unknown for others, which no filter can tell apart.
    */
-  #element(op: Comparison, literal: Literal, call: ExprCall): Truth {
-    const { name } = call.function;
-    const [array, ...others] = call.args;
-    if ((name !== 'any' && name !== 'some') || call.function.schema !== undefined)
-      return this.#notAllowed(call);
-    if (op !== 'eq' || literal.value === null || array?.type !== 'ref' || others.length > 0)
+  #element(op: Comparison, literal: SqlValue, [array, ...others]: readonly SqlExpression[]): Truth {
+    if (op !== 'eq' || literal === null || array?.type !== 'field' || others.length > 0)
       return this.#fault(`write ANY as 'value' = ANY (field)`);
-    const field = this.#find(array);
+    const field = this.#fields.findCompared(array);
     if (field === undefined) return unknown;
     if (field.type !== 'array')
       return this.#fault(`ANY takes an array field; ${quote(field.name)} is not one`);
     const value = this.#value(field, literal);
     if (value === undefined) return unknown;
-    const nothing: Filter = { op: 'not', filter: hasNull(field) };
+    const nullFree: Filter = { op: 'not', filter: hasNull(field) };
     return {
       holds: compare(field, 'eq', value),
-      fails: allOf([compare(field, 'ne', value), nothing, isNull(field, false)]),
+      fails: allOf([compare(field, 'ne', value), nullFree, isNull(field, false)]),
     };
   }
 
   /** Programs that append conditions start with `WHERE 1 = 1`. */
-  #compareLiterals(op: Comparison, one: Literal['value'], other: Literal['value']): Truth {
+  #compareLiterals(op: Comparison, one: SqlValue, other: SqlValue): Truth {
     if (one === null || other === null) return unknown;
-    if (op === 'eq' && typeof one === typeof other) return negatedIf(one !== other, truth);
-    if (op === 'ne' && typeof one === typeof other) return negatedIf(one === other, truth);
+    if ((op === 'eq' || op === 'ne') && typeof one === typeof other)
+      return (one === other) === (op === 'eq') ? truth : inverted(truth);
     return this.#fault('a literal must be compared with a field');
   }
 
-  #membership(left: Expr, right: Expr): Truth {
-    if (left.type !== 'ref') return this.#fault('IN takes a field on its left');
+  #membership(left: SqlExpression, items: readonly SqlExpression[]): Truth {
+    if (!this.#fields.isField(left)) return this.#fault('IN takes a field on its left');
     const field = this.#scalar(left);
     if (field === undefined) return unknown;
-    const items = right.type === 'list' ? right.expressions : [right];
-    if (items.length > this.#limits.inValuesMax) {
-      return this.#fault(`IN takes at most ${this.#limits.inValuesMax} values, not ${items.length}`);
+    const { inValuesMax } = this.#fields.finding.limits;
+    if (items.length > inValuesMax) {
+      return this.#fault(`IN takes at most ${inValuesMax} values, not ${items.length}`);
     }
     const values: Value[] = [];
     for (const item of items) {
-      const literal = literalOf(item);
-      if (literal === undefined)
-        return this.#fault(`IN takes a list of literals, not ${describeConstruct(item)}`);
-      const value = this.#value(field, literal);
+      if (item.type !== 'literal') return this.#fault(`IN takes a list of literals, not ${item.words}`);
+      const value = this.#value(field, item.value);
       if (value !== undefined) values.push(value);
     }
     const among = membership(field, values);
     // If the list has a null, a value that is not in the list may still equal it.
-    const hasNull = values.length < items.length;
-    return { holds: among, fails: hasNull ? never : present(field, negate(among)) };
+    const isNullListed = values.length < items.length;
+    return { holds: among, fails: isNullListed ? never : present(field, negated(among)) };
   }
 
-  #between({ op, value, lo, hi }: ExprTernary): Truth {
-    const from = this.#comparison('gte', value, lo);
-    const to = this.#comparison('lte', value, hi);
-    return negatedIf(op === 'NOT BETWEEN', both(from, to));
-  }
-
-  #like(left: Expr, right: Expr): Truth {
-    const literal = literalOf(right);
-    if (left.type !== 'ref' || literal === undefined)
+  #like(left: SqlExpression, right: SqlExpression): Truth {
+    if (!this.#fields.isField(left) || right.type !== 'literal')
       return this.#fault(`write LIKE as field LIKE 'pattern'`);
-    const field = this.#find(left);
+    const field = this.#fields.findCompared(left);
     if (field === undefined) return unknown;
     if (field.type !== 'string')
       return this.#fault(`LIKE takes a string field; ${quote(field.name)} is not one`);
-    const pattern = this.#value(field, literal);
+    const pattern = this.#value(field, right.value);
     if (typeof pattern !== 'string') return unknown;
     const complaint = patternComplaint(pattern);
     if (complaint !== undefined) return this.#fault(complaint);
     const like = isLike(field, pattern);
-    return { holds: like, fails: present(field, negate(like)) };
+    return { holds: like, fails: present(field, negated(like)) };
   }
 
   /** Returns undefined for null, and after a fault. */
-  #value(field: Field, { value }: Literal): Value | undefined {
-    if (value === null) return undefined;
-    const type = valueType(field);
-    const read = readValue(type, value);
+  #value(field: Field | undefined, value: SqlValue): Value | undefined {
+    if (field === undefined || value === null) return undefined;
+    const read = readValue(valueType(field), value);
     if (read === undefined)
       this.#fault(`${cap(field.name)} takes ${describeValue(field)}, not ${show(value)}`);
     return read;
   }
 
-  #scalar(ref: ExprRef): Field | undefined {
-    const field = this.#find(ref);
+  #scalar(named: SqlField): Field | undefined {
+    const field = this.#fields.findCompared(named);
     if (field?.type === 'array')
       this.#fault(`${quote(field.name)} is an array; compare it as 'value' = ANY (${cap(field.name)})`);
     else if (field?.type === 'json') this.#selectable(field);
@@ -253,21 +206,16 @@ class ConditionReading {
     return undefined;
   }
 
-  #find(ref: ExprRef): Field | undefined {
-    const field = this.#fields.find(ref);
-    return field ?? findCompared(this.#fields.pathOf(ref), this.#finding);
-  }
-
   #selectable(field: Field): Truth {
     return this.#fault(`${quote(field.name)} can be selected, not compared`);
   }
 
-  #notAllowed(expression: Expr): Truth {
-    return this.#fault(`${describeConstruct(expression)} is not allowed in a condition`);
+  #notAllowed(expression: SqlExpression): Truth {
+    return this.#fault(`${expression.words} is not allowed in a condition`);
   }
 
   #fault(message: string): Truth {
-    this.#faults.unprocessable(message);
+    this.#fields.finding.faults.unprocessable(message);
     return unknown;
   }
 }
@@ -287,34 +235,16 @@ function both(one: Truth, other: Truth): Truth {
 }
 
 function either(one: Truth, other: Truth): Truth {
-  return { holds: anyOf([one.holds, other.holds]), fails: allOf([one.fails, other.fails]) };
+  return inverted(both(inverted(one), inverted(other)));
 }
 
-function negated({ holds, fails }: Truth): Truth {
+function inverted({ holds, fails }: Truth): Truth {
   return { holds: fails, fails: holds };
-}
-
-function negatedIf(condition: boolean, value: Truth): Truth {
-  return condition ? negated(value) : value;
 }
 
 /** A condition that is never unknown, such as the result of IS TRUE. */
 function decided(filter: Filter): Truth {
-  return { holds: filter, fails: negate(filter) };
-}
-
-/** Matches every row that the filter does not, rows without the field included. */
-function negate(filter: Filter): Filter {
-  switch (filter.op) {
-    case 'always':
-      return never;
-    case 'never':
-      return always;
-    case 'not':
-      return filter.filter;
-    default:
-      return { op: 'not', filter };
-  }
+  return { holds: filter, fails: negated(filter) };
 }
 
 /** Limits a filter to rows that have the field; `ne` and `not` also match rows without it. */

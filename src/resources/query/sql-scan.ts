@@ -1,33 +1,39 @@
 /**
- * Scans SQL before the parser reads it. pgsql-ast-parser is an Earley parser: it takes about 0.1 ms a token, and its
- * error report grows exponentially with nested calls and lists (ten open calls: 170 ms). The scan bounds tokens and
- * nesting, and refuses constructs that Comity never executes. Comments become spaces, because the parser reads quotes
- * inside them; positions in the text stay the same.
+ * Cuts SQL into words, literals and signs, bounds them and their nesting, and refuses by name what no query takes. Comments and spaces
+ * separate tokens.
  */
 import { checkNumber } from '../../http/syntax/json-number.ts';
+import { aggregateFunctions } from './aggregation.ts';
+import type { Fault, QueryLimits } from './list-query.ts';
 import { cap } from './query-faults.ts';
 
-export type SqlScan =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly kind: 'malformed' | 'unprocessable'; readonly message: string };
+export type SqlToken = {
+  /** A word in lower case, or a sign; `'` for a string, `"` for a quoted name, `0` for a number; empty at the end. */
+  readonly text: string;
+  /** Of a literal or a quoted name. */
+  readonly value: string | number;
+  readonly at: number;
+};
 
-export type SqlBounds = { readonly charactersMax: number; readonly nestingMax: number };
-
-/** Words, literals and signs in one query; 400 take the parser up to 45 ms. */
+/** Words, literals and signs in one query. */
 export const sqlTokensMax = 400;
 
-/** Reserved words of refused constructs, with their names for messages. */
-const refusedWords: ReadonlyMap<string, string> = new Map([
-  ...['union', 'intersect', 'except', 'join', 'distinct', 'case', 'cast', 'into', 'lateral', 'using'].map(
-    (word) => [word, word.toUpperCase()] as const,
-  ),
-  ...['natural', 'collate', 'ilike', 'window', 'returning', 'similar'].map(
-    (word) => [word, word.toUpperCase()] as const,
-  ),
-  ['with', 'WITH'],
+export const sqlForm =
+  'the form is SELECT fields FROM collection WHERE condition GROUP BY fields HAVING condition ORDER BY fields LIMIT n OFFSET n';
+
+/** Refused constructs, by the word or sign that begins them. */
+const refused: ReadonlyMap<string, string> = new Map([
+  ...(
+    'union intersect except join distinct case cast into lateral using natural collate ilike window returning similar ' +
+    'with array'
+  )
+    .split(' ')
+    .map((word) => [word, word.toUpperCase()] as const),
   ['for', 'FOR UPDATE or FOR SHARE'],
-  ['array', 'ARRAY'],
   ['select', 'a subquery'],
+  ['[', 'an array or a subscript'],
+  ['$', 'a parameter or a dollar-quoted string'],
+  [':', 'a cast or a parameter'],
 ]);
 
 /** First words of statements other than SELECT. */
@@ -39,195 +45,160 @@ const otherStatements: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Words that may stand before an opening parenthesis without being a function call. */
+/** Words that may stand before an opening parenthesis without being a function. */
 const openers: ReadonlySet<string> = new Set(
   'in and or not any some where having by select limit offset like between from first next'.split(' '),
 );
 
 /** Functions that a query may call, each of one field. */
-const aggregates: ReadonlySet<string> = new Set(['count', 'sum', 'avg', 'min', 'max']);
+const aggregates: ReadonlySet<string> = new Set(aggregateFunctions);
 
 const leadingZeros = /^0+(?=\d)/;
+const wholeNumber = /^\d+$/;
+const wordStart = /^[a-z_]/;
 
-/** Characters that end a line comment for the parser. */
-const lineEnds = '\n\r\u2028\u2029';
-
-export function scanSql(text: string, bounds: SqlBounds): SqlScan {
-  if (text.length > bounds.charactersMax) {
-    return unprocessable(`a query in SQL has at most ${bounds.charactersMax} characters`);
-  }
-  return new Scan(text, bounds).run();
+/** Returns the tokens, with one at the end, or the first fault. */
+export function scanSql(
+  text: string,
+  { sqlCharactersMax, filterDepthMax }: QueryLimits,
+): readonly SqlToken[] | Fault {
+  if (text.length <= sqlCharactersMax) return new Scan(text, filterDepthMax).run();
+  return { kind: 'unprocessable', message: `a query in SQL has at most ${sqlCharactersMax} characters` };
 }
 
-/** One pass, which `#refusal` ends. */
 class Scan {
   readonly #text: string;
-  readonly #bounds: SqlBounds;
+  readonly #nestingMax: number;
+  readonly #tokens: SqlToken[] = [];
+  #fault: Fault | undefined;
   #at = 0;
-  #tokens = 0;
   #nesting = 0;
-  /** Nesting outside the current `in` list; -1 outside of any list. */
+  /** Nesting outside the current list of IN or ANY; -1 outside of any list. */
   #list = -1;
   /** Nesting outside the current call of an aggregate; -1 outside of any. */
   #call = -1;
-  /** Consecutive `not` and signs. */
+  /** Consecutive NOT and signs. */
   #prefixes = 0;
-  /** The previous token: a word in lower case, `"` for a quoted name, otherwise empty. */
-  #word = '';
-  #ended = false;
-  #cleaned = '';
-  #copied = 0;
-  #refusal: SqlScan | undefined;
-  readonly #longPath = /(?:[A-Za-z_]\w*|"(?:[^"]|"")*")(?:\s*\.\s*(?:[A-Za-z_]\w*|"(?:[^"]|"")*")){3,}/y;
-  readonly #namePart = /[A-Za-z_]\w*|"(?:[^"]|"")*"/g;
-  readonly #withExponent = /(?:\d+(?:\.\d*)?|\.\d+)[eE][+-]?\d+(?![\w.])/y;
+  readonly #space = /(?:\s|--[^\n\r\u2028\u2029]*)+/y;
+  readonly #commentMark = /\/\*|\*\//g;
+  readonly #word = /[A-Za-z_]\w*/y;
+  readonly #number = /(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y;
+  readonly #longSign = /!~~\*|!~[~*]?|~~\*|~[~*]|->>|#>>|->|#-|\|\||&&|<>|!=|<=|>=|<<|>>|@>|<@|@@|\?[|&]/y;
 
-  constructor(text: string, bounds: SqlBounds) {
+  constructor(text: string, nestingMax: number) {
     this.#text = text;
-    this.#bounds = bounds;
+    this.#nestingMax = nestingMax;
   }
 
-  run(): SqlScan {
-    while (this.#at < this.#text.length && this.#refusal === undefined) this.#step();
-    if (this.#refusal !== undefined) return this.#refusal;
-    if (this.#tokens === 0) return { ok: false, kind: 'malformed', message: 'the query is empty' };
-    return { ok: true, text: this.#cleaned + this.#text.slice(this.#copied) };
+  run(): readonly SqlToken[] | Fault {
+    for (;;) {
+      this.#skip();
+      if (this.#fault === undefined && this.#at < this.#text.length) this.#check(this.#read());
+      else break;
+    }
+    if (this.#tokens.length === 0) this.#malformed('the query is empty');
+    this.#tokens.push({ text: '', value: '', at: this.#at });
+    return this.#fault ?? this.#tokens;
   }
 
-  #step(): void {
-    const character = this.#text.charAt(this.#at);
-    const two = this.#text.slice(this.#at, this.#at + 2);
-    if (two === '--') this.#skipLine();
-    else if (two === '/*') this.#skipBlock();
-    else if (isSpace(character)) this.#at += 1;
-    else this.#token(character);
+  /** Skips spaces and comments, which nest in SQL. */
+  #skip(): void {
+    let open = 0;
+    do {
+      if (open === 0) this.#take(this.#space);
+      if (open === 0 && !this.#text.startsWith('/*', this.#at)) return;
+      this.#commentMark.lastIndex = this.#at;
+      const [mark] = this.#commentMark.exec(this.#text) ?? [];
+      if (mark === undefined) {
+        this.#malformed('a comment is not closed');
+        return;
+      }
+      open += mark === '/*' ? 1 : -1;
+      this.#at = this.#commentMark.lastIndex;
+    } while (this.#at < this.#text.length || open > 0);
   }
 
-  #token(character: string): void {
-    this.#tokens += 1;
-    if (this.#word !== '.' && (this.#rewritePath() || this.#rewriteNumber())) return;
-    if (this.#tokens > sqlTokensMax)
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const [found] = pattern.exec(this.#text) ?? [];
+    if (found !== undefined) this.#at = pattern.lastIndex;
+    return found;
+  }
+
+  #read(): SqlToken {
+    const at = this.#at;
+    const first = this.#text.charAt(at);
+    if (first === "'" || first === '"') return { text: first, value: this.#readQuoted(first), at };
+    const word = this.#take(this.#word);
+    if (word !== undefined) return { text: word.toLowerCase(), value: '', at };
+    const number = this.#take(this.#number);
+    if (number !== undefined) return { text: '0', value: this.#numberOf(number), at };
+    const sign = this.#take(this.#longSign) ?? first;
+    this.#at = at + sign.length;
+    return { text: sign, value: '', at };
+  }
+
+  /** A doubled quote stands for itself. */
+  #readQuoted(mark: string): string {
+    const from = this.#at + 1;
+    let end = this.#text.indexOf(mark, from);
+    while (end !== -1 && this.#text.charAt(end + 1) === mark) end = this.#text.indexOf(mark, end + 2);
+    // A first token is refused anyway.
+    if (end === -1 && this.#tokens.length > 0)
+      this.#malformed(`${mark === "'" ? 'a string' : 'a quoted name'} is not closed`);
+    this.#at = end + 1;
+    return this.#text.slice(from, end).replaceAll(mark + mark, mark);
+  }
+
+  /** An integer has to be exact; any other number is rounded. */
+  #numberOf(written: string): number {
+    const digits = written.replace(leadingZeros, '');
+    const value = Number(digits);
+    const fault = wholeNumber.test(digits) ? checkNumber(digits, 0) : undefined;
+    if (typeof fault === 'string') this.#refuse(`${cap(digits)}: ${fault}`);
+    if (!Number.isFinite(value)) this.#refuse(`${cap(digits)}: number beyond the range of a double`);
+    return value;
+  }
+
+  #check(token: SqlToken): void {
+    const { text } = token;
+    const before = this.#tokens.at(-1)?.text;
+    const isAfterDot = before === '.' && isWord(text);
+    const name = isAfterDot ? undefined : refused.get(text);
+    this.#tokens.push(token);
+    if (this.#tokens.length > sqlTokensMax)
       this.#refuse(`a query in SQL has at most ${sqlTokensMax} words and signs`);
-    else if (this.#ended && character !== ';') this.#refuse('only one statement is allowed');
-    else if (isWordStart(character)) this.#readWord();
-    else if (this.#tokens === 1) this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
-    else if (character === "'" || character === '"') this.#readQuoted(character);
-    else this.#readSign(character);
+    else if (before === ';' && text !== ';') this.#refuse('only one statement is allowed');
+    else if (isWord(text) && this.#text.charAt(this.#at) === "'")
+      this.#notAllowed(`${cap(text).toUpperCase()}'...'`);
+    else if (before === undefined) this.#checkFirst(text);
+    else if (name !== undefined) this.#notAllowed(name);
+    else if (text === '(') this.#open(before);
+    else if (text === ')') this.#close();
+    const isPrefix = text === 'not' || text === '-' || text === '+';
+    this.#prefixes = isPrefix ? this.#prefixes + 1 : 0;
+    if (this.#prefixes > this.#nestingMax)
+      this.#refuse(`at most ${this.#nestingMax} of NOT, + and - may follow each other`);
   }
 
-  /** The parser takes names of up to three parts: a longer one becomes one quoted name, which means the same here. */
-  #rewritePath(): boolean {
-    if (this.#tokens === 1 || this.#ended) return false;
-    this.#longPath.lastIndex = this.#at;
-    const [path] = this.#longPath.exec(this.#text) ?? [];
-    if (path === undefined) return false;
-    const names = [...path.matchAll(this.#namePart)].map(([name]) =>
-      name.startsWith('"') ? name.slice(1, -1) : name,
-    );
-    this.#tokens += 2 * (names.length - 1);
-    this.#replace(path.length, `"${names.join('.')}"`);
-    this.#word = '"';
-    return true;
-  }
-
-  /** The parser knows no exponents. */
-  #rewriteNumber(): boolean {
-    if (this.#tokens === 1 || this.#ended) return false;
-    this.#withExponent.lastIndex = this.#at;
-    const [literal] = this.#withExponent.exec(this.#text) ?? [];
-    if (literal === undefined) return false;
-    if (Number.isFinite(Number(literal))) this.#replace(literal.length, plainDecimal(Number(literal)));
-    else this.#refuse(`${cap(literal)}: number beyond the range of a double`);
-    this.#word = '';
-    this.#prefixes = 0;
-    return true;
-  }
-
-  #replace(length: number, text: string): void {
-    this.#cleaned += this.#text.slice(this.#copied, this.#at) + text;
-    this.#at += length;
-    this.#copied = this.#at;
-  }
-
-  #readWord(): void {
-    const start = this.#at;
-    while (isWordPart(this.#text.charAt(this.#at))) this.#at += 1;
-    const word = this.#text.slice(start, this.#at).toLowerCase();
-    const refused = this.#refusedAs(word);
-    if (refused !== undefined) this.#notAllowed(refused);
-    else if (this.#tokens === 1 && word !== 'select')
-      this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
-    if (word === 'not') this.#countPrefix();
-    else this.#prefixes = 0;
-    this.#word = word;
-  }
-
-  /** Names the refused construct that the word starts, if any. */
-  #refusedAs(word: string): string | undefined {
-    if (this.#text.charAt(this.#at) === "'") return `${cap(word).toUpperCase()}'...'`;
-    if (this.#tokens === 1) return otherStatements.has(word) ? word.toUpperCase() : undefined;
-    // After a dot the word is a column name.
-    return this.#word === '.' ? undefined : refusedWords.get(word);
-  }
-
-  #readQuoted(mark: string): void {
-    let at = this.#text.indexOf(mark, this.#at + 1);
-    while (at !== -1 && this.#text.charAt(at + 1) === mark) at = this.#text.indexOf(mark, at + 2);
-    if (at === -1) {
-      const what = mark === "'" ? 'a string' : 'a quoted name';
-      this.#refusal = { ok: false, kind: 'malformed', message: `${what} is not closed` };
-      return;
-    }
-    this.#at = at + 1;
-    this.#prefixes = 0;
-    this.#word = mark === '"' ? mark : '';
-  }
-
-  #readSign(character: string): void {
-    const before = this.#word;
-    this.#at += 1;
-    this.#word = character === '.' ? character : '';
-    if (character === '-' || character === '+') this.#countPrefix();
-    else this.#prefixes = 0;
-    if (character === '(') this.#open(before);
-    else if (character === ')') this.#close();
-    else if (character === '[') this.#notAllowed('an array or a subscript');
-    else if (character === '$') this.#notAllowed('a parameter or a dollar-quoted string');
-    else if (character === ':') this.#notAllowed('a cast or a parameter');
-    else if (character === ';') this.#ended = true;
-    else if (isDigit(character)) {
-      const start = this.#at - 1;
-      while (isDigit(this.#text.charAt(this.#at)) || this.#text.charAt(this.#at) === '.') this.#at += 1;
-      // The parser rounds an integer that a double cannot keep; a decimal is rounded as in JSON.
-      const literal = this.#text.slice(start, this.#at).replace(leadingZeros, '');
-      const fault = literal.includes('.') ? undefined : checkNumber(literal, 0);
-      if (typeof fault === 'string') this.#refuse(`${cap(literal)}: ${fault}`);
-    }
+  #checkFirst(text: string): void {
+    if (otherStatements.has(text)) this.#notAllowed(text.toUpperCase());
+    else if (text !== 'select') this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
   }
 
   #open(before: string): void {
+    const isCall = aggregates.has(before);
+    const isList = before === 'in' || before === 'any' || before === 'some';
     if (before === '"') this.#notAllowed('a function');
-    else if (aggregates.has(before)) this.#openCall();
-    else if (before !== '' && before !== '.' && !openers.has(before)) {
+    else if (isWord(before) && !isCall && !openers.has(before))
       this.#notAllowed(`the function ${cap(before)}`);
-    } else if (this.#list !== -1) this.#refuse('IN takes a list of literals');
-    else this.#nest(before === 'in' || before === 'any' || before === 'some');
-  }
-
-  #openCall(): void {
-    if (this.#call !== -1 || this.#list !== -1)
+    else if (isCall && (this.#call !== -1 || this.#list !== -1))
       this.#refuse('an aggregate takes a field, not another expression');
-    else {
-      this.#call = this.#nesting;
-      this.#nest(false);
-    }
-  }
-
-  #nest(isList: boolean): void {
+    else if (this.#list !== -1) this.#refuse('IN takes a list of literals');
+    if (isCall) this.#call = this.#nesting;
     if (isList) this.#list = this.#nesting;
     this.#nesting += 1;
-    const { nestingMax } = this.#bounds;
-    if (this.#nesting > nestingMax) this.#refuse(`parentheses nest at most ${nestingMax} levels`);
+    if (this.#nesting > this.#nestingMax) this.#refuse(`parentheses nest at most ${this.#nestingMax} levels`);
   }
 
   #close(): void {
@@ -237,82 +208,19 @@ class Scan {
     if (this.#nesting < 0) this.#malformed('a closing parenthesis has no opening one');
   }
 
-  #countPrefix(): void {
-    this.#prefixes += 1;
-    if (this.#prefixes > this.#bounds.nestingMax) {
-      this.#refuse(`at most ${this.#bounds.nestingMax} of NOT, + and - may follow each other`);
-    }
-  }
-
-  #skipLine(): void {
-    const from = this.#at;
-    while (this.#at < this.#text.length && !lineEnds.includes(this.#text.charAt(this.#at))) this.#at += 1;
-    this.#blank(from);
-  }
-
-  /** Block comments nest in SQL. */
-  #skipBlock(): void {
-    const from = this.#at;
-    let open = 0;
-    do {
-      const two = this.#text.slice(this.#at, this.#at + 2);
-      if (two === '/*') open += 1;
-      else if (two === '*/') open -= 1;
-      this.#at += two === '/*' || two === '*/' ? 2 : 1;
-    } while (open > 0 && this.#at < this.#text.length);
-    if (open > 0) this.#malformed('a comment is not closed');
-    else this.#blank(from);
-  }
-
-  #blank(from: number): void {
-    this.#cleaned += this.#text.slice(this.#copied, from) + ' '.repeat(this.#at - from);
-    this.#copied = this.#at;
-  }
-
   #notAllowed(what: string): void {
     this.#refuse(`${what} is not allowed in a query; ${sqlForm}`);
   }
 
   #malformed(message: string): void {
-    this.#refusal = { ok: false, kind: 'malformed', message };
+    this.#fault ??= { kind: 'malformed', message };
   }
 
   #refuse(message: string): void {
-    this.#refusal = unprocessable(message);
+    this.#fault ??= { kind: 'unprocessable', message };
   }
 }
 
-export const sqlForm =
-  'the form is SELECT fields FROM collection WHERE condition GROUP BY fields HAVING condition ORDER BY fields LIMIT n OFFSET n';
-
-/** The shortest decimal digits of the number, without an exponent. */
-function plainDecimal(value: number): string {
-  const [mantissa = '0', exponent = '0'] = String(value).split('e');
-  const [whole = '0', fraction = ''] = mantissa.split('.');
-  const at = whole.length + Number(exponent);
-  const digits = (whole + fraction).padEnd(at, '0');
-  return at > 0
-    ? `${digits.slice(0, at)}${at < digits.length ? `.${digits.slice(at)}` : ''}`
-    : `0.${'0'.repeat(-at)}${digits}`;
-}
-
-function unprocessable(message: string): SqlScan {
-  return { ok: false, kind: 'unprocessable', message };
-}
-
-function isSpace(character: string): boolean {
-  return character === ' ' || (character >= '\t' && character <= '\r');
-}
-
-function isDigit(character: string): boolean {
-  return character >= '0' && character <= '9';
-}
-
-function isWordStart(character: string): boolean {
-  const lower = character.toLowerCase();
-  return (lower >= 'a' && lower <= 'z') || character === '_';
-}
-
-function isWordPart(character: string): boolean {
-  return isWordStart(character) || isDigit(character);
+export function isWord(text: string): boolean {
+  return wordStart.test(text);
 }

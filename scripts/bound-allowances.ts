@@ -115,7 +115,7 @@ const groups: readonly Group[] = [
     at: [
       ['src/accounts/login-limit.ts', '#gates'],
       ['src/cli/workers/asking.ts', '#asked'],
-      ['src/accounts/sessions/create-sessions.ts', 'underWay'],
+      ['src/accounts/sessions/sessions.ts', 'underWay'],
       ['src/accounts/verified-credentials.ts', '#underWay'],
       ['src/memory/budget.ts', '#byHolder', '#shared', '#waiting'],
       ['src/model/fair-queue.ts', '#parties'],

@@ -17,7 +17,6 @@ import type { Resource } from './kernel/resource.ts';
 import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
-import type { ProgramMemory } from './memory/program-memory.ts';
 import { shownMigrations } from './migrations/shown-migrations.ts';
 import type { LoopTurns } from './observe/loop-turns.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -52,13 +51,11 @@ export type Features = Services & {
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
   readonly mails: Mails;
-  readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
 };
 
 export type ResourcesOptions = {
   readonly configuration: Configuration;
-  readonly settings: Settings;
   readonly metrics: Metrics;
 } & Features & {
     readonly cors: CorsPolicy;
@@ -94,7 +91,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
       builtIn: (serving) => [
         ...actionResources(serving, { ...configuration, limits: settings, open: options.logic.open }),
         ...accounts.resources,
-        ...accounts.builtIn(webhooks.generation)(serving),
+        ...accounts.builtIn(webhooks.generation, serving),
         jwksResource([accounts.keys, webhooks.keys]),
         ...webhooks.builtIn(serving).map((each) => ({
           ...each,
@@ -103,17 +100,11 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...accounts.openToPortal(webhooks.resources),
         ...received.builtIn(serving),
         ...received.resources,
-        ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
-        replayEventsResource({ ...options, ...configuration, ...received, ...settings, limits: settings }),
-        ...jobResources({
-          ...options,
-          ...configuration,
-          ...received,
-          limits: settings,
-          listLimits: settings,
-        }),
+        ...subscriberResources(options, configuration),
+        replayEventsResource(options, configuration, received.wake, options.turns),
+        ...jobResources(options, configuration, received.wake),
         ...options.mails.builtIn(serving),
-        ...holdResources({ ...options, ...configuration, limits: settings }),
+        ...holdResources(options, configuration.base),
       ],
       postedEvents: (serving) => webhooks.postedEvents(serving, accounts.auditExpunction),
     }),
@@ -162,17 +153,15 @@ function storeResources(options: ResourcesOptions): readonly Resource[] {
   const { base, collections } = configuration;
   const engine = settings.databaseUrl === undefined ? 'sqlite' : 'postgresql';
   const names = [...collections.keys(), configuration.accounts.users.name];
-  const backups = createBackups({
-    ...options,
-    ...{ folder: settings.backupFolder || join(settings.data, 'backups'), backupsMax: settings.backupsMax },
-    storeBytes: async () => program.storeBytes() ?? (await store.report([])).bytes,
-  });
+  const folder = settings.backupFolder || join(settings.data, 'backups');
+  const storeBytes = async () => program.storeBytes() ?? (await store.report([])).bytes;
+  const backups = createBackups(options, folder, storeBytes);
   return [
     storeResource({
       ...{ ...options, base, limits: settings, engine, collections: names },
       migrations: () => shownMigrations(store, configuration),
     }),
-    ...backupResources({ base, limits: settings, store, backups, audited: accounts.auditBackup }),
+    ...backupResources(options, base, backups, accounts.auditBackup),
   ];
 }
 

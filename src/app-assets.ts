@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { portalPath } from './accounts/portal/link-routes.ts';
+import { portalPath } from './accounts/portal/portal-routes.ts';
 import type { Configuration } from './config/configuration.ts';
 import { packageRoot } from './package-version.ts';
 import type { Asset } from './resources/program/program-routes.ts';

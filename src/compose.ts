@@ -215,35 +215,36 @@ function withProgram(options: ComposeOptions) {
 async function assemble(options: ReturnType<typeof withProgram>): Promise<Assembled> {
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
   const opened = await openStore(configuration, settings, observe, sharingOf(options));
-  const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });
+  const credentials = createVerifiedCredentials(opened, clock, settings.verifiedCredentialsBytesMax);
   const store = settlingCredentials(opened, credentials);
   try {
     const { origin, ownListeners, listensAt } = createOrigins(settings);
     const newId = createIdSource(clock, random.digit);
+    const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
+    const memory = createMemory({ ...settings, turns: options.turns, onRefused });
+    const services: Services = { store, clock, random: random.bytes, newId, observe, settings, memory };
     const addressOf = createCallerAddress(settings.behindProxy);
     const cors = corsPolicy(settings);
     const timers = options.outside?.timers ?? runtimeTimers;
-    const common = { ...options, store, clock, timers, random: random.bytes, newId, cors, addressOf };
-    const documents = await documentsOf(options, common);
-    const mailKeeper = createMailKeeper(common);
+    const common = { ...options, ...services, timers, cors, addressOf };
+    const documents = await documentsOf(options, services);
+    const mailKeeper = createMailKeeper(services, configuration.mail.templates, options.outside);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
-    const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
-    const memory = createMemory({ ...settings, turns: options.turns, onRefused });
     const inbox: InboxWakes = { wake: () => undefined };
-    const noticed = withMessages(store, { ...common, ...configuration, inbox });
     const sending = { ...common, worker: options.shared?.worker, ownListeners };
     const webhooks = await createSending({
-      ...{ ...sending, store: noticed, principalOf: createOwnerPrincipal(store) },
-      ...{ memory: memory.deliveries, fanOuts: memory.fanOuts },
+      ...{ ...sending, store: withMessages(services, configuration.subscribers, inbox, options.turns) },
+      principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     await documents.beforeServing(webhooks.store);
     const logic = logicOf(options, { ...common, accounts, webhooks, mailKeeper });
-    const mails = createMails({ ...common, starts: webhooks.starts, lanes: webhooks.sendingLanes });
-    const received = await createReceiving({ ...common, ...webhooks, memory, openTransaction: logic.open });
+    const mailWork = { timers, starts: webhooks.starts, lanes: webhooks.sendingLanes };
+    const mails = createMails(services, configuration.mail, mailWork, options.outside?.mail);
+    const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
-    const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });
-    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory };
+    const jobs = createScheduler(services, configuration.jobs, received.wake, timers);
+    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
@@ -258,7 +259,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const callsAs = createCallsAs({ ...settings, ...common, base: configuration.base, handleAs });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
-      ...{ ...common, handler, routeOf, probes, proxy, memory, apiVersion: configuration.apiVersion },
+      ...{ ...common, handler, routeOf, probes, proxy, apiVersion: configuration.apiVersion },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
     });
     showGauges(metrics, listener, served, store);

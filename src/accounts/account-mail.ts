@@ -1,18 +1,23 @@
 /**
- * Mails codes to accounts. The mail is kept by the unit that stores the code, so none is lost. Without a mail server no code is created.
- * The duration of a request tells nothing about an account: `request` only queues, and the look-up happens later, one request after the
- * other. Each account gets a few mails an hour.
+ * Mails codes to accounts (§5.4). A code has 256 random bits, is stored as a digest, and is valid for one purpose, account, address, use and
+ * period. The unit that a code enables removes it and all others of its purpose; a reset removes those of every purpose.
+ *
+ * The mail is kept by the unit that stores the code, so none is lost. Without a mail server no code is created. The duration of a request
+ * tells nothing about an account: `request` only queues, and the look-up happens later, one request after the other. Each account gets a
+ * few mails an hour.
  */
-
+import type { Done } from '../kernel/action.ts';
 import type { MailPort } from '../mail/mail-port.ts';
+import { ownerField } from '../model/field.ts';
+import { byId } from '../model/filter.ts';
 import type { Services } from '../store/capabilities.ts';
-import type { Change, Store } from '../store/store.ts';
-import { StoreUnavailable } from '../store/store.ts';
-import type { User } from './account-tables.ts';
+import { keptRow } from '../store/kept-row.ts';
+import { type Change, type Row, type Store, StoreUnavailable } from '../store/store.ts';
+import { mailCodesTable, type User } from './account-tables.ts';
 import { type Audit, type From, originOf } from './audit-fact.ts';
-import { type MailCodePurpose, mintCode } from './mail-code.ts';
-import type { MailTexts } from './mail-texts.ts';
-import type { FindUser, FoundUser } from './users/find-user.ts';
+import { digestOf } from './digest.ts';
+import type { MailCodePurpose, MailTexts } from './mail-texts.ts';
+import { createFindUser, type FindUser, type FoundUser } from './users/find-user.ts';
 
 export type AccountMail = {
   readonly isConfigured: boolean;
@@ -33,15 +38,11 @@ export type MailRequest = From & {
   readonly for: { readonly email: string } | { readonly id: string };
 };
 
-export type AccountMailOptions = Pick<Services, 'clock' | 'random' | 'observe'> & {
-  readonly store: Pick<Store, 'commit' | 'tally'>;
+/** What the mails are made of. */
+type Mailing = Services & {
   readonly findUser: FindUser;
-  readonly port: Pick<MailPort, 'keep'> | undefined;
-  readonly texts: MailTexts;
   readonly audit: Pick<Audit, 'entry'>;
-  readonly verificationCodeSeconds: number;
-  readonly resetCodeSeconds: number;
-  readonly mailsWaitingMax: number;
+  readonly mint: AccountMail['mint'];
 };
 
 /** Mails of one purpose to one account in a sliding hour; a mail counts up to a minute longer. */
@@ -50,18 +51,27 @@ const minuteMs = 60_000;
 /** Minutes that an hour can touch: one more than fit in it. */
 const minutesCounted = 61;
 
-export function createAccountMail(options: AccountMailOptions): AccountMail {
-  const { port, texts, clock, random, observe } = options;
+/** @param port undefined without a mail server */
+export function createAccountMail(
+  services: Services,
+  audit: Pick<Audit, 'entry'>,
+  port: Pick<MailPort, 'keep'> | undefined,
+  texts: MailTexts,
+): AccountMail {
+  const { store, clock, random, observe, settings } = services;
   const waiting: MailRequest[] = [];
   let working: Promise<void> | undefined;
   let isClosed = false;
 
   const mint: AccountMail['mint'] = (user, purpose) => {
     if (port === undefined) return [];
-    const seconds = purpose === 'verification' ? options.verificationCodeSeconds : options.resetCodeSeconds;
+    const { verificationCodeSeconds, resetCodeSeconds } = settings;
+    const seconds = purpose === 'verification' ? verificationCodeSeconds : resetCodeSeconds;
     const { code, change } = mintCode(user, purpose, { at: clock(), seconds, random });
     return [change, ...port.keep(texts(purpose, user.email, code))];
   };
+
+  const mailing = { ...services, audit, mint, findUser: createFindUser(store) };
 
   /** The store itself reports that it is unavailable. */
   function failed(error: unknown): void {
@@ -71,7 +81,7 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
   async function work(): Promise<void> {
     for (let request = waiting.shift(); request !== undefined; request = waiting.shift()) {
       try {
-        await sendRequested(options, mint, request);
+        await sendRequested(mailing, request);
       } catch (error) {
         // The user can request the mail again.
         failed(error);
@@ -85,11 +95,11 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
     mint,
     count(purpose, user) {
       // If counting fails, the account may get one mail more.
-      if (port !== undefined) countMail(options, purpose, user, 1).catch(failed);
+      if (port !== undefined) countMail(services, purpose, user, 1).catch(failed);
     },
     request(request) {
       if (port === undefined || isClosed) return;
-      if (waiting.length >= options.mailsWaitingMax) {
+      if (waiting.length >= settings.mailsWaitingMax) {
         observe({ kind: 'mail-given-up', mail: undefined, reason: 'full', attempts: 0, error: undefined });
         return;
       }
@@ -106,16 +116,12 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
   };
 }
 
-async function sendRequested(
-  options: AccountMailOptions,
-  mint: AccountMail['mint'],
-  { purpose, for: whom, ...from }: MailRequest,
-): Promise<void> {
-  const { store, findUser, audit } = options;
+async function sendRequested(mailing: Mailing, { purpose, for: whom, ...from }: MailRequest): Promise<void> {
+  const { store, findUser, audit, mint } = mailing;
   const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
   if (found === undefined || !isEligible(purpose, found)) return;
   const { user } = found;
-  if (!(await mayHaveMail(options, purpose, user.id))) return;
+  if (!(await mayHaveMail(mailing, purpose, user.id))) return;
   const mail = mint(user, purpose);
   const fact = { type: 'password.reset_requested', actor: null, subject: user.id } as const;
   const changes = purpose === 'reset' ? [...mail, audit.entry({ ...fact, ...originOf(from) })] : mail;
@@ -123,20 +129,16 @@ async function sendRequested(
 }
 
 /** Counts the mail and tells whether it may be sent. It stays counted even if the following commit fails. */
-async function mayHaveMail(
-  options: AccountMailOptions,
-  purpose: MailCodePurpose,
-  id: string,
-): Promise<boolean> {
-  const counted = await countMail(options, purpose, id, 1);
+async function mayHaveMail(services: Services, purpose: MailCodePurpose, id: string): Promise<boolean> {
+  const counted = await countMail(services, purpose, id, 1);
   if (counted <= mailsPerHourMax) return true;
-  await countMail(options, purpose, id, -1);
+  await countMail(services, purpose, id, -1);
   return false;
 }
 
 /** Adds to the mails of this minute, shared by all processes. @returns the mails of the last hour */
 async function countMail(
-  { store, clock }: AccountMailOptions,
+  { store, clock }: Services,
   purpose: MailCodePurpose,
   id: string,
   add: number,
@@ -155,3 +157,81 @@ async function countMail(
 function isEligible(purpose: MailCodePurpose, { user }: FoundUser): boolean {
   return !user.disabled && (purpose === 'reset' || !user.emailVerified);
 }
+
+/** `id` repeats the row's id, which pages of documents do not hold. */
+type MailCodeRow = {
+  readonly id: string;
+  readonly purpose: MailCodePurpose;
+  /** The address of the mail; the code proves nothing about a later address of the account. */
+  readonly email: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+};
+
+export type FoundCode = { readonly userId: string; readonly email: string; readonly removal: Change };
+
+const codeOctets = 32;
+/** 32 octets in base64url. */
+const codeCharacters = 43;
+/** Codes read for one account; the limit on mails keeps them far below. */
+const codesMax = 1000;
+
+type MintedCode = { readonly code: string; readonly change: Change };
+
+/** @param how.at milliseconds since the epoch */
+function mintCode(
+  user: Pick<User, 'id' | 'email'>,
+  purpose: MailCodePurpose,
+  how: { readonly at: number; readonly seconds: number; readonly random: (count: number) => Buffer },
+): MintedCode {
+  const code = how.random(codeOctets).toString('base64url');
+  const id = digestOf(code);
+  const doc: MailCodeRow = { id, purpose, email: user.email, expiresAt: how.at + how.seconds * 1000 };
+  const next = keptRow(JSON.stringify(doc), user.id, how.at, how.at);
+  return { code, change: { table: mailCodesTable, id, expect: { absent: true }, next } };
+}
+
+/** Returns undefined for a code that is unknown, used, expired or of another purpose. @param now milliseconds since the epoch */
+export async function findCode(
+  store: Pick<Store, 'read'>,
+  code: string,
+  purpose: MailCodePurpose,
+  now: number,
+): Promise<FoundCode | undefined> {
+  if (code.length !== codeCharacters) return undefined;
+  const row = await store.read(mailCodesTable, digestOf(code));
+  if (row === undefined || row.owner === null) return undefined;
+  const found = JSON.parse(row.doc) as MailCodeRow;
+  if (found.purpose !== purpose || found.expiresAt <= now) return undefined;
+  return { userId: row.owner, email: found.email, removal: removeRow(row) };
+}
+
+/** Returns changes that remove the account's codes of a purpose, or of all, except one that the caller removes. */
+export async function removeCodes(
+  store: Pick<Store, 'plan' | 'read'>,
+  userId: string,
+  purpose: MailCodePurpose | 'all',
+  except: string | null,
+): Promise<readonly Change[]> {
+  const { docs } = await store.plan(queryCodes(userId)).page({ from: 'start' });
+  const codes = docs.map((doc) => JSON.parse(doc) as MailCodeRow);
+  const others = codes.filter(
+    (code) => (purpose === 'all' || code.purpose === purpose) && code.id !== except,
+  );
+  const rows = await Promise.all(others.map(({ id }) => store.read(mailCodesTable, id)));
+  return rows.flatMap((row) => (row === undefined ? [] : [removeRow(row)]));
+}
+
+function queryCodes(userId: string) {
+  const filter = { op: 'eq', field: ownerField, value: userId } as const;
+  return { table: mailCodesTable, filter, sort: byId, limit: codesMax };
+}
+
+function removeRow(row: Row): Change {
+  return { table: mailCodesTable, id: row.id, expect: { rev: row.rev }, next: null };
+}
+
+/** The refusal where only a mail could help and the program can send none, the same for every account. */
+export const mailMissing: Done = {
+  refused: { code: 'unavailable', message: 'no mail server is configured' },
+};

@@ -1,26 +1,17 @@
-/** Schemas that several operations of accounts take and answer with (§2.3, §5), and who may call those that any credential opens. */
+/** Schemas, examples, permissions and refusals that several operations of accounts share (§2.3, §5). */
 import { Type } from 'typebox';
-import type { ActionLimits } from '../kernel/action.ts';
+import type { Allowance } from '../http/message.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import type { Done } from '../kernel/action.ts';
 import { named, type Tag } from '../kernel/documentation.ts';
-import type { Permission } from '../model/access.ts';
-import type { Principal } from '../model/principal.ts';
-import type { AddressOf } from './fact-of-ask.ts';
+import { type Permission, permission } from '../model/access.ts';
+import type { Principal, Scheme } from '../model/principal.ts';
+import type { PasswordBounds } from './passwords/new-password.ts';
 
 export const accountsTag: Tag = {
   name: 'accounts',
   description: 'Logins, sessions, passwords and e-mail verification.',
 };
-
-/** What every route of accounts below `/auth` needs. */
-export type AccountRouteOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
-};
-
-/** Settings of these names. */
-export type PasswordLimits = { readonly passwordCharactersMin: number; readonly passwordBytesMax: number };
 
 export const emailSchema = Type.String({
   description: 'E-mail address; upper and lower case are the same.',
@@ -32,7 +23,7 @@ export const cookieSchema = Type.Optional(
 );
 
 /** The bounds are of characters and of bytes, so no keyword says them. */
-export function newPasswordSchema({ passwordCharactersMin, passwordBytesMax }: PasswordLimits) {
+export function newPasswordSchema({ passwordCharactersMin, passwordBytesMax }: PasswordBounds) {
   return Type.String({
     format: 'password',
     description: `At least ${passwordCharactersMin} characters, at most ${passwordBytesMax} bytes of UTF-8; 422 otherwise.`,
@@ -42,6 +33,8 @@ export function newPasswordSchema({ passwordCharactersMin, passwordBytesMax }: P
 export const accountId = 'usr_01k1jx7v2mh5s8b4c9d0e6f3ga';
 export const exampleEmail = 'ada@shop.example';
 export const examplePassword = 'correct horse battery staple';
+export const exampleFactorCode = '492039';
+export const exampleChallenge = 'jH2c0Zr1mYw8n5QbR7sVtT4uXk9pLaGdEfIoCvBxNyM6';
 export const exampleCode = 'q9Xw-3vJr0LkT8sYb2NdPz7uHf1MgAeCi5oVxRtK6jE';
 
 const user = {
@@ -91,4 +84,25 @@ export const tokensOutput = {
 /** Any credential that is good will do, as far as scopes and roles go. */
 export function anyCredential(principal: Principal): Permission {
   return principal.kind === 'authenticated' ? 'granted' : 'denied';
+}
+
+/** Administrators alone; 403 for any other credential, and 401 without one. */
+export function administratorsOnly(principal: Principal): Permission {
+  return permission('administrator', 'read', principal);
+}
+
+/** Schemes of credentials that only a person has: a program uses a key. */
+export const schemesOfPeople: ReadonlySet<Scheme> = new Set<Scheme>(['token', 'session-cookie', 'password']);
+
+/** Why an operation on an account was refused. */
+export type Refusal = { readonly problem: ProblemCode; readonly allowance?: Allowance };
+
+export function refusedBy(refusal: Refusal): Done {
+  const refused = { code: refusal.problem };
+  return refusal.allowance === undefined ? { refused } : { refused, allowance: refusal.allowance };
+}
+
+/** One member of the content is at fault. @param pointer such as `/password` */
+export function refusedField(pointer: string, message: string): Done {
+  return { refused: { code: 'validation_failed', errors: [{ pointer, message }] } };
 }

@@ -1,140 +1,123 @@
-/**
- * Wires accounts (§5): verifiers of credentials behind one `authenticate`, and accounts with everything that has a path. Apart from
- * compose.ts because of its size alone; the same rule holds, that nothing is reached but by argument.
- */
+/** Wires accounts (§5): the verifiers of credentials behind one `authenticate`, and the resources of accounts. */
 import { availableParallelism } from 'node:os';
 import type { Configuration } from '../config/configuration.ts';
 import { ConfigurationError } from '../config/inspection.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Request } from '../http/message.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/mail-port.ts';
-import type { Collection } from '../model/collection.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Change } from '../store/store.ts';
-import { keysCollection } from './account-collections.ts';
 import { createAccountMail } from './account-mail.ts';
+import type { AccountParts, EndpointGeneration } from './account-parts.ts';
 import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
-import { loadAdminKey, loadSecret } from './admin-key.ts';
-import { createAudit } from './audit.ts';
-import type { Audit } from './audit-fact.ts';
-import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './authenticate.ts';
-import { builtInCollections } from './built-in-collections.ts';
-import { createChangePassword, passwordResource } from './change-password.ts';
+import { type FollowedKey, followAdminKey, loadAdminKey, loadSecret } from './admin-key.ts';
+import { auditResources, createAudit } from './audit.ts';
+import { type AddressOf, type Audit, type AuditExpunction, factOfAsk } from './audit-fact.ts';
+import {
+  type Authenticate,
+  createAuthenticate,
+  createProxyAuthenticate,
+  type Verifiers,
+} from './authenticate.ts';
+import { passwordResource } from './change-password.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
-import { type AuditExpunction, factOfAsk } from './fact-of-ask.ts';
-import { followAdminKey } from './follow-admin-key.ts';
 import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
+import { keyResources } from './keys/key-routes.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
-import { createKeyUses } from './keys/key-uses.ts';
-import { createKeyVerifier, type KeyVerifierOptions } from './keys/key-verifier.ts';
-import { createLogin, loginResource } from './login.ts';
-import { createLoginLimit, type LoginLimit } from './login-limit.ts';
-import { logoutResource } from './logout.ts';
-import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts, titleOf } from './mail-texts.ts';
-import { createOAuth } from './oauth/oauth.ts';
+import { createKeyUses, type KeyUses } from './keys/key-uses.ts';
+import { createKeyVerifier } from './keys/key-verifier.ts';
+import { loginResources } from './login.ts';
+import { createLoginLimit } from './login-limit.ts';
+import {
+  createEndpointMailTexts,
+  createFactorMail,
+  createMailTexts,
+  type EndpointMailTexts,
+  titleOf,
+} from './mail-texts.ts';
+import { meResource } from './me.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
-import {
-  type CheckPassword,
-  createCheckPassword,
-  createPasswordVerifier,
-} from './passwords/check-password.ts';
-import { createPasswordHasher, type PasswordHasher } from './passwords/hasher.ts';
-import { portalLinkResources } from './portal/link-routes.ts';
-import { portalSessionResource } from './portal/open-session.ts';
+import { createCheckPassword, createPasswordVerifier } from './passwords/check-password.ts';
+import { createPasswordHasher } from './passwords/hasher.ts';
+import { portalLinkResources, portalSessionResource } from './portal/portal-routes.ts';
 import { portalLinksCollection, portalSecretsRetention } from './portal/portal-rows.ts';
 import { createPortalVerifier } from './portal/portal-verifier.ts';
-import { createRegister, registerResource } from './register.ts';
-import { createResetPassword, passwordResetResources } from './reset-password.ts';
-import {
-  type ChallengeTokens,
-  createChallengeTokens,
-  usedChallengesTable,
-} from './second-factor/challenge-tokens.ts';
-import { createFactorMail } from './second-factor/factor-mail.ts';
+import { refreshResource } from './refresh.ts';
+import { registerResource } from './register.ts';
+import { passwordResetResources } from './reset-password.ts';
+import { createChallengeTokens, usedChallengesTable } from './second-factor/challenge-tokens.ts';
 import { factorResources } from './second-factor/factor-routes.ts';
-import { createFactorRule, type FactorRule } from './second-factor/factor-rule.ts';
-import type { AdmitEnrolling } from './second-factor/factor-schemas.ts';
-import { createFinishLogin } from './second-factor/finish-login.ts';
-import { finishLoginResource } from './second-factor/finish-login-route.ts';
-import { passkeyLoginResources } from './second-factor/passkeys/passkey-login-routes.ts';
+import { createFactorRule } from './second-factor/factor-rule.ts';
+import { passkeyLoginResources } from './second-factor/passkeys/passkey-login.ts';
 import { passkeyResources } from './second-factor/passkeys/passkey-routes.ts';
 import { createRelyingParty } from './second-factor/passkeys/relying-party.ts';
 import { resetFactorResource } from './second-factor/reset-factor.ts';
-import { meResource, refreshResource } from './session-routes.ts';
-import { createSessions } from './sessions/create-sessions.ts';
-import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
-import { userSessionResources } from './sessions/user-session-routes.ts';
+import { logoutResource, userSessionResources } from './sessions/session-routes.ts';
+import { createSessions, sessionKeptSeconds } from './sessions/sessions.ts';
 import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
-import { createFindUser, type FindUser } from './users/find-user.ts';
+import { createFindUser } from './users/find-user.ts';
 import { createFunctionWrites, type FunctionWrites } from './users/function-writes.ts';
-import { createNewAccounts, type NewAccounts } from './users/new-accounts.ts';
+import { createNewAccounts } from './users/new-accounts.ts';
+import { userResources } from './users/user-routes.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
-import type { Verifiers } from './verifiers.ts';
-import { createVerifyEmail, verificationResources } from './verify-email.ts';
+import { verificationResources } from './verify-email.ts';
 
+/** The program around accounts. */
 export type AccountsOptions = Services & {
   readonly configuration: Configuration;
-  readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
   readonly credentials: VerifiedCredentials;
   readonly cors: CorsPolicy;
   /** Keeps mails; used only if a mail server is configured. */
   readonly mailKeeper: MailPort;
-  /** The address that limits count a caller by. */
-  readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
+  readonly addressOf: AddressOf;
   /** Something that takes mails in place of the mail server of the settings. */
   readonly outside?: object;
   /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
   readonly origin: () => string;
 };
 
-/** How a unit counts for the endpoints that are sent to (webhooks/sending/fan-out/generation.ts); the store that serves keeps it in step. */
-export type EndpointGeneration = {
-  readonly generationChanges: () => readonly Change[];
-};
-
 export type Accounts = {
   readonly authenticate: Authenticate;
   /** The same resources, which also accept sessions of the portal. */
   readonly openToPortal: (resources: readonly Resource[]) => readonly Resource[];
-  /** For the tunnel, whose credentials stand in a field of their own. */
+  /** For the tunnel, whose credentials are in a field of their own. */
   readonly authenticateProxy: ReturnType<typeof createProxyAuthenticate>;
-  /** Whom the caller of an accepted request stands for when it is carried out. */
+  /** The principal of the caller of an accepted request when it is carried out. */
   readonly principalNow: PrincipalNow;
-  /** Whether a page of a site that is neither ours nor allowed has sent the request. */
   readonly isCrossSite: CrossSiteCheck;
   /** Everything under `auth/`. */
   readonly resources: readonly Resource[];
-  /** What access tokens are signed with. */
+  /** The keys that sign access tokens. */
   readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
   /** The entry of the audit trail about the removal of a subject's events. */
   readonly auditExpunction: AuditExpunction;
   /** The audit entry of a backup that an administrator made or deleted. */
   readonly auditBackup: (ask: Ask, type: 'backup.created' | 'backup.deleted', subject: string) => Change;
-  /** How owners of endpoints are told of them. */
+  /** Mails to the owners of endpoints. */
   readonly endpointMail: EndpointMail;
-  /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
+  /** @param endpoints counts the change of an account for its endpoints in the same unit */
   readonly builtIn: (
     endpoints: EndpointGeneration,
-  ) => (serving: Serving) => readonly (Resource | ServedCollection)[];
+    serving: Serving,
+  ) => readonly (Resource | ServedCollection)[];
   /** How an application's functions change accounts. */
   readonly functionWrites: (endpoints: EndpointGeneration) => FunctionWrites;
-  /** Set when the administrator key was made at this start. */
+  /** Set if the administrator key was created at this start. */
   readonly adminKey: string | undefined;
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
-  /** Waits for what is written in the background, and ends threads and timers. */
+  /** Waits for background writes, and ends threads and timers. */
   close(): Promise<void>;
 };
 
-export type EndpointMail = {
+type EndpointMail = {
   /** Undefined: no mail server is configured. */
   readonly mail: MailPort | undefined;
   /** The address of an account that is in use; undefined: there is none. */
@@ -142,73 +125,33 @@ export type EndpointMail = {
   readonly texts: EndpointMailTexts;
 };
 
-/** What every part of it is given. */
-type Parts = AccountsOptions & {
-  readonly audit: Audit;
-  readonly findUser: FindUser;
-  readonly users: Collection;
-  readonly newAccounts: NewAccounts;
-  readonly hasher: PasswordHasher;
-  readonly checkPassword: CheckPassword;
-  readonly limit: LoginLimit;
-  readonly factorRule: FactorRule;
-  readonly challenges: ChallengeTokens;
-  readonly sessions: Sessions;
-  readonly signingKeys: SigningKeys;
-  readonly isCrossSite: CrossSiteCheck;
-};
-
 export async function createAccounts(options: AccountsOptions): Promise<Accounts> {
-  const { configuration, settings, store, clock, random, newId, observe } = options;
+  const { configuration, settings, store, clock, credentials: cache } = options;
   refuseOwnIssuer(configuration, settings);
   const adminKey = await loadAdminKey(store, settings.adminKey, clock());
-  const followed = followAdminKey(store, adminKey, settings.adminKey, observe);
-  const audit = createAudit({ store, newId, clock, observe, waitingMax: settings.auditWaitingMax });
-  const signingKeys = await createSigningKeys({ ...settings, store, clock, newId, observe, audit });
-  const hasher = createPasswordHasher({ ...settings, cores: availableParallelism(), random, observe });
-  // A listening address is one process's own: a token of one must be good at all of them.
-  const origin = () => settings.publicUrl;
-  const tokens = createAccessTokens({ ...settings, keys: signingKeys, clock, random, origin });
-  const factorRule = createFactorRule(store, settings.secondFactor);
-  const sessions = createSessions({
-    ...settings,
-    ...{ store, clock, random, newId, observe, audit, tokens, factorRule },
-  });
-  const findUser = createFindUser(store);
-  const limit = limitOf(options);
-  const checkPassword = createCheckPassword({ store, findUser, hasher, limit, audit, observe });
-  const isCrossSite = createCrossSiteCheck({
-    publicUrl: settings.publicUrl,
-    credentialedOrigins: credentialedOrigins(options.cors),
-  });
-  const newAccounts = createNewAccounts(configuration.accounts);
-  const { users } = configuration.accounts;
-  const parts = {
-    ...{ ...options, audit, findUser, users, newAccounts, hasher, checkPassword, sessions },
-    ...{ signingKeys, isCrossSite, limit, challenges: await challengesOf(options), factorRule },
-  };
-  const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
-  const cache = options.credentials;
-  const mail = mailOf(parts);
-  const adminKeyKept = settings.adminKey === undefined;
-  const verifiers = verifiersOf(parts, { adminKeyHash: followed.hash, adminKeyKept, uses });
-  const authentication = { verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf };
-  const authenticateEnrolling = createAuthenticate(authentication, { enrolling: true });
+  const followed = followAdminKey(options, adminKey, settings.adminKey);
+  const audit = createAudit(options);
+  const signingKeys = await createSigningKeys(options, audit);
+  const parts = await createParts(options, audit, signingKeys);
+  const { addressOf, isCrossSite, factorRule, mail, sessions, hasher } = parts;
+  const uses = createKeyUses(options);
+  const verifiers = verifiersOf(options, parts, followed, uses);
+  const authentication = { verifiers, cache, isCrossSite, addressOf };
   const authenticatePortal = createAuthenticate(authentication, { portal: true });
   return {
     authenticate: createAuthenticate(authentication),
     openToPortal: (resources) => resources.map((each) => ({ ...each, identify: authenticatePortal })),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
-    principalNow: createPrincipalNow({ ...options, factorRule }),
+    principalNow: createPrincipalNow(options, factorRule),
     isCrossSite,
-    resources: resourcesOf(parts, mail, (resource) => ({ ...resource, identify: authenticateEnrolling })),
+    resources: resourcesOf(options, parts, createAuthenticate(authentication, { enrolling: true })),
     keys: signingKeys,
-    auditExpunction: auditExpunctionOf(parts),
-    auditBackup: auditBackupOf(parts),
-    endpointMail: endpointMailOf(parts, mail.port),
-    builtIn: (endpoints) => builtInOf(parts, endpoints),
-    functionWrites: ({ generationChanges }) =>
-      createFunctionWrites({ ...settings, ...configuration, audit, generationChanges }),
+    auditExpunction: (ask, subject, of) =>
+      audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } })),
+    auditBackup: (ask, type, subject) => audit.entry(factOfAsk(ask, addressOf, { type, subject })),
+    endpointMail: endpointMailOf(options, parts),
+    builtIn: (endpoints, serving) => builtInOf(parts, endpoints, serving),
+    functionWrites: (endpoints) => createFunctionWrites(parts, endpoints),
     adminKey: adminKey.made,
     retention: retentionOf(settings),
     gauges: [
@@ -230,132 +173,113 @@ function refuseOwnIssuer({ issuers }: Configuration, { publicUrl }: Settings): v
   throw new ConfigurationError(['issuers names COMITY_PUBLIC_URL, whose tokens are our own']);
 }
 
-function limitOf({ store, clock, settings }: AccountsOptions) {
-  const { loginAttempts: attempts, loginWindowSeconds: windowSeconds } = settings;
-  return createLoginLimit({ store, clock, attempts, windowSeconds });
+async function createParts(
+  options: AccountsOptions,
+  audit: Audit,
+  signingKeys: SigningKeys,
+): Promise<AccountParts> {
+  const { configuration, settings, store, clock, random, origin } = options;
+  const { accounts, base, title } = configuration;
+  const hasher = createPasswordHasher(options, availableParallelism());
+  const tokens = createAccessTokens(options, signingKeys);
+  const factorRule = createFactorRule(store, settings.secondFactor);
+  const limit = createLoginLimit(options);
+  // Challenges are valid in every process of the store.
+  const secret = await loadSecret(store, 'challenges', clock(), random);
+  const application = { title, templates: configuration.mail.templates };
+  const port = mailPortOf(options);
+  return {
+    ...{
+      ...options,
+      base,
+      accounts,
+      title: titleOf(configuration),
+      audit,
+      hasher,
+      tokens,
+      factorRule,
+      limit,
+    },
+    isCrossSite: createCrossSiteCheck(settings.publicUrl, credentialedOrigins(options.cors)),
+    findUser: createFindUser(store),
+    newAccounts: createNewAccounts(accounts),
+    checkPassword: createCheckPassword(options, hasher, limit, audit),
+    sessions: createSessions(options, tokens, factorRule),
+    challenges: createChallengeTokens(options, secret),
+    relyingParty: createRelyingParty(settings, titleOf(configuration), origin),
+    mail: createAccountMail(options, audit, port, createMailTexts(application, settings)),
+    factorMail: createFactorMail(application, port),
+  };
+}
+
+function mailPortOf({ settings, outside, mailKeeper }: AccountsOptions): MailPort | undefined {
+  return settings.smtpUrl !== undefined || outside !== undefined ? mailKeeper : undefined;
 }
 
 function verifiersOf(
-  parts: Parts,
-  keys: Pick<KeyVerifierOptions, 'adminKeyHash' | 'adminKeyKept' | 'uses'>,
+  options: AccountsOptions,
+  parts: AccountParts,
+  followed: FollowedKey,
+  uses: KeyUses,
 ): Verifiers {
+  const { settings, configuration, store, clock } = options;
+  const { sessions, factorRule, checkPassword } = parts;
+  const issuers = createIssuerTokens(options, configuration.issuers, fetch);
   return {
-    key: createKeyVerifier({ ...parts, ...keys }),
-    token: bearerOf(parts),
-    password: createPasswordVerifier({ ...parts.settings, ...parts }),
-    ...(parts.settings.portal === 'on' ? { portal: createPortalVerifier(parts) } : {}),
-    session: parts.sessions.verifyCookie,
+    key: createKeyVerifier({ store, clock, factorRule, uses }, followed),
+    token: createBearerVerifier(options, sessions.verifyToken, issuers),
+    password: createPasswordVerifier(options, checkPassword, factorRule),
+    ...(settings.portal === 'on' ? { portal: createPortalVerifier({ store, clock, factorRule }) } : {}),
+    session: sessions.verifyCookie,
   };
 }
 
-/** Challenges are good in every process of the store. */
-async function challengesOf({ store, clock, random, settings }: AccountsOptions): Promise<ChallengeTokens> {
-  const secret = await loadSecret(store, 'challenges', clock(), random);
-  return createChallengeTokens({ ...settings, store, secret, clock, random });
-}
-
-function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) {
-  return createBearerVerifier({
-    own: sessions.verifyToken,
-    issuers: createIssuerTokens({ ...settings, issuers: configuration.issuers, clock, observe, fetch }),
-    tokenCharactersMax: settings.tokenCharactersMax,
-  });
-}
-
-function mailOf(parts: Parts) {
-  const { configuration, settings } = parts;
-  const isSent = settings.smtpUrl !== undefined || parts.outside !== undefined;
-  const port = isSent ? parts.mailKeeper : undefined;
-  const texts = createMailTexts({ ...settings, ...configuration.mail, title: configuration.title });
-  const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
-  const factorMail = createFactorMail({ ...configuration.mail, title: configuration.title, port });
-  return { accountMail, factorMail, port, close: () => accountMail.close() };
-}
-
-function auditExpunctionOf({ audit, addressOf }: Parts): AuditExpunction {
-  return (ask, subject, of) =>
-    audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } }));
-}
-
-function auditBackupOf({ audit, addressOf }: Parts): Accounts['auditBackup'] {
-  return (ask, type, subject) => audit.entry(factOfAsk(ask, addressOf, { type, subject }));
-}
-
-function endpointMailOf(
-  { configuration, settings, findUser }: Parts,
-  mail: MailPort | undefined,
-): EndpointMail {
-  return {
-    mail,
-    texts: createEndpointMailTexts({ ...settings, ...configuration.mail, title: configuration.title }),
-    findAddress: async (owner) => {
-      const user = (await findUser.byId(owner))?.user;
-      return user === undefined || user.disabled ? undefined : user.email;
-    },
-  };
-}
-
+/** @param identify accepts credentials that can only add a second factor, which all other routes refuse */
 function resourcesOf(
-  parts: Parts,
-  { accountMail: mail, factorMail }: Pick<ReturnType<typeof mailOf>, 'accountMail' | 'factorMail'>,
-  admitEnrolling: AdmitEnrolling,
+  { cors, providers }: AccountsOptions,
+  parts: AccountParts,
+  identify: Authenticate,
 ): readonly Resource[] {
-  const { configuration, settings } = parts;
-  const { base } = configuration;
-  const { accounts } = configuration;
-  const issuer = titleOf(configuration);
-  const relyingParty = createRelyingParty({ ...settings, title: issuer, origin: parts.origin });
-  const own = {
-    ...{ ...settings, ...parts, base, accounts, limits: settings, mail, factorMail, issuer },
-    relyingParty,
-    admitEnrolling,
-  };
-  const finishLogin = createFinishLogin(own);
+  const admitEnrolling = (resource: Resource): Resource => ({ ...resource, identify });
   return [
-    registerResource({
-      ...own,
-      register: createRegister(own),
-      registrationOpen: settings.registration === 'open',
-    }),
-    loginResource({ ...own, login: createLogin(own), finishLogin }),
-    finishLoginResource({ ...own, finishLogin }),
-    refreshResource(own),
-    ...[logoutResource(own), meResource(own)].map(admitEnrolling),
-    ...factorResources(own),
-    ...passkeyResources(own),
-    ...passkeyLoginResources(own),
-    resetFactorResource(own),
-    ...userSessionResources(own),
-    passwordResource({ ...own, changePassword: createChangePassword(own) }),
-    ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
-    ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),
-    ...oauthResources({
-      ...own,
-      oauth: createOAuth({
-        ...own,
-        callbackUrl: (provider) => `${parts.origin()}${base}/auth/oauth/${provider}/callback`,
-      }),
-      providers: [...parts.providers.keys()],
-      redirectOrigins: credentialedOrigins(parts.cors),
-      crossSite: parts.isCrossSite,
-    }),
+    registerResource(parts),
+    ...loginResources(parts),
+    refreshResource(parts),
+    ...[logoutResource(parts), meResource(parts)].map(admitEnrolling),
+    ...[...factorResources(parts), ...passkeyResources(parts)].map(admitEnrolling),
+    ...passkeyLoginResources(parts),
+    resetFactorResource(parts),
+    ...userSessionResources(parts),
+    passwordResource(parts),
+    ...verificationResources(parts),
+    ...passwordResetResources(parts),
+    ...oauthResources(parts, providers, credentialedOrigins(cors)),
   ];
 }
 
 function builtInOf(
-  parts: Parts,
-  { generationChanges }: EndpointGeneration,
-): (serving: Serving) => readonly (Resource | ServedCollection)[] {
-  const { configuration, settings, hasher, newAccounts, users } = parts;
-  const options = { ...settings, ...parts, ...configuration, hashPassword: hasher.hash, generationChanges };
-  const collections = builtInCollections(options);
-  return (serving) => {
-    const served = collections(serving);
-    for (const each of served) if (each.served.collection === users) newAccounts.serveBy(each.served);
-    const own = { ...options, limits: settings };
-    return settings.portal === 'on'
-      ? [...served, portalLinkResources(own, serving), portalSessionResource(own)]
-      : served;
+  parts: AccountParts,
+  endpoints: EndpointGeneration,
+  serving: Serving,
+): readonly (Resource | ServedCollection)[] {
+  const users = userResources(parts, endpoints, serving);
+  parts.newAccounts.serveBy(users.served);
+  const collections = [users, keyResources(parts, endpoints, serving), auditResources(serving)];
+  return parts.settings.portal === 'on'
+    ? [...collections, portalLinkResources(parts, serving), portalSessionResource(parts)]
+    : collections;
+}
+
+function endpointMailOf(options: AccountsOptions, { findUser }: AccountParts): EndpointMail {
+  const { configuration, settings } = options;
+  const application = { title: configuration.title, templates: configuration.mail.templates };
+  return {
+    mail: mailPortOf(options),
+    texts: createEndpointMailTexts(application, settings),
+    findAddress: async (owner) => {
+      const user = (await findUser.byId(owner))?.user;
+      return user === undefined || user.disabled ? undefined : user.email;
+    },
   };
 }
 

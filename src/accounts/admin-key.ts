@@ -1,9 +1,11 @@
 /**
  * The administrator key: from COMITY_ADMIN_KEY, or generated at the first start and shown once. Only its SHA-256 is stored: with 160
- * random bits a slow password hash would add nothing.
+ * random bits a slow password hash would add nothing. Processes follow the stored key, so that a change by one applies to all without a
+ * restart.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { administratorRole, authenticated, operatorId, scopes } from '../model/principal.ts';
+import type { Services } from '../store/capabilities.ts';
 import { keptRow } from '../store/kept-row.ts';
 import type { Row, Store } from '../store/store.ts';
 
@@ -59,4 +61,60 @@ export async function loadSecret(
     events: [],
   });
   return commit.outcome === 'committed' ? secret : loadSecret(store, name, now, randomBytes);
+}
+
+/** Delay after a failed read; nothing else would repeat it. */
+const retryMs = 1000;
+
+export type FollowedKey = {
+  /** SHA-256 of the key as this process knows it. */
+  readonly hash: () => Uint8Array;
+  /** True if the key is in the store, where another process may change it, rather than in COMITY_ADMIN_KEY. */
+  readonly isKept: boolean;
+  readonly stop: () => void;
+};
+
+/** @param key as loaded @param given COMITY_ADMIN_KEY */
+export function followAdminKey(
+  { store, observe }: Services,
+  key: AdminKey,
+  given: string | undefined,
+): FollowedKey {
+  let hash = key.hash;
+  let looks = 0;
+  let adopted = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function adopt(row: Row | undefined, look: number): void {
+    // Two reads may complete out of order. Revisions do not order them: the newer one may be lost with its unit.
+    if (row === undefined || look < adopted) return;
+    adopted = look;
+    hash = adminKeyHashOf(row);
+  }
+
+  async function look(): Promise<void> {
+    clearTimeout(timer);
+    try {
+      looks += 1;
+      const at = looks;
+      adopt(await store.read(secretsTable, adminKeyRowId), at);
+    } catch (error) {
+      observe({ kind: 'store-failed', what: 'administrator key', error });
+      clearTimeout(timer);
+      timer = setTimeout(look, retryMs).unref();
+    }
+  }
+
+  if (given !== undefined) return { hash: () => hash, isKept: false, stop: () => undefined };
+  const forget = store.onChange(secretsTable, look);
+  // The key may have changed since it was loaded.
+  void look();
+  return {
+    hash: () => hash,
+    isKept: true,
+    stop: () => {
+      forget();
+      clearTimeout(timer);
+    },
+  };
 }

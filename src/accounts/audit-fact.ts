@@ -1,4 +1,6 @@
-/** Security facts of the audit trail. A fact never holds a secret or long text from a client. */
+/** Security facts of the audit trail, and where a request came from. A fact never holds a secret or long text from a client. */
+import type { Request } from '../http/message.ts';
+import { type Ask, actorOfAsk } from '../kernel/resource.ts';
 import type { ActorKind } from '../model/actor.ts';
 import type { Change } from '../store/store.ts';
 
@@ -72,3 +74,28 @@ export type Audit = {
   note(fact: AuditFact): void;
   close(): Promise<void>;
 };
+
+export type AddressOf = (request: Pick<Request, 'fields' | 'peer'>) => string;
+
+/** The audit entry of an expunction. @param of whose events they are: the resource's or the owner's */
+export type AuditExpunction = (ask: Ask, subject: string, of: 'object' | 'owner') => Change;
+
+export function fromOf(request: Request, addressOf: (request: Request) => string): From {
+  const { id } = request;
+  return { address: addressOf(request), ...(id === '' ? {} : { requestId: id }) };
+}
+
+export function factOfAsk(
+  ask: Ask,
+  addressOf: AddressOf,
+  what: Pick<AuditFact, 'type' | 'subject' | 'detail'>,
+): AuditFact {
+  const { kind, id, keyId } = actorOfAsk(ask);
+  const { request } = ask;
+  return {
+    ...{ actor: id, kind },
+    ...(keyId === undefined ? {} : { keyId }),
+    ...originOf(fromOf(request, addressOf)),
+    ...what,
+  };
+}

@@ -4,11 +4,14 @@
  * a flood of failed logins costs neither memory nor response time; facts beyond the bound are dropped and counted. Deliberately not
  * durable before the response: a crash may lose the last queued facts.
  */
-
+import type { CollectionOperation } from '../kernel/documentation.ts';
 import { searchText } from '../model/collection.ts';
 import { operatorId } from '../model/principal.ts';
+import { type ServedCollection, type Serving, serveCollection } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
-import { type Change, type NextRow, type Store, StoreUnavailable } from '../store/store.ts';
+import { type Change, type NextRow, StoreUnavailable } from '../store/store.ts';
+import { auditCollection } from './account-collections.ts';
+import { administratorsOnly } from './account-schemas.ts';
 import { auditTable } from './account-tables.ts';
 import type { Audit, AuditFact } from './audit-fact.ts';
 
@@ -20,18 +23,14 @@ const retryMs = 1000;
 const retryMsMax = 30_000;
 const closeMs = 5000;
 
-export type AuditOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly store: Pick<Store, 'commit'>;
-  readonly waitingMax: number;
-};
-
 export type AuditTrail = Audit & { readonly waiting: () => number };
 
-export function createAudit(options: AuditOptions): AuditTrail {
-  const writer = new Writer(options);
+export function createAudit(services: Services): AuditTrail {
+  const { newId, clock } = services;
+  const writer = new Writer(services);
   const entry = (fact: AuditFact): Change => {
-    const id = `aud_${options.newId()}`;
-    return { table: auditTable, id, expect: { absent: true }, next: auditRow(id, fact, options.clock()) };
+    const id = `aud_${newId()}`;
+    return { table: auditTable, id, expect: { absent: true }, next: auditRow(id, fact, clock()) };
   };
   return {
     entry,
@@ -45,7 +44,9 @@ export function createAudit(options: AuditOptions): AuditTrail {
 }
 
 class Writer {
-  readonly #options: AuditOptions;
+  readonly #store: Services['store'];
+  readonly #observe: Services['observe'];
+  readonly #waitingMax: number;
   #queue: Change[] = [];
   /** Kept unchanged for the retry: the store must recognise a unit whose response was lost. */
   #batch: readonly Change[] = [];
@@ -54,8 +55,10 @@ class Writer {
   #running: Promise<void> | undefined;
   #wake: () => void = () => undefined;
 
-  constructor(options: AuditOptions) {
-    this.#options = options;
+  constructor({ store, observe, settings }: Services) {
+    this.#store = store;
+    this.#observe = observe;
+    this.#waitingMax = settings.auditWaitingMax;
   }
 
   waiting(): number {
@@ -63,7 +66,7 @@ class Writer {
   }
 
   hasRoom(): boolean {
-    return !this.#closed && this.waiting() < this.#options.waitingMax;
+    return !this.#closed && this.waiting() < this.#waitingMax;
   }
 
   add(change: Change): void {
@@ -115,10 +118,10 @@ class Writer {
     const batch = this.#batch;
     try {
       // Ids are new: a row that exists already comes from an attempt whose response was lost.
-      await this.#options.store.commit({ changes: batch, events: [] });
+      await this.#store.commit({ changes: batch, events: [] });
       return true;
     } catch (error) {
-      this.#options.observe({ kind: 'store-failed', what: 'audit trail', error });
+      this.#observe({ kind: 'store-failed', what: 'audit trail', error });
       if (error instanceof StoreUnavailable) return false;
       // A defect of Comity; the same unit would fail again.
       this.#dropped += batch.length;
@@ -139,7 +142,7 @@ class Writer {
 
   #reportDropped(): void {
     if (this.#dropped === 0) return;
-    this.#options.observe({ kind: 'audit-dropped', facts: this.#dropped });
+    this.#observe({ kind: 'audit-dropped', facts: this.#dropped });
     this.#dropped = 0;
   }
 }
@@ -239,4 +242,24 @@ function isCredential(text: string): boolean {
 /** Cutting may leave half of a surrogate pair, which `toWellFormed` replaces. */
 function bounded(text: string, charactersMax: number): string {
   return text.slice(0, charactersMax).toWellFormed().replace(controls, ' ');
+}
+
+const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
+
+/** `/audit`: a collection that administrators read and nobody writes to. */
+export function auditResources(serving: Serving): ServedCollection {
+  return serveCollection(serving, auditCollection, {
+    announced: false,
+    listPermission: administratorsOnly,
+    operations,
+    documentation: {
+      names: {
+        singular: 'AuditEntry',
+        plural: 'AuditEntries',
+        one: 'an entry of the audit trail',
+        many: 'entries of the audit trail',
+      },
+      idPrefix: 'aud_',
+    },
+  });
 }

@@ -7,35 +7,39 @@
  * - A browser sends the session cookie by itself, so it counts only if there is no other credential. A bad cookie counts as none:
  *   otherwise a browser whose session has ended could neither read public resources nor log in again.
  */
-
 import { hash } from 'node:crypto';
 import type { Request } from '../http/message.ts';
-import { problems } from '../http/problem-registry.ts';
+import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import { type Anonymous, anonymous, type Known } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { whenKnown } from '../store/when-known.ts';
-import type { From } from './audit-fact.ts';
-import type { Carrier, Unreadable } from './credential.ts';
+import { type From, fromOf } from './audit-fact.ts';
 import {
   authorizationCarrier,
+  type Carrier,
+  type Credential,
   proxyAuthorizationCarrier,
   queryParameterCarrier,
   sessionCookieCarrier,
+  type Unreadable,
   xApiKeyCarrier,
 } from './credential-carriers.ts';
 import { type CrossSiteCheck, isSafeMethod } from './cross-site.ts';
-import { fromOf } from './fact-of-ask.ts';
-import type { Bad } from './verdict.ts';
+import { portalSessionMark } from './portal/portal-rows.ts';
+import type { Bad, Verdict } from './verdict.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
-import { type Verifiers, verifyCredential } from './verifiers.ts';
 
 /** Carriers that a client uses deliberately. */
 const carriers: readonly Carrier[] = [authorizationCarrier, xApiKeyCarrier, queryParameterCarrier];
 
-export type AuthenticateOptions = {
+/** Judges credentials, and remembers those that were verified. */
+export type CredentialJudges = {
   readonly verifiers: Verifiers;
   readonly cache: VerifiedCredentials;
-  readonly crossSite: CrossSiteCheck;
+};
+
+export type Authentication = CredentialJudges & {
+  readonly isCrossSite: CrossSiteCheck;
   /** The address that failed logins are counted by. */
   readonly addressOf: (request: Request) => string;
 };
@@ -58,8 +62,8 @@ export type Accepted = {
 };
 
 /** Refuses a limited credential unless the route accepts it, so a new route is closed to them until it says otherwise. */
-export function createAuthenticate(options: AuthenticateOptions, accepted: Accepted = {}): Authenticate {
-  const authenticateAny = createAuthenticateAny(options);
+export function createAuthenticate(authentication: Authentication, accepted: Accepted = {}): Authenticate {
+  const authenticateAny = createAuthenticateAny(authentication);
 
   async function refuseOnceConfirmed(
     limited: Known,
@@ -91,14 +95,14 @@ function refusalOf({ enrolsOnly, scheme }: Known, { enrolling, portal }: Accepte
   return scheme === 'portal' && portal !== true ? portalLimited : undefined;
 }
 
-function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
-  const { crossSite, addressOf } = options;
+function createAuthenticateAny(authentication: Authentication): Authenticate {
+  const { isCrossSite, addressOf } = authentication;
 
   function byCookie(request: Request): MaybePromise<Identified> {
     const value = sessionCookieCarrier.find(request.fields, undefined);
     if (value === undefined) return anonymousCaller;
-    if (!isSafeMethod(request.method) && crossSite(request)) return crossSiteRequest;
-    const judged = judge(options, sessionCookieCarrier, value, () => fromOf(request, addressOf));
+    if (!isSafeMethod(request.method) && isCrossSite(request)) return crossSiteRequest;
+    const judged = judge(authentication, sessionCookieCarrier, value, () => fromOf(request, addressOf));
     return whenKnown(judged, anonymousIfRefused);
   }
 
@@ -115,7 +119,7 @@ function createAuthenticateAny(options: AuthenticateOptions): Authenticate {
     if (carrier === undefined || found === undefined) {
       return request.fields.cookie === undefined ? anonymousCaller : byCookie(request);
     }
-    return judge(options, carrier, found, () => fromOf(request, addressOf));
+    return judge(authentication, carrier, found, () => fromOf(request, addressOf));
   };
 }
 
@@ -134,29 +138,27 @@ export function unguessableCredential(request: Request, query: string | undefine
  * without Proxy-Authorization; that and every problem of status 401 becomes 407 with `proxyChallengesFor`.
  */
 export function createProxyAuthenticate(
-  options: JudgeOptions,
+  judges: CredentialJudges,
 ): (proxyAuthorization: string | undefined, from: From) => Promise<Identified> {
   return async (proxyAuthorization, from) => {
     if (proxyAuthorization === undefined) return anonymousCaller;
     for (;;) {
-      const judged = await judge(options, proxyAuthorizationCarrier, proxyAuthorization, () => from);
+      const judged = await judge(judges, proxyAuthorizationCarrier, proxyAuthorization, () => from);
       if ('problem' in judged) return judged;
       if ((await judged.confirmed) !== false) return refusalOf(judged, {}) ?? judged;
     }
   };
 }
 
-type JudgeOptions = Pick<AuthenticateOptions, 'verifiers' | 'cache'>;
-
 function judge(
-  options: JudgeOptions,
+  judges: CredentialJudges,
   carrier: Carrier,
   found: string | Unreadable,
   fromWhere: () => From,
 ): MaybePromise<Known | Bad> {
   if (typeof found !== 'string') return { problem: found.problem };
-  if (carrier.holdsPassword(found)) return judgePassword(options, carrier, found, fromWhere());
-  const { verifiers, cache } = options;
+  if (carrier.holdsPassword(found)) return judgePassword(judges, carrier, found, fromWhere());
+  const { verifiers, cache } = judges;
   const isLong = found.length > textCharactersMax;
   const name = isLong ? `#${carrier.mark}${hash('sha256', found, 'base64url')}` : carrier.mark + found;
   const known = cache.recall(name);
@@ -178,7 +180,7 @@ const textCharactersMax = 4096;
  * could guess for free: the cache would confirm a right guess, and only wrong ones would count against the limit.
  */
 function judgePassword(
-  { verifiers, cache }: JudgeOptions,
+  { verifiers, cache }: CredentialJudges,
   carrier: Carrier,
   found: string,
   from: From,
@@ -200,4 +202,49 @@ function judgePassword(
 
 function anonymousIfRefused(judged: Known | Bad): Identified {
   return 'problem' in judged && problems[judged.problem].status === 401 ? anonymousCaller : judged;
+}
+
+/** The verifier for each kind of credential (§5.2). */
+export type Verifiers = {
+  key(key: string): MaybePromise<Verdict>;
+  /** An access token of Comity or of a trusted issuer. */
+  token(token: string): MaybePromise<Verdict>;
+  /** @param from has the address that failed attempts are counted by */
+  password(user: string, password: string, from: From): Promise<Verdict>;
+  /** The session of a consumer's portal; absent: there is no portal. */
+  readonly portal?: (token: string) => MaybePromise<Verdict>;
+  /** @param cookie value of the session cookie */
+  session(cookie: string): MaybePromise<Verdict>;
+};
+
+/** A key in another carrier has the problem of that carrier: one sent as a token is an invalid token. */
+function verifyCredential(verifiers: Verifiers, credential: Credential, from: From): MaybePromise<Verdict> {
+  switch (credential.kind) {
+    case 'key':
+      return verifiers.key(credential.key);
+    case 'bearer':
+      if (credential.token.startsWith(portalSessionMark)) {
+        return verifiers.portal?.(credential.token) ?? { problem: 'invalid_token' };
+      }
+      return looksLikeKey(credential.token)
+        ? withProblem(verifiers.key(credential.token), 'invalid_token')
+        : verifiers.token(credential.token);
+    case 'password':
+      return credential.password === '' && looksLikeKey(credential.user)
+        ? withProblem(verifiers.key(credential.user), 'invalid_credentials')
+        : verifiers.password(credential.user, credential.password, from);
+    case 'session':
+      return verifiers.session(credential.cookie);
+  }
+}
+
+/** No JWT starts like this; an e-mail address may, but no account has an empty password. */
+function looksLikeKey(text: string): boolean {
+  return text.startsWith('sk_') || text.startsWith('pk_');
+}
+
+function withProblem(verdict: MaybePromise<Verdict>, problem: ProblemCode): MaybePromise<Verdict> {
+  const tell = (found: Verdict): Verdict =>
+    'problem' in found && found.problem === 'invalid_api_key' ? { ...found, problem } : found;
+  return whenKnown(verdict, tell);
 }

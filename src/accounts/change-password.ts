@@ -2,43 +2,27 @@
  * Changes a password, given the current one (§5.4). The same unit ends all other sessions of the account and removes its reset codes. A
  * wrong password counts as a failed login, so that an open session cannot be used to guess it.
  */
-
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';
 import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
-import type { Scheme } from '../model/principal.ts';
-import type { Services } from '../store/capabilities.ts';
+import { removeCodes } from './account-mail.ts';
+import type { AccountParts } from './account-parts.ts';
 import {
-  type AccountRouteOptions,
   accountsTag,
   anyCredential,
   examplePassword,
   newPasswordSchema,
-  type PasswordLimits,
   passwordSchema,
+  refusedBy,
+  refusedField,
+  schemesOfPeople,
 } from './account-schemas.ts';
 import { passwordsTable } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
+import { type From, fromOf, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import { fromOf } from './fact-of-ask.ts';
-import { removeCodes } from './mail-code.ts';
-import type { CheckPassword } from './passwords/check-password.ts';
-import type { PasswordHasher } from './passwords/hasher.ts';
-import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
+import { newPasswordFault } from './passwords/new-password.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
-import { refusedBy, refusedField } from './refused-by.ts';
-import type { Sessions } from './sessions/sessions.ts';
-import type { FindUser } from './users/find-user.ts';
-
-export type ChangePasswordOptions = PasswordBounds &
-  Pick<Services, 'store' | 'clock'> & {
-    readonly findUser: FindUser;
-    readonly checkPassword: CheckPassword;
-    readonly hasher: Pick<PasswordHasher, 'hash' | 'verify'>;
-    readonly sessions: Pick<Sessions, 'endOfUser'>;
-    readonly audit: Pick<Audit, 'entry'>;
-  };
 
 export type Changed =
   | { readonly ok: true }
@@ -56,10 +40,10 @@ export type ChangePassword = (
   newPassword: string,
 ) => Promise<Changed>;
 
-export function createChangePassword(options: ChangePasswordOptions): ChangePassword {
-  const { store, findUser, checkPassword, hasher, sessions, audit, clock } = options;
+export function createChangePassword(parts: AccountParts): ChangePassword {
+  const { store, findUser, checkPassword, hasher, sessions, audit, clock, settings } = parts;
   return async (who, currentPassword, newPassword) => {
-    const fault = newPasswordFault(newPassword, options);
+    const fault = newPasswordFault(newPassword, settings);
     if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
     const { userId } = who;
     const asker = await findUser.byId(userId);
@@ -74,16 +58,16 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
     const hash = await hasher.hash(newPassword);
     let compared = checked.password.hash;
     const attempt = async () => {
-      const standing = await readPassword(store, userId);
-      if (standing === undefined || standing.hash === null) return { refused: wrong };
+      const stored = await readPassword(store, userId);
+      if (stored === undefined || stored.hash === null) return { refused: wrong };
       // Another change came first, or a login renewed the hash of the same password.
-      if (standing.hash !== compared && !(await hasher.verify(currentPassword, standing.hash))) {
+      if (stored.hash !== compared && !(await hasher.verify(currentPassword, stored.hash))) {
         return { refused: wrong };
       }
-      compared = standing.hash;
+      compared = stored.hash;
       const at = clock();
       const changes = [
-        passwordChange(userId, standing, hash, at),
+        passwordChange(userId, stored, hash, at),
         ...(await sessions.endOfUser(userId, who.session)),
         ...(await removeCodes(store, userId, 'reset', null)),
         audit.entry({ type: 'password.changed', actor: userId, subject: userId, ...originOf(who) }),
@@ -98,19 +82,13 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
 const wrong: Changed = { ok: false, problem: 'invalid_credentials' };
 const unavailable: Changed = { ok: false, problem: 'unavailable' };
 
-type PasswordResourceOptions = AccountRouteOptions &
-  PasswordLimits & {
-    readonly changePassword: ChangePassword;
-  };
-
-const schemesOfPeople: ReadonlySet<Scheme> = new Set<Scheme>(['token', 'session-cookie', 'password']);
-
 /**
- * POST /auth/password (§5.4): a new password by the one that holds, which ends all other sessions of the account. The person has to be
- * there, so a key, which programs use, is not enough: 403.
+ * POST /auth/password (§5.4): replaces the password, given the current one, and ends all other sessions of the account. It takes a
+ * person: a key, which programs use, is refused with 403.
  */
-export function passwordResource(options: PasswordResourceOptions): Resource {
-  const { base, changePassword, limits, addressOf } = options;
+export function passwordResource(parts: AccountParts): Resource {
+  const { base, settings, addressOf } = parts;
+  const changePassword = createChangePassword(parts);
   return actionResource(
     {
       path: `${base}/auth/password`,
@@ -122,7 +100,7 @@ export function passwordResource(options: PasswordResourceOptions): Resource {
       description: 'Ends all other sessions of the account. Keys are refused with 403.',
       input: {
         name: 'PasswordChange',
-        schema: Type.Object({ currentPassword: passwordSchema, newPassword: newPasswordSchema(options) }),
+        schema: Type.Object({ currentPassword: passwordSchema, newPassword: newPasswordSchema(settings) }),
         example: { currentPassword: examplePassword, newPassword: 'a much better one' },
       },
       schemes: ['bearer', 'basic', 'cookieAuth'],
@@ -147,6 +125,6 @@ export function passwordResource(options: PasswordResourceOptions): Resource {
           : refusedBy(changed);
       },
     },
-    limits,
+    settings,
   );
 }

@@ -1,9 +1,44 @@
-/** The places of a request that can carry a credential (§5.2), one carrier each. */
+/**
+ * The places of a request that can carry a credential (§5.2), one carrier each, and a credential as a carrier reads it, before verification.
+ */
+import type { RequestFields } from '../http/request-fields.ts';
 import { decodeBasic, parseCredentials } from '../http/syntax/authorization.ts';
 import { readCookie } from '../http/syntax/cookie.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
-import type { Carrier, Credential, Unreadable } from './credential.ts';
 import { sessionCookieName } from './sessions/cookie.ts';
+
+export type Credential =
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'bearer'; readonly token: string }
+  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  | { readonly kind: 'session'; readonly cookie: string };
+
+/** The carrier holds text that is not a credential. */
+export type Unreadable = {
+  readonly kind: 'unreadable';
+  readonly problem:
+    | 'invalid_token'
+    | 'invalid_credentials'
+    | 'invalid_api_key'
+    | 'api_key_required'
+    | 'credentials_repeated';
+};
+
+export type Carrier = {
+  /** One letter that separates this carrier's cached credentials from those of others. */
+  readonly mark: string;
+  /** Returns the text in that place, as cheaply as possible; undefined if there is none. */
+  find(fields: CarrierFields, query: string | undefined): string | Unreadable | undefined;
+  /** Parses the text; the result depends on nothing else. */
+  read(text: string): Credential | Unreadable;
+  /** Tells whether the text may hold a password, which stays in memory only as a digest. */
+  holdsPassword(text: string): boolean;
+};
+
+export type CarrierFields = Pick<
+  RequestFields,
+  'authorization' | 'xApiKey' | 'cookie' | 'proxyAuthorization'
+>;
 
 /**
  * `Authorization: Basic | Bearer | ApiKey | Api-Key` (RFC 9110 §11.6.2, RFC 6750 §2.1, RFC 7617). Invalid: an unknown scheme, several

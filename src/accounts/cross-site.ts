@@ -10,19 +10,17 @@ import type { Request } from '../http/message.ts';
 /** True if a page of a site that is neither Comity's nor allowed sent the request. */
 export type CrossSiteCheck = (request: Pick<Request, 'fields'>) => boolean;
 
-export type CrossSiteOptions = {
-  readonly publicUrl: string | undefined;
-  /** Serialized origins that may send credentials. */
-  readonly credentialedOrigins: ReadonlySet<string>;
-};
-
-export function createCrossSiteCheck(options: CrossSiteOptions): CrossSiteCheck {
-  const publicOrigin = options.publicUrl === undefined ? undefined : new URL(options.publicUrl);
+/** @param credentialedOrigins serialized origins that may send credentials */
+export function createCrossSiteCheck(
+  publicUrl: string | undefined,
+  credentialedOrigins: ReadonlySet<string>,
+): CrossSiteCheck {
+  const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl);
   return ({ fields: { origin, secFetchSite, host } }) => {
     // `none`: the user opened a bookmark or reloaded the page.
     if (secFetchSite === 'same-origin' || secFetchSite === 'none') return false;
     if (origin === undefined) return secFetchSite !== undefined;
-    if (origin === publicOrigin?.origin || options.credentialedOrigins.has(origin)) return false;
+    if (origin === publicOrigin?.origin || credentialedOrigins.has(origin)) return false;
     // Sec-Fetch-Site already says that the origin is another one, even if only its scheme differs.
     if (secFetchSite !== undefined || host === undefined) return true;
     const from = parseOrigin(origin);

@@ -6,7 +6,8 @@
  * one address do not lock each other out by logging in at the same moment.
  */
 import type { Allowance } from '../http/message.ts';
-import { type Store, StoreUnavailable, type Tally } from '../store/store.ts';
+import type { Services } from '../store/capabilities.ts';
+import { StoreUnavailable, type Tally } from '../store/store.ts';
 
 export type LoginAttempt =
   | {
@@ -28,30 +29,28 @@ export type LoginLimit = {
   begin(account: string, address: string): Promise<LoginAttempt>;
 };
 
-export type LoginLimitOptions = {
-  readonly store: Pick<Store, 'tally'>;
-  /** Failed attempts in a window; 0 sets no limit. */
-  readonly attempts: number;
-  readonly windowSeconds: number;
-  readonly clock: () => number;
-};
-
 type Exhausted = { readonly name: string; readonly waitMs: number };
 
-export function createLoginLimit(options: LoginLimitOptions): LoginLimit {
-  return options.attempts === 0 ? { begin: async () => unlimited } : new GatedLimit(options);
+export function createLoginLimit(services: Services): LoginLimit {
+  return services.settings.loginAttempts === 0 ? { begin: async () => unlimited } : new GatedLimit(services);
 }
 
 const unlimited: LoginAttempt = { ok: true, succeeded: async () => undefined, failed: () => undefined };
 
 class GatedLimit implements LoginLimit {
-  readonly #options: LoginLimitOptions;
+  readonly #store: Services['store'];
+  readonly #clock: Services['clock'];
+  readonly #attempts: number;
+  readonly #windowSeconds: number;
   readonly #windowMs: number;
   readonly #gates = new Map<string, LoginGate>();
 
-  constructor(options: LoginLimitOptions) {
-    this.#options = options;
-    this.#windowMs = options.windowSeconds * 1000;
+  constructor({ store, clock, settings }: Services) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#attempts = settings.loginAttempts;
+    this.#windowSeconds = settings.loginWindowSeconds;
+    this.#windowMs = settings.loginWindowSeconds * 1000;
   }
 
   async begin(account: string, address: string): Promise<LoginAttempt> {
@@ -69,7 +68,7 @@ class GatedLimit implements LoginLimit {
 
   async #admit(names: readonly string[]): Promise<LoginAttempt> {
     for (;;) {
-      const at = this.#options.clock();
+      const at = this.#clock();
       const pendingBefore = names.map((name) => this.#gateOf(name).pending);
       const exhausted = await this.#count(names, at);
       if (exhausted.length === 0) return this.#admitted(names, at);
@@ -84,8 +83,7 @@ class GatedLimit implements LoginLimit {
 
   /** Counts the attempt; if a name has no room, gives it back and returns those names. */
   async #count(names: readonly string[], at: number): Promise<readonly Exhausted[]> {
-    const { store, attempts } = this.#options;
-    const totals = await store.tally([
+    const totals = await this.#store.tally([
       ...names.flatMap((name) => this.#tallies(name, at)),
       ...names.map((name) => this.#partTally(name, at, 1)),
     ]);
@@ -94,7 +92,7 @@ class GatedLimit implements LoginLimit {
       const own = totals.slice(index * stepsCounted, (index + 1) * stepsCounted);
       // Without the count added just now. A counter that expired and was then given back to is below zero.
       const counts = own.map((total, step) => Math.max(0, step === own.length - 1 ? total - 1 : total));
-      const leaving = nextLeaving(attempts, counts);
+      const leaving = nextLeaving(this.#attempts, counts);
       const waitMs = leaving === undefined ? 0 : await this.#untilLeft(name, leaving, at);
       if (waitMs > 0) exhausted.push({ name, waitMs });
     }
@@ -104,13 +102,12 @@ class GatedLimit implements LoginLimit {
 
   /** Returns the milliseconds until the attempt leaves the window; 0 or less if it has. */
   async #untilLeft(name: string, { index, ordinal }: Leaving, at: number): Promise<number> {
-    const { store, clock } = this.#options;
     const windowMs = this.#windowMs;
     const step = this.#stepAt(at) - (stepsCounted - 1 - index);
     const begin = step * stepMs(windowMs);
     const parts = Array.from({ length: partsOfStep }, (_, part) => begin + part * partMs(windowMs));
-    const counts = await store.tally(parts.map((from) => this.#partTally(name, from, 0)));
-    return begin + findPart(ordinal, counts) * partMs(windowMs) + windowMs - clock();
+    const counts = await this.#store.tally(parts.map((from) => this.#partTally(name, from, 0)));
+    return begin + findPart(ordinal, counts) * partMs(windowMs) + windowMs - this.#clock();
   }
 
   #admitted(names: readonly string[], at: number): LoginAttempt {
@@ -130,17 +127,16 @@ class GatedLimit implements LoginLimit {
   }
 
   async #refuse(exhausted: readonly Exhausted[]): Promise<LoginAttempt> {
-    const { store, attempts, windowSeconds, clock } = this.#options;
-    const window = Math.floor(clock() / this.#windowMs);
+    const window = Math.floor(this.#clock() / this.#windowMs);
     const expiresAt = (window + 1) * this.#windowMs;
     const refusals = exhausted.map(({ name }) => ({
       key: `login refused ${window} ${name}`,
       add: 1,
       expiresAt,
     }));
-    const totals = await store.tally(refusals);
+    const totals = await this.#store.tally(refusals);
     const waitMs = Math.max(...exhausted.map((one) => one.waitMs));
-    const allowance = exceeded(attempts, windowSeconds, waitMs);
+    const allowance = exceeded(this.#attempts, this.#windowSeconds, waitMs);
     return { ok: false, allowance, first: totals.some((total) => total === 1) };
   }
 
@@ -152,7 +148,7 @@ class GatedLimit implements LoginLimit {
         this.#stepTally(name, step, -1),
         this.#partTally(name, at, -1),
       ]);
-      await this.#options.store.tally(tallies);
+      await this.#store.tally(tallies);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }

@@ -1,40 +1,147 @@
 /**
- * Login by address and password (§5.4). One unit writes the session and the row of the password, so that a concurrent password change
- * is detected and a session never outlives the password that opened it.
+ * Login by address and password (§5.4), and its second step for an account with a second factor (§5.8). One unit writes the session and
+ * the row of the password, so that a concurrent password change is detected and a session never outlives the password that opened it.
+ *
+ * An account with a second factor gets a challenge in place of a session. The second step takes the challenge with a code: one unit uses
+ * both and opens the session, so that of many requests with one code, or one challenge, exactly one gets a session. Failed attempts of
+ * both steps are limited (login-limit.ts).
  */
-
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';
-import { actionResource } from '../kernel/action.ts';
+import type { Problem } from '../http/problem.ts';
+import { actionResource, type Done } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
-import type { Services } from '../store/capabilities.ts';
 import { StoreUnavailable } from '../store/store.ts';
+import type { AccountParts } from './account-parts.ts';
 import {
-  type AccountRouteOptions,
   accountsTag,
   cookieSchema,
   emailSchema,
+  exampleChallenge,
   exampleEmail,
+  exampleFactorCode,
   examplePassword,
   passwordSchema,
+  type Refusal,
+  refusedBy,
   tokensOutput,
 } from './account-schemas.ts';
 import { passwordsTable } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
+import { type From, fromOf, originOf } from './audit-fact.ts';
 import { type Attempted, commitRetried } from './commit-retried.ts';
-import type { CrossSiteCheck } from './cross-site.ts';
-import { fromOf } from './fact-of-ask.ts';
-import type { Checked, CheckPassword } from './passwords/check-password.ts';
+import { digestOf } from './digest.ts';
+import type { Checked } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
-import type { ChallengeTokens } from './second-factor/challenge-tokens.ts';
-import { readFactor } from './second-factor/factor-row.ts';
+import type { ChallengeTokens, OpenedChallenge } from './second-factor/challenge-tokens.ts';
+import { limitedAttempt, limitedFact, type Wrong, wrongFactor } from './second-factor/change-factor.ts';
+import { useCode } from './second-factor/factor-codes.ts';
+import { factorChange, readFactor, type SecondFactor } from './second-factor/factor-row.ts';
 import { factorCodeSchema } from './second-factor/factor-schemas.ts';
-import type { FinishLogin } from './second-factor/finish-login.ts';
-import { finishedDone } from './second-factor/finish-login-route.ts';
-import { type NextStep, nextStep, stepProblem } from './second-factor/next-step.ts';
-import type { Opened, Sessions } from './sessions/sessions.ts';
-import type { FindUser } from './users/find-user.ts';
+import type { Opened } from './sessions/sessions.ts';
+
+const loginSchema = Type.Object({
+  email: emailSchema,
+  password: passwordSchema,
+  code: Type.Optional(factorCodeSchema),
+  cookie: cookieSchema,
+});
+
+const secondStepSchema = Type.Object({
+  challenge: Type.String({ description: 'From the 401 of the login.' }),
+  code: factorCodeSchema,
+  cookie: cookieSchema,
+});
+
+/**
+ * POST /auth/login (§5.4, §8) and POST /auth/login/second-factor (§5.8). Every reason to refuse a login is the same 401, apart from too
+ * many failed attempts. With `cookie: true` the response also sets the session cookie; a page of another site may not ask for that,
+ * because it could log a browser in to an account of its own.
+ */
+export function loginResources(parts: AccountParts): readonly Resource[] {
+  const finishLogin = createFinishLogin(parts);
+  return [firstStepResource(parts, finishLogin), secondStepResource(parts, finishLogin)];
+}
+
+function firstStepResource(parts: AccountParts, finishLogin: FinishLogin): Resource {
+  const { base, isCrossSite, settings, addressOf } = parts;
+  const login = createLogin(parts);
+  return actionResource(
+    {
+      path: `${base}/auth/login`,
+      tag: accountsTag,
+      noun: 'login',
+      ignoresCredentials: true,
+      id: 'login',
+      summary: 'Log in',
+      description:
+        'The response is the same for an unknown address, a wrong password and a disabled account. Failed logins are limited by account and by address. An account with a second factor is answered 401 `second_factor_required` with a `challenge` for `/auth/login/second-factor`, unless the request has its `code`, which other accounts ignore.',
+      input: {
+        name: 'Login',
+        schema: loginSchema,
+        example: { email: exampleEmail, password: examplePassword },
+      },
+      output: tokensOutput,
+      fields: ['Set-Cookie'],
+      codes: [
+        ...(settings.verifiedEmailRequired ? (['email_unverified'] as const) : []),
+        ...(['cross_site_request', 'invalid_credentials', 'rate_limited'] as const),
+        ...(['second_factor_invalid', 'second_factor_required'] as const),
+      ],
+      handler: async (ask, { email, password, code, cookie = false }) => {
+        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
+        const how = { cookie, ...fromOf(ask.request, addressOf) };
+        const first = await login(email, password, how);
+        if (!first.ok && first.problem === 'second_factor_required') {
+          if (code === undefined) return { refused: stepProblem(first.step) };
+          const { challenge } = first.step;
+          return finishedDone(await finishLogin({ challenge, code, ...how }));
+        }
+        return finishedDone(first);
+      },
+    },
+    settings,
+  );
+}
+
+function secondStepResource(
+  { base, isCrossSite, settings, addressOf }: AccountParts,
+  finishLogin: FinishLogin,
+): Resource {
+  return actionResource(
+    {
+      path: `${base}/auth/login/second-factor`,
+      tag: accountsTag,
+      noun: 'the second step of a login',
+      ignoresCredentials: true,
+      id: 'finishLogin',
+      summary: 'Finish a login with the second factor',
+      description:
+        'A challenge works once. Wrong codes are limited by account and by address, as failed logins are, and leave the challenge valid.',
+      input: {
+        name: 'LoginSecondFactor',
+        schema: secondStepSchema,
+        example: { challenge: exampleChallenge, code: exampleFactorCode },
+      },
+      output: tokensOutput,
+      fields: ['Set-Cookie'],
+      codes: ['challenge_invalid', 'cross_site_request', 'rate_limited', 'second_factor_invalid'],
+      handler: async (ask, { challenge, code, cookie = false }) => {
+        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
+        const done = await finishLogin({ challenge, code, cookie, ...fromOf(ask.request, addressOf) });
+        return finishedDone(done);
+      },
+    },
+    settings,
+  );
+}
+
+/** The response to a login of one or two steps. */
+export function finishedDone(
+  done: { readonly ok: true; readonly opened: Opened } | (Refusal & { readonly ok: false }),
+): Done {
+  return done.ok ? { content: done.opened.content, fields: done.opened.fields } : refusedBy(done);
+}
 
 export type LoggedIn =
   | { readonly ok: true; readonly opened: Opened }
@@ -43,18 +150,8 @@ export type LoggedIn =
       readonly problem: 'invalid_credentials' | 'rate_limited' | 'email_unverified' | 'unavailable';
       readonly allowance?: Allowance;
     }
-  /** The login continues with the challenge (§5.8). */
+  /** The login continues with the challenge. */
   | { readonly ok: false; readonly problem: 'second_factor_required'; readonly step: NextStep };
-
-export type LoginOptions = Pick<Services, 'store' | 'clock'> & {
-  readonly findUser: FindUser;
-  readonly checkPassword: CheckPassword;
-  readonly hasher: Pick<PasswordHasher, 'hash' | 'verify' | 'isOutdated'>;
-  readonly sessions: Pick<Sessions, 'open'>;
-  readonly audit: Pick<Audit, 'entry'>;
-  readonly challenges: ChallengeTokens;
-  readonly verifiedEmailRequired: boolean;
-};
 
 /** @throws StoreUnavailable */
 export type Login = (
@@ -63,8 +160,8 @@ export type Login = (
   how: From & { readonly cookie: boolean },
 ) => Promise<LoggedIn>;
 
-export function createLogin(options: LoginOptions): Login {
-  const { store, checkPassword, verifiedEmailRequired } = options;
+export function createLogin(parts: AccountParts): Login {
+  const { store, checkPassword, settings } = parts;
   return async (email, password, how) => {
     const checked = await checkPassword(email, password, how);
     if (!checked.ok) {
@@ -72,27 +169,27 @@ export function createLogin(options: LoginOptions): Login {
         ? { ok: false, problem: 'invalid_credentials' }
         : { ok: false, problem: 'rate_limited', allowance: checked.allowance };
     }
-    if (verifiedEmailRequired && !checked.found.user.emailVerified) {
+    if (settings.verifiedEmailRequired && !checked.found.user.emailVerified) {
       return { ok: false, problem: 'email_unverified' };
     }
     const row = { table: passwordsTable, id: checked.found.user.id };
     // A login that waited for its turn must compare the password with the current row.
-    const open = opening(options, checked, password, { ...how, isFresh: !store.lines.isBusy(row) });
+    const open = opening(parts, checked, password, { ...how, isFresh: !store.lines.isBusy(row) });
     return commitRetried<LoggedIn>(store, row, open, () => unavailable);
   };
 }
 
-const unavailable: LoggedIn = { ok: false, problem: 'unavailable' };
+const unavailable = { ok: false, problem: 'unavailable' } as const;
 const refused: Attempted<LoggedIn> = { refused: { ok: false, problem: 'invalid_credentials' } };
 
 function opening(
-  options: LoginOptions,
+  parts: AccountParts,
   checked: Extract<Checked, { ok: true }>,
   password: string,
   how: From & { readonly cookie: boolean; readonly isFresh: boolean },
 ): () => Promise<Attempted<LoggedIn>> {
   const { cookie } = how;
-  const { store, findUser, hasher, sessions, audit, clock, challenges } = options;
+  const { store, findUser, hasher, sessions, audit, clock, challenges } = parts;
   let { user } = checked.found;
   let stored = checked.password;
   let renewed: string | undefined;
@@ -146,57 +243,113 @@ async function renew(hasher: Pick<PasswordHasher, 'hash'>, password: string): Pr
   }
 }
 
-type LoginResourceOptions = AccountRouteOptions & {
-  readonly login: Login;
-  readonly finishLogin: FinishLogin;
-  readonly isCrossSite: CrossSiteCheck;
-  readonly verifiedEmailRequired: boolean;
+/** The challenge of a login whose first factor was right, and how it can be met. */
+export type NextStep = {
+  readonly challenge: string;
+  /** Seconds. */
+  readonly expiresIn: number;
+  readonly methods: readonly ('totp' | 'passkey' | 'recovery_code')[];
 };
 
-const schema = Type.Object({
-  email: emailSchema,
-  password: passwordSchema,
-  code: Type.Optional(factorCodeSchema),
-  cookie: cookieSchema,
-});
+/** @param passwordHash the hash that the account has after this step */
+export function nextStep(
+  challenges: ChallengeTokens,
+  user: string,
+  passwordHash: string | null | undefined,
+  { totp, passkeys, recoveryCodes }: SecondFactor,
+): NextStep {
+  const challenge = challenges.issue('login', { user, password: passwordMark(passwordHash) });
+  const methods = [
+    ...(totp === null ? [] : (['totp'] as const)),
+    ...(passkeys.length === 0 ? [] : (['passkey'] as const)),
+    ...(recoveryCodes.length === 0 ? [] : (['recovery_code'] as const)),
+  ];
+  return { challenge, expiresIn: challenges.seconds, methods };
+}
 
-/**
- * POST /auth/login (§5.4, §8). Every reason why it cannot be is the same 401, apart from too many failures before. With
- * `cookie: true` it sets the session cookie besides; a page of another site may not ask for that, or it could log a browser in to an
- * account of its own.
- */
-export function loginResource(options: LoginResourceOptions): Resource {
-  const { base, login, finishLogin, isCrossSite, limits, addressOf, verifiedEmailRequired } = options;
-  return actionResource(
-    {
-      path: `${base}/auth/login`,
-      tag: accountsTag,
-      noun: 'login',
-      ignoresCredentials: true,
-      id: 'login',
-      summary: 'Log in',
-      description:
-        'The response is the same for an unknown address, a wrong password and a disabled account. Failed logins are limited by account and by address. An account with a second factor is answered 401 `second_factor_required` with a `challenge` for `/auth/login/second-factor`, unless the request has its `code`, which other accounts ignore.',
-      input: { name: 'Login', schema, example: { email: exampleEmail, password: examplePassword } },
-      output: tokensOutput,
-      fields: ['Set-Cookie'],
-      codes: [
-        ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
-        ...(['cross_site_request', 'invalid_credentials', 'rate_limited'] as const),
-        ...(['second_factor_invalid', 'second_factor_required'] as const),
-      ],
-      handler: async (ask, { email, password, code, cookie = false }) => {
-        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
-        const how = { cookie, ...fromOf(ask.request, addressOf) };
-        const first = await login(email, password, how);
-        if (!first.ok && first.problem === 'second_factor_required') {
-          if (code === undefined) return { refused: stepProblem(first.step) };
-          const { challenge } = first.step;
-          return finishedDone(await finishLogin({ challenge, code, ...how }));
-        }
-        return finishedDone(first);
-      },
-    },
-    limits,
-  );
+/** The mark of a password in a challenge: another password makes the challenge void. */
+export function passwordMark(hash: string | null | undefined): string {
+  return digestOf(`password ${hash ?? ''}`);
+}
+
+export function stepProblem({ challenge, expiresIn, methods }: NextStep): Problem {
+  return { code: 'second_factor_required', context: { challenge, expiresIn, methods } };
+}
+
+type FinishedLogin =
+  | { readonly ok: true; readonly opened: Opened }
+  | {
+      readonly ok: false;
+      readonly problem: Wrong['problem'] | 'challenge_invalid' | 'unavailable';
+      readonly allowance?: Allowance;
+    };
+
+type SecondStep = From & { readonly challenge: string; readonly code: string; readonly cookie: boolean };
+
+const voidChallenge: FinishedLogin = { ok: false, problem: 'challenge_invalid' };
+
+/** @throws StoreUnavailable */
+type FinishLogin = (step: SecondStep) => Promise<FinishedLogin>;
+
+function createFinishLogin(parts: AccountParts): FinishLogin {
+  const { store, challenges, limit, audit } = parts;
+  return async (step) => {
+    const challenge = challenges.open('login', step.challenge);
+    if (challenge === undefined) return voidChallenge;
+    const row = { table: passwordsTable, id: challenge.user };
+    const attempt = () => finishOnce(parts, challenge, step);
+    return limitedAttempt<FinishedLogin>(
+      limit,
+      { userId: challenge.user, address: step.address },
+      () => commitRetried<FinishedLogin>(store, row, attempt, () => unavailable),
+      () => audit.note(limitedFact(challenge.user, step)),
+    );
+  };
+}
+
+async function finishOnce(
+  parts: AccountParts,
+  challenge: OpenedChallenge<'login'>,
+  step: SecondStep,
+): Promise<Attempted<FinishedLogin>> {
+  const { clock, audit, challenges, factorMail, sessions, settings } = parts;
+  const { code, cookie } = step;
+  const at = clock();
+  const found = await readLogin(parts, challenge);
+  if (found === undefined) return { refused: voidChallenge };
+  const { user, password, stored } = found;
+  const used = useCode(user.id, stored.factor, code, { at, windowSteps: settings.totpWindowStepsMax });
+  const fact = { subject: user.id, ...originOf(step) } as const;
+  if (used === undefined) {
+    audit.note({ type: 'login.failed', actor: null, ...fact, detail: { use: 'second-factor' } });
+    return { refused: wrongFactor };
+  }
+  const opened = await sessions.open(user, { cookie, at });
+  const { method } = used;
+  const changes = [
+    ...factorChange(user.id, stored, used.next, at),
+    challenges.use(challenge),
+    // As every login does, so that it never overlaps a change of the password unnoticed.
+    ...(password === undefined ? [] : [passwordChange(user.id, password, password.hash, at)]),
+    ...opened.changes,
+    audit.entry({
+      ...{ type: 'login.succeeded', actor: user.id, ...fact },
+      detail: { session: opened.session, method },
+    }),
+    ...(method === 'recovery_code' ? factorMail(user, 'code-used', at) : []),
+  ];
+  return { changes, result: { ok: true, opened } };
+}
+
+/** Returns undefined if the challenge is used, or the account, its password or its factor no longer admits it. */
+async function readLogin(parts: AccountParts, challenge: OpenedChallenge<'login'>) {
+  const { store, findUser, challenges, settings } = parts;
+  if (await challenges.isUsed(challenge)) return undefined;
+  const found = await findUser.byId(challenge.user);
+  const password = await readPassword(store, challenge.user);
+  const stored = await readFactor(store, challenge.user);
+  if (found === undefined || found.user.disabled || stored === undefined) return undefined;
+  if (settings.verifiedEmailRequired && !found.user.emailVerified) return undefined;
+  if (passwordMark(password?.hash) !== challenge.password) return undefined;
+  return { user: found.user, password, stored };
 }

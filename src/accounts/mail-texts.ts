@@ -1,24 +1,30 @@
 /**
- * Mails to owners of accounts, about the account or a webhook endpoint: the built-in templates, which a project's templates of the same
- * names replace, and their values. No value contains text from another client, so that Comity cannot be used to send an attacker's words.
+ * Mails to owners of accounts, about the account, its second factor or a webhook endpoint: the built-in templates, which a project's
+ * templates of the same names replace, and their values. No value contains text from another client, so that Comity cannot be used to send
+ * an attacker's words.
  */
-
 import { ConfigurationError } from '../config/inspection.ts';
 import { type MailTemplate, parseTemplate } from '../config/mail-templates.ts';
-import type { Letter } from '../mail/mail-port.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Letter, MailPort } from '../mail/mail-port.ts';
 import { type MailValues, renderTemplate } from '../mail/render-template.ts';
-import type { MailCodePurpose } from './mail-code.ts';
+import type { Change } from '../store/store.ts';
+import type { User } from './account-tables.ts';
 
-export type MailTextOptions = {
+export type MailCodePurpose = 'verification' | 'reset';
+
+/** What mails say of the application. */
+type Application = {
   readonly title: string;
   /** Those of the project. */
   readonly templates: ReadonlyMap<string, MailTemplate>;
-  /** Pages of the application with a `{code}` placeholder; without one the mail holds the code itself. */
-  readonly mailVerificationUrl: string | undefined;
-  readonly mailResetUrl: string | undefined;
-  readonly verificationCodeSeconds: number;
-  readonly resetCodeSeconds: number;
 };
+
+/** Settings of these names. The pages of the application have a `{code}` placeholder; without a page the mail holds the code itself. */
+type CodeSettings = Pick<
+  Settings,
+  'mailVerificationUrl' | 'mailResetUrl' | 'verificationCodeSeconds' | 'resetCodeSeconds'
+>;
 
 export type MailTexts = (purpose: MailCodePurpose, to: string, code: string) => Letter;
 
@@ -44,21 +50,22 @@ It works once, within {{validFor}}. If this was not you, ignore this mail: your 
 `;
 
 /** @throws ConfigurationError if a template needs a page that no setting gives */
-export function createMailTexts(options: MailTextOptions): MailTexts {
-  const { templates, mailVerificationUrl, mailResetUrl } = options;
-  const title = titleOf(options);
+export function createMailTexts(application: Application, settings: CodeSettings): MailTexts {
+  const { templates } = application;
+  const title = titleOf(application);
+  const { mailVerificationUrl, mailResetUrl } = settings;
   const byPurpose = {
     verification: {
       template: templateOf(templates, 'verify-email', verifyEmail(instructionFor(mailVerificationUrl))),
       url: mailVerificationUrl,
       setting: 'COMITY_MAIL_VERIFICATION_URL',
-      validFor: formatDuration(options.verificationCodeSeconds),
+      validFor: formatDuration(settings.verificationCodeSeconds),
     },
     reset: {
       template: templateOf(templates, 'reset-password', resetPassword(instructionFor(mailResetUrl))),
       url: mailResetUrl,
       setting: 'COMITY_MAIL_RESET_URL',
-      validFor: formatDuration(options.resetCodeSeconds),
+      validFor: formatDuration(settings.resetCodeSeconds),
     },
   };
   for (const { template, url, setting } of Object.values(byPurpose)) {
@@ -116,13 +123,13 @@ The webhook endpoint {{endpoint}} at {{origin}} answered 410 (Gone) at {{since}}
 ${consequence}
 `;
 
-/** @param options `title`: name of the application; `endpointDisableSeconds`: how long an endpoint may fail */
 export function createEndpointMailTexts(
-  options: Pick<MailTextOptions, 'title' | 'templates'> & { readonly endpointDisableSeconds: number },
+  application: Application,
+  { endpointDisableSeconds }: Pick<Settings, 'endpointDisableSeconds'>,
 ): EndpointMailTexts {
-  const { templates } = options;
-  const title = titleOf(options);
-  const disabledAfter = formatDuration(options.endpointDisableSeconds);
+  const { templates } = application;
+  const title = titleOf(application);
+  const disabledAfter = formatDuration(endpointDisableSeconds);
   const failing = templateOf(templates, 'endpoint-failing', endpointFailing);
   const disabled = templateOf(templates, 'endpoint-disabled', endpointDisabled);
   const gone = templateOf(templates, 'endpoint-gone', endpointGone);
@@ -133,11 +140,12 @@ export function createEndpointMailTexts(
   };
 }
 
-export function titleOf({ title }: Pick<MailTextOptions, 'title'>): string {
+/** The name of the application, as people see it. */
+export function titleOf({ title }: Pick<Application, 'title'>): string {
   return title === '' ? 'Comity' : title;
 }
 
-export function templateOf(
+function templateOf(
   templates: ReadonlyMap<string, MailTemplate>,
   name: string,
   builtIn: string,
@@ -148,7 +156,7 @@ export function templateOf(
   return template;
 }
 
-export function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
+function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
   return {
     ...{ to: [to], ...renderTemplate(template, values) },
     ...{ replyTo: null, headers: {}, template: template.name },
@@ -167,3 +175,44 @@ const units: readonly (readonly [name: string, seconds: number])[] = [
   ['hour', 3600],
   ['minute', 60],
 ];
+
+/** The mail about a change of the second factor, so that its owner notices a change by someone else. */
+export type FactorMail = (user: Pick<User, 'email'>, news: FactorNews, at: number) => readonly Change[];
+
+export type FactorNews = keyof typeof sentences;
+
+const sentences = {
+  'totp-added': 'An authenticator application was added to your account.',
+  'totp-removed': 'The authenticator application was removed from your account.',
+  'passkey-added': 'A passkey was added to your account.',
+  'passkey-removed': 'A passkey was removed from your account.',
+  'codes-created': 'New recovery codes were created for your account. The earlier ones no longer work.',
+  'code-used': 'A recovery code of your account was used.',
+  reset: 'An administrator removed the second factor of your account and ended its sessions.',
+} as const;
+
+const factorChanged = `Subject: {{title}}: the second factor of your account
+
+{{change}}
+
+Time: {{at}}
+
+If this was not you, change your password, and ask an administrator of {{title}} for help.
+`;
+
+/**
+ * @param port undefined without a mail server
+ * @returns the changes that keep the mail, for the unit that it tells about
+ */
+export function createFactorMail(
+  application: Application,
+  port: Pick<MailPort, 'keep'> | undefined,
+): FactorMail {
+  const title = titleOf(application);
+  const template = templateOf(application.templates, 'second-factor-changed', factorChanged);
+  return (user, news, at) => {
+    if (port === undefined) return [];
+    const values = { title, change: sentences[news], at: new Date(at).toISOString() };
+    return port.keep(letterOf(template, user.email, values));
+  };
+}

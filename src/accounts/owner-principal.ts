@@ -13,6 +13,7 @@ import {
   tenantOfId,
   tenantPrincipal,
 } from '../model/principal.ts';
+import type { Services } from '../store/capabilities.ts';
 import type { Store } from '../store/store.ts';
 import { keysTable, readUser, usersTable } from './account-tables.ts';
 import { administrator } from './admin-key.ts';
@@ -66,12 +67,7 @@ export type PrincipalNow = (
 
 const enrolmentRequired = { problem: 'second_factor_enrolment_required' } as const;
 
-export function createPrincipalNow(options: {
-  readonly store: Pick<Store, 'read'>;
-  readonly clock: () => number;
-  readonly factorRule: FactorRule;
-}): PrincipalNow {
-  const { store } = options;
+export function createPrincipalNow({ store, clock }: Services, factorRule: FactorRule): PrincipalNow {
   const uses = { note: () => undefined, intervalMs: Number.POSITIVE_INFINITY };
   return async (caller) => {
     const { id, scheme, key = null } = caller;
@@ -79,7 +75,12 @@ export function createPrincipalNow(options: {
       const row = await store.read(keysTable, key);
       if (row === undefined || row.deletedAt !== null) return { problem: 'invalid_api_key' };
       const grant = grantOf(JSON.parse(row.doc) as Key, row.owner);
-      const verdict = await judgeGrant({ ...options, uses }, grant, Number.POSITIVE_INFINITY, []);
+      const verdict = await judgeGrant(
+        { store, clock, factorRule, uses },
+        grant,
+        Number.POSITIVE_INFINITY,
+        [],
+      );
       return 'principal' in verdict && verdict.enrolsOnly === true ? enrolmentRequired : verdict;
     }
     if (scheme !== 'issuer' && id.startsWith(accountIdPrefix)) {
@@ -94,7 +95,7 @@ export function createPrincipalNow(options: {
         expiresAt: Number.POSITIVE_INFINITY,
         basis: [],
       } as const;
-      const verdict = await options.factorRule(user, { principal, ...rest });
+      const verdict = await factorRule(user, { principal, ...rest });
       return verdict.enrolsOnly === true ? enrolmentRequired : { principal };
     }
     return { principal: authenticated(caller) };

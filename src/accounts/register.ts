@@ -3,18 +3,15 @@
  * absent. Only registration reveals that an address is taken. Where a login requires a verified address, the account gets no
  * session and no tokens.
  */
-
 import { type TObject, Type } from 'typebox';
 import { accountDefaults } from '../config/account-members.ts';
 import type { Problem } from '../http/problem.ts';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
-import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
-import type { AccountMail } from './account-mail.ts';
+import type { AccountParts } from './account-parts.ts';
 import {
-  type AccountRouteOptions,
   accountOutput,
   accountsTag,
   cookieSchema,
@@ -22,18 +19,13 @@ import {
   exampleEmail,
   examplePassword,
   newPasswordSchema,
-  type PasswordLimits,
   tokensOutput,
 } from './account-schemas.ts';
 import { readUser, type User, type UserFields, usersTable } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
-import type { CrossSiteCheck } from './cross-site.ts';
-import { fromOf } from './fact-of-ask.ts';
-import type { PasswordHasher } from './passwords/hasher.ts';
-import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
+import { type From, fromOf, originOf } from './audit-fact.ts';
+import { newPasswordFault } from './passwords/new-password.ts';
 import { passwordChange } from './passwords/password-row.ts';
-import type { Opened, Sessions } from './sessions/sessions.ts';
-import type { FindUser } from './users/find-user.ts';
+import type { Opened } from './sessions/sessions.ts';
 import type { NewAccounts } from './users/new-accounts.ts';
 import { userRow } from './users/user-row.ts';
 
@@ -55,27 +47,16 @@ export type Registered =
 
 export type Fault = { readonly pointer: string; readonly message: string };
 
-export type RegisterOptions = PasswordBounds &
-  Pick<Services, 'store' | 'clock' | 'newId'> & {
-    readonly findUser: FindUser;
-    readonly newAccounts: NewAccounts;
-    readonly hasher: Pick<PasswordHasher, 'hash'>;
-    readonly sessions: Pick<Sessions, 'open'>;
-    readonly audit: Pick<Audit, 'entry'>;
-    readonly mail: AccountMail;
-    readonly verifiedEmailRequired: boolean;
-  };
-
 /** @throws StoreUnavailable */
 export type Register = (registration: Registration, how: How) => Promise<Registered>;
 
 type How = From & { readonly cookie: boolean; readonly ask: Ask };
 
-export function createRegister(options: RegisterOptions): Register {
-  const { store, findUser, hasher, mail, newAccounts } = options;
+export function createRegister(parts: AccountParts): Register {
+  const { store, newId, settings, findUser, hasher, mail, newAccounts } = parts;
   return async (registration, how) => {
     const email = normalizeEmail(registration.email);
-    const passwordFault = newPasswordFault(registration.password, options);
+    const passwordFault = newPasswordFault(registration.password, settings);
     if (email === undefined || passwordFault !== undefined) {
       return { ok: false, problem: 'validation_failed', faults: listFaults(email, passwordFault) };
     }
@@ -85,18 +66,18 @@ export function createRegister(options: RegisterOptions): Register {
       ...(registration.name === undefined ? {} : { name: registration.name }),
       ...accountDefaults,
     };
-    const id = `usr_${options.newId()}`;
+    const id = `usr_${newId()}`;
     const judged = await newAccounts.judge({ id, fields: { email, ...own } }, registration.fields ?? {});
     if ('refused' in judged) return { ok: false, problem: 'refused', refused: judged.refused };
     const hash = await hasher.hash(registration.password);
     const committed = await store.lines.change(undefined, () =>
       newAccounts.commit(how.ask, store, judged, async ({ fields }) => {
-        const made = await makeAccount(options, { id, fields, hash }, how);
+        const made = await makeAccount(parts, { id, fields, hash }, how);
         const mails = mail.mint({ id, email: fields.email }, 'verification');
         return { changes: [...made.changes, ...mails], result: made.result };
       }),
     );
-    if ('refused' in committed) return refusedBy(committed.refused);
+    if ('refused' in committed) return refusalOf(committed.refused);
     mail.count('verification', id);
     return committed.result;
   };
@@ -104,22 +85,24 @@ export function createRegister(options: RegisterOptions): Register {
 
 const taken: Registered = { ok: false, problem: 'unique_taken' };
 
-function refusedBy(refused: Problem): Registered {
+function refusalOf(refused: Problem): Registered {
   const isAddress = refused.code === 'unique_taken' && refused.errors?.[0]?.pointer === '/email';
   return isAddress ? taken : { ok: false, problem: 'refused', refused };
 }
 
 async function makeAccount(
-  options: RegisterOptions,
+  parts: AccountParts,
   account: { readonly id: string; readonly fields: UserFields; readonly hash: string },
   how: How,
 ): Promise<{ readonly changes: readonly Change[]; readonly result: Registered }> {
-  const { sessions, audit, clock, verifiedEmailRequired, newAccounts } = options;
+  const { sessions, audit, clock, settings, newAccounts } = parts;
   const { id, fields, hash } = account;
   const at = clock();
   const row = userRow(newAccounts.users, id, fields, at, at);
   const user = readUser(row.doc);
-  const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie: how.cookie, at });
+  const opened = settings.verifiedEmailRequired
+    ? null
+    : await sessions.open(user, { cookie: how.cookie, at });
   const detail = opened === null ? {} : { session: opened.session };
   const changes: readonly Change[] = [
     { table: usersTable, id, expect: { absent: true }, next: row },
@@ -137,16 +120,6 @@ function listFaults(email: string | undefined, passwordFault: string | undefined
   if (passwordFault !== undefined) faults.push({ pointer: '/password', message: passwordFault });
   return faults;
 }
-
-type RegisterResourceOptions = AccountRouteOptions &
-  PasswordLimits & {
-    readonly register: Register;
-    readonly newAccounts: Pick<NewAccounts, 'isPlain' | 'registrable'>;
-    /** False: administrators alone make accounts. */
-    readonly registrationOpen: boolean;
-    readonly isCrossSite: CrossSiteCheck;
-    readonly verifiedEmailRequired: boolean;
-  };
 
 const nameCharactersMax = 200;
 
@@ -192,11 +165,14 @@ function withFields<S extends TObject>(own: S, { registrable }: Pick<NewAccounts
  * POST /auth/register (§5.4): an account, and a session of it. Where addresses must be verified before a login, the
  * answer holds the account alone. With `cookie: true` it sets the session cookie besides, which no page of another site may ask for.
  */
-export function registerResource(options: RegisterResourceOptions): Resource {
-  const { base, register, registrationOpen, isCrossSite, limits, addressOf, newAccounts } = options;
+export function registerResource(parts: AccountParts): Resource {
+  const { base, settings, isCrossSite, addressOf, newAccounts } = parts;
+  const register = createRegister(parts);
+  // Otherwise administrators alone create accounts.
+  const registrationOpen = settings.registration === 'open';
   const own = Type.Object({
     email: emailSchema,
-    password: newPasswordSchema(options),
+    password: newPasswordSchema(settings),
     name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
     cookie: cookieSchema,
   });
@@ -217,7 +193,7 @@ export function registerResource(options: RegisterResourceOptions): Resource {
           ...exampleFields(newAccounts.registrable),
         },
       },
-      ...registered(options),
+      ...registered(settings.verifiedEmailRequired),
       answers: 'created',
       codes: [
         ...(registrationOpen ? [] : (['forbidden'] as const)),
@@ -234,11 +210,11 @@ export function registerResource(options: RegisterResourceOptions): Resource {
         return answer(base, await register(registration, how));
       },
     },
-    limits,
+    settings,
   );
 }
 
-function registered({ verifiedEmailRequired }: RegisterResourceOptions) {
+function registered(verifiedEmailRequired: boolean) {
   if (verifiedEmailRequired) {
     return {
       output: accountOutput,

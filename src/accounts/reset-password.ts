@@ -3,17 +3,14 @@
  * account, and verifies the address, which received the code. Before the address is verified, a stranger may have registered it and
  * created keys. So the keys of such an account are revoked; those of a verified account belong to its owner, who can revoke them.
  */
-
 import { Type } from 'typebox';
 import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
-import type { Collection } from '../model/collection.ts';
-import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
-import type { AccountMail } from './account-mail.ts';
+import { type FoundCode, findCode, mailMissing, removeCodes } from './account-mail.ts';
+import type { AccountParts } from './account-parts.ts';
 import {
-  type AccountRouteOptions,
   accountsTag,
   codeSchema,
   emailSchema,
@@ -21,32 +18,17 @@ import {
   exampleEmail,
   examplePassword,
   newPasswordSchema,
-  type PasswordLimits,
+  refusedBy,
+  refusedField,
 } from './account-schemas.ts';
 import { passwordsTable, usersTable } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
+import { type From, fromOf, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import { fromOf } from './fact-of-ask.ts';
 import { createKeysOfOwner, type KeysOfOwner } from './keys/keys-of-owner.ts';
-import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
-import { mailMissing } from './mail-missing.ts';
-import type { PasswordHasher } from './passwords/hasher.ts';
-import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
+import { newPasswordFault } from './passwords/new-password.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
-import { refusedBy, refusedField } from './refused-by.ts';
-import type { Sessions } from './sessions/sessions.ts';
-import type { FindUser, FoundUser } from './users/find-user.ts';
+import type { FoundUser } from './users/find-user.ts';
 import { userRow } from './users/user-row.ts';
-
-export type ResetPasswordOptions = PasswordBounds &
-  Pick<Services, 'store' | 'clock'> & {
-    readonly findUser: FindUser;
-    /** The collection of accounts. */
-    readonly users: Collection;
-    readonly hasher: Pick<PasswordHasher, 'hash'>;
-    readonly sessions: Pick<Sessions, 'endOfUser'>;
-    readonly audit: Pick<Audit, 'entry'>;
-  };
 
 export type Reset =
   | { readonly ok: true }
@@ -57,8 +39,8 @@ export type Reset =
 /** @throws StoreUnavailable */
 export type ResetPassword = (code: string, password: string, from: From) => Promise<Reset>;
 
-export function createResetPassword(options: ResetPasswordOptions): ResetPassword {
-  const { store, findUser, hasher, clock } = options;
+export function createResetPassword(parts: AccountParts): ResetPassword {
+  const { store, findUser, hasher, clock, settings } = parts;
 
   async function look(code: string, at: number): Promise<{ found: FoundCode; owner: FoundUser } | undefined> {
     const found = await findCode(store, code, 'reset', at);
@@ -68,7 +50,7 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
   }
 
   return async (code, password, from) => {
-    const fault = newPasswordFault(password, options);
+    const fault = newPasswordFault(password, settings);
     if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
     // Hashes only for a valid code.
     const first = await look(code, clock());
@@ -80,12 +62,12 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
       const good = await look(code, at);
       if (good === undefined) return invalid;
       claimed = good.owner.user.emailVerified ? undefined : good.owner.user.id;
-      const changes = await buildChanges(options, { ...good, hash, at, from });
+      const changes = await buildChanges(parts, { ...good, hash, at, from });
       return { changes, result: { ok: true } as const };
     };
     const row = { table: passwordsTable, id: first.owner.user.id };
     const done = await commitRetried<Reset>(store, row, attempt, () => unavailable);
-    if (claimed !== undefined && done.ok) await createKeys(options, claimed, from).clear(claimed);
+    if (claimed !== undefined && done.ok) await createKeys(parts, claimed, from).clear(claimed);
     return done;
   };
 }
@@ -101,7 +83,7 @@ type Good = {
   readonly from: From;
 };
 
-function createKeys({ store, audit }: ResetPasswordOptions, user: string, from: From): KeysOfOwner {
+function createKeys({ store, audit }: AccountParts, user: string, from: From): KeysOfOwner {
   return createKeysOfOwner(store, (key) =>
     audit.entry({
       type: 'key.revoked',
@@ -113,23 +95,23 @@ function createKeys({ store, audit }: ResetPasswordOptions, user: string, from: 
   );
 }
 
-async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<readonly Change[]> {
-  const { store, sessions, audit, users } = options;
+async function buildChanges(parts: AccountParts, good: Good): Promise<readonly Change[]> {
+  const { store, sessions, audit, accounts } = parts;
   const { found, owner, hash, at, from } = good;
   const { user, row } = owner;
-  const standing = await readPassword(store, user.id);
+  const stored = await readPassword(store, user.id);
   const fact = { actor: user.id, subject: user.id, ...originOf(from) };
   const changes = [
     found.removal,
     ...(await removeCodes(store, user.id, 'all', found.removal.id)),
-    passwordChange(user.id, standing, hash, at),
+    passwordChange(user.id, stored, hash, at),
     ...(await sessions.endOfUser(user.id, null)),
     audit.entry({ type: 'password.reset', ...fact }),
   ];
   if (user.emailVerified) return changes;
-  const keys = await createKeys(options, user.id, from).removal(user.id);
+  const keys = await createKeys(parts, user.id, from).removal(user.id);
   const updatedAt = Math.max(at, row.updatedAt);
-  const next = userRow(users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
+  const next = userRow(accounts.users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
   return [
     ...changes,
     ...keys,
@@ -138,18 +120,13 @@ async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<
   ];
 }
 
-type PasswordResetResourcesOptions = AccountRouteOptions &
-  PasswordLimits & {
-    readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
-    readonly resetPassword: ResetPassword;
-  };
-
 /**
  * POST /auth/password-reset has a code sent to the address of an account, POST /auth/password-reset/confirm takes it with a new password
  * (§5.4). The first answers 204 whether or not there is such an account, and without waiting for anything that would differ.
  */
-export function passwordResetResources(options: PasswordResetResourcesOptions): readonly Resource[] {
-  const { base, mail, resetPassword, limits, addressOf } = options;
+export function passwordResetResources(parts: AccountParts): readonly Resource[] {
+  const { base, mail, settings, addressOf } = parts;
+  const resetPassword = createResetPassword(parts);
   const shared = { tag: accountsTag, ignoresCredentials: true };
   const request = actionResource(
     {
@@ -175,7 +152,7 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
         return { content: null };
       },
     },
-    limits,
+    settings,
   );
   const confirmation = actionResource(
     {
@@ -188,7 +165,7 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       description: 'Ends all sessions of the account and verifies its address.',
       input: {
         name: 'PasswordReset',
-        schema: Type.Object({ code: codeSchema, password: newPasswordSchema(options) }),
+        schema: Type.Object({ code: codeSchema, password: newPasswordSchema(settings) }),
         example: { code: exampleCode, password: examplePassword },
       },
       codes: ['code_invalid'],
@@ -200,7 +177,7 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
           : refusedBy(reset);
       },
     },
-    limits,
+    settings,
   );
   return [request, confirmation];
 }

@@ -36,11 +36,7 @@ export type Unverified = {
   readonly repeatable: boolean;
 };
 
-export type VerifiedCredentialsOptions = {
-  readonly store: Pick<Store, 'shared' | 'read' | 'version' | 'onChange'>;
-  readonly clock: () => number;
-  readonly verifiedCredentialsBytesMax: number;
-};
+type CheckedStore = Pick<Store, 'shared' | 'read' | 'version' | 'onChange'>;
 
 /** `seen`: changes of the tables when the rows last held, -1 to read them; `heldAt`: their versions, in a shared store. */
 type Remembered = {
@@ -69,12 +65,17 @@ export type VerifiedCredentials = Pick<
   'recall' | 'recallProven' | 'verify' | 'settle' | 'size' | 'close'
 >;
 
-export function createVerifiedCredentials(options: VerifiedCredentialsOptions): VerifiedCredentials {
-  return new CredentialMemory(options);
+/** @param octetsMax of memory (COMITY_VERIFIED_CREDENTIALS_BYTES_MAX) */
+export function createVerifiedCredentials(
+  store: CheckedStore,
+  clock: () => number,
+  octetsMax: number,
+): VerifiedCredentials {
+  return new CredentialMemory(store, clock, octetsMax);
 }
 
 class CredentialMemory {
-  readonly #store: VerifiedCredentialsOptions['store'];
+  readonly #store: CheckedStore;
   readonly #clock: () => number;
   readonly #remembered: OctetCache<Remembered>;
   readonly #names: OctetCache<string>;
@@ -82,10 +83,9 @@ class CredentialMemory {
   readonly #tables: WatchedTables;
   readonly #ends: CredentialEnds;
 
-  constructor({ store, clock, verifiedCredentialsBytesMax }: VerifiedCredentialsOptions) {
+  constructor(store: CheckedStore, clock: () => number, octetsMax: number) {
     this.#store = store;
     this.#clock = clock;
-    const octetsMax = verifiedCredentialsBytesMax;
     this.#remembered = new OctetCache({
       octetsMax: octetsMax * (1 - partOfNames),
       octetsOf: octetsOfRemembered,

@@ -1,36 +1,22 @@
 /** Verifies an address by the code mailed to it (§5.4): once, before it expires, and only while the account has that address. */
-
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
-import type { Collection } from '../model/collection.ts';
-import type { Services } from '../store/capabilities.ts';
-import type { AccountMail } from './account-mail.ts';
+import { findCode, mailMissing, removeCodes } from './account-mail.ts';
+import type { AccountParts } from './account-parts.ts';
 import {
-  type AccountRouteOptions,
   accountsTag,
   codeSchema,
   emailSchema,
   exampleCode,
   exampleEmail,
+  refusedBy,
 } from './account-schemas.ts';
 import { usersTable } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
+import { type From, fromOf, originOf } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import { fromOf } from './fact-of-ask.ts';
-import { findCode, removeCodes } from './mail-code.ts';
-import { mailMissing } from './mail-missing.ts';
-import { refusedBy } from './refused-by.ts';
-import type { FindUser } from './users/find-user.ts';
 import { userRow } from './users/user-row.ts';
-
-export type VerifyEmailOptions = Pick<Services, 'store' | 'clock'> & {
-  readonly findUser: FindUser;
-  /** The collection of accounts. */
-  readonly users: Collection;
-  readonly audit: Pick<Audit, 'entry'>;
-};
 
 export type Verified =
   | { readonly ok: true }
@@ -39,7 +25,7 @@ export type Verified =
 /** @throws StoreUnavailable */
 export type VerifyEmail = (code: string, from: From) => Promise<Verified>;
 
-export function createVerifyEmail({ store, findUser, users, audit, clock }: VerifyEmailOptions): VerifyEmail {
+export function createVerifyEmail({ store, findUser, accounts, audit, clock }: AccountParts): VerifyEmail {
   return async (code, from) => {
     const attempt = async () => {
       const at = clock();
@@ -48,7 +34,13 @@ export function createVerifyEmail({ store, findUser, users, audit, clock }: Veri
       if (found === undefined || owner === undefined || owner.user.email !== found.email) return invalid;
       const { user, row } = owner;
       const updatedAt = Math.max(at, row.updatedAt);
-      const next = userRow(users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
+      const next = userRow(
+        accounts.users,
+        user.id,
+        { ...user, emailVerified: true },
+        row.createdAt,
+        updatedAt,
+      );
       const changes = [
         found.removal,
         ...(await removeCodes(store, user.id, 'verification', found.removal.id)),
@@ -64,17 +56,13 @@ export function createVerifyEmail({ store, findUser, users, audit, clock }: Veri
 const invalid = { refused: { ok: false, problem: 'code_invalid' } } as const;
 const unavailable: Verified = { ok: false, problem: 'unavailable' };
 
-type VerificationResourcesOptions = AccountRouteOptions & {
-  readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
-  readonly verifyEmail: VerifyEmail;
-};
-
 /**
  * POST /auth/verification has a code sent to the address of an account, POST /auth/verification/confirm takes it (§5.4). The first answers
  * 204 whether or not there is such an account, and without waiting for anything that would differ.
  */
-export function verificationResources(options: VerificationResourcesOptions): readonly Resource[] {
-  const { base, verifyEmail, limits, addressOf } = options;
+export function verificationResources(parts: AccountParts): readonly Resource[] {
+  const { base, settings, addressOf } = parts;
+  const verifyEmail = createVerifyEmail(parts);
   const request = actionResource(
     {
       path: `${base}/auth/verification`,
@@ -93,9 +81,9 @@ export function verificationResources(options: VerificationResourcesOptions): re
       },
       // Without a credential somebody has to be named.
       codes: ['field_missing'],
-      handler: (ask, { email }) => wish(options, ask, email),
+      handler: (ask, { email }) => requestMail(parts, ask, email),
     },
-    limits,
+    settings,
   );
   const confirmation = actionResource(
     {
@@ -116,13 +104,13 @@ export function verificationResources(options: VerificationResourcesOptions): re
         return verified.ok ? { content: null } : refusedBy(verified);
       },
     },
-    limits,
+    settings,
   );
   return [request, confirmation];
 }
 
 /** For the address that was named, or else for the account that asks. */
-function wish({ mail, addressOf }: VerificationResourcesOptions, ask: Ask, typed: string | undefined): Done {
+function requestMail({ mail, addressOf }: AccountParts, ask: Ask, typed: string | undefined): Done {
   if (!mail.isConfigured) return mailMissing;
   const from = fromOf(ask.request, addressOf);
   if (typed !== undefined) {

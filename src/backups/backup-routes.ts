@@ -10,18 +10,12 @@ import type { Ask, Made, Operation, Resource, Result, Standing } from '../kernel
 import { permission } from '../model/access.ts';
 import type { Principal } from '../model/principal.ts';
 import { serviceTag } from '../resources/program/document.ts';
+import type { Services } from '../store/capabilities.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { Backup, Backups } from './backups.ts';
 
-export type BackupRoutesOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly limits: ActionLimits;
-  readonly store: Pick<Store, 'commit'>;
-  readonly backups: Backups;
-  /** The audit entry of what a caller did. */
-  readonly audited: (ask: Ask, type: 'backup.created' | 'backup.deleted', subject: string) => Change;
-};
+/** The audit entry of what a caller did. */
+type AuditBackup = (ask: Ask, type: 'backup.created' | 'backup.deleted', subject: string) => Change;
 
 type BackupStanding = Standing & { readonly backup: Backup | undefined };
 
@@ -52,17 +46,31 @@ const mayRead = (principal: Principal) => permission('administrator', 'read', pr
 const mayCreate = (principal: Principal) => permission('administrator', 'create', principal);
 const mayDelete = (principal: Principal) => permission('administrator', 'delete', principal);
 
-export function backupResources(options: BackupRoutesOptions): readonly Resource[] {
-  const path = `${options.base}/meta/backups`;
-  const list = listResource(options, path);
-  const member = memberResource(options, `${path}/{id}`);
+export function backupResources(
+  { store, settings }: Services,
+  base: string,
+  backups: Backups,
+  audited: AuditBackup,
+): readonly Resource[] {
+  const path = `${base}/meta/backups`;
+  const list = listResource(backups, settings, path);
+  const member = memberResource(backups, settings, `${path}/{id}`);
+  const own = { store, backups, audited, path };
   return [
-    { ...list, operations: new Map([...list.operations, ['POST', creation(options, path)]]) },
-    { ...member, operations: new Map([...member.operations, ['DELETE', removal(options)]]) },
+    { ...list, operations: new Map([...list.operations, ['POST', creation(own, settings)]]) },
+    { ...member, operations: new Map([...member.operations, ['DELETE', removal(own)]]) },
   ];
 }
 
-function listResource({ backups, limits }: BackupRoutesOptions, path: string): Resource {
+/** The backups of the routes, and what their changes are committed with. */
+type BackupChanges = {
+  readonly store: Pick<Store, 'commit'>;
+  readonly backups: Backups;
+  readonly audited: AuditBackup;
+  readonly path: string;
+};
+
+function listResource(backups: Backups, limits: ActionLimits, path: string): Resource {
   return actionResource(
     {
       ...{ method: 'GET', path, tag: serviceTag, name: 'Backups', noun: 'the backups' },
@@ -82,7 +90,7 @@ function listResource({ backups, limits }: BackupRoutesOptions, path: string): R
   );
 }
 
-function memberResource({ backups, limits }: BackupRoutesOptions, path: string): Resource {
+function memberResource(backups: Backups, limits: ActionLimits, path: string): Resource {
   return actionResource<never, BackupStanding>(
     {
       ...{ method: 'GET', path, tag: serviceTag, name: 'Backup', noun: 'a backup' },
@@ -108,8 +116,8 @@ async function standingOf(backups: Backups, { captures: [id = ''] }: Ask): Promi
   return { exists, visible: exists, permitted: exists, backup };
 }
 
-function creation(options: BackupRoutesOptions, path: string): Operation {
-  const { backups, limits } = options;
+function creation(changes: BackupChanges, limits: ActionLimits): Operation {
+  const { backups } = changes;
   const operation = actionOperation(
     {
       id: 'createBackup',
@@ -120,8 +128,7 @@ function creation(options: BackupRoutesOptions, path: string): Operation {
       codes: ['backup_running', 'backups_exhausted', 'backup_space_missing', 'backup_failed'],
       permission: mayCreate,
       // An accepted request has a companion that ends its operation.
-      handler: async (ask) =>
-        ask.companions.length === 0 ? await begin(backups) : await make(options, path, ask),
+      handler: async (ask) => (ask.companions.length === 0 ? await begin(backups) : await make(changes, ask)),
     },
     limits,
   );
@@ -142,8 +149,7 @@ async function begin(backups: Backups): Promise<Done> {
 /** The lease of the operation may be renewed while the unit that ends it is on its way. */
 const commitsMax = 5;
 
-async function make(options: BackupRoutesOptions, path: string, ask: Ask): Promise<Done> {
-  const { backups, store, audited } = options;
+async function make({ backups, store, audited, path }: BackupChanges, ask: Ask): Promise<Done> {
   const made = await backups.make();
   if ('refused' in made) return made;
   const done = { content: made, created: `${path}/${made.id}` };
@@ -159,7 +165,7 @@ async function make(options: BackupRoutesOptions, path: string, ask: Ask): Promi
   return { refused: { code: 'backup_failed' } };
 }
 
-function removal({ backups, store, audited }: BackupRoutesOptions): Operation {
+function removal({ backups, store, audited }: BackupChanges): Operation {
   const operation: Operation<BackupStanding> = {
     documentation: {
       id: 'deleteBackup',

@@ -8,7 +8,7 @@ import { mkdir, opendir, rm, stat, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Problem } from '../http/problem.ts';
 import type { Services } from '../store/capabilities.ts';
-import { type MaybePromise, type Store, StoreUnavailable } from '../store/store.ts';
+import { type MaybePromise, StoreUnavailable } from '../store/store.ts';
 
 export type Backup = {
   readonly id: string;
@@ -19,13 +19,8 @@ export type Backup = {
   readonly createdAt: string;
 };
 
-export type BackupsOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly store: Pick<Store, 'backup' | 'shared'>;
-  readonly folder: string;
-  readonly backupsMax: number;
-  /** Size of the store, as far as it is known: about the size of a copy. */
-  readonly storeBytes: () => MaybePromise<number | undefined>;
-};
+/** Size of the store, as far as it is known: about the size of a copy. */
+export type StoreBytes = () => MaybePromise<number | undefined>;
 
 export type Backups = {
   readonly folder: string;
@@ -56,8 +51,9 @@ const fullDisk = /\b(disk is full|no space left)\b/i;
 
 type Found = { readonly id: string; readonly file: string; readonly at: string; readonly isPartial: boolean };
 
-export function createBackups(options: BackupsOptions): Backups {
-  const folder = resolve(options.folder);
+export function createBackups(services: Services, place: string, storeBytes: StoreBytes): Backups {
+  const folder = resolve(place);
+  const { backupsMax } = services.settings;
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();
   return {
@@ -65,10 +61,10 @@ export function createBackups(options: BackupsOptions): Backups {
     isBusy: () => waiting > 0,
     list: () => listFolder(folder),
     find: async (id) => (await listFolder(folder)).find((backup) => backup.id === id),
-    obstacle: () => obstacleIn(options, folder),
+    obstacle: () => obstacleIn(folder, backupsMax, storeBytes),
     make() {
       waiting += 1;
-      const begin = () => makeBackup(options, folder);
+      const begin = () => makeBackup(services, folder, storeBytes);
       const made = last.then(begin, begin).finally(() => {
         waiting -= 1;
       });
@@ -95,12 +91,16 @@ async function listFolder(folder: string): Promise<readonly Backup[]> {
 }
 
 /** Creates the folder as well. @throws StoreUnavailable */
-async function obstacleIn(options: BackupsOptions, folder: string): Promise<Problem | undefined> {
+async function obstacleIn(
+  folder: string,
+  backupsMax: number,
+  storeBytes: StoreBytes,
+): Promise<Problem | undefined> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const exhausted = await exhaustionOf(options, folder, 0);
+    const exhausted = await exhaustionOf(folder, backupsMax, 0);
     if (exhausted !== undefined) return exhausted;
-    const neededBytes = ((await options.storeBytes()) ?? 0) + spareBytes;
+    const neededBytes = ((await storeBytes()) ?? 0) + spareBytes;
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
     return freeBytes < neededBytes ? noSpace(folder, { freeBytes, neededBytes }) : undefined;
@@ -112,11 +112,7 @@ async function obstacleIn(options: BackupsOptions, folder: string): Promise<Prob
 }
 
 /** @param own how many of those in the folder are not finished yet */
-async function exhaustionOf(
-  { backupsMax }: Pick<BackupsOptions, 'backupsMax'>,
-  folder: string,
-  own: number,
-): Promise<Problem | undefined> {
+async function exhaustionOf(folder: string, backupsMax: number, own: number): Promise<Problem | undefined> {
   const count = (await filesIn(folder)).filter(({ isPartial }) => !isPartial).length - own;
   if (count < backupsMax) return undefined;
   const message = `the limit of ${backupsMax} backups in ${folder} is reached (COMITY_BACKUPS_MAX); delete one`;
@@ -124,13 +120,13 @@ async function exhaustionOf(
 }
 
 async function makeBackup(
-  options: BackupsOptions,
+  { store, clock, newId, observe, settings: { backupsMax } }: Services,
   folder: string,
+  storeBytes: StoreBytes,
 ): Promise<Backup | { readonly refused: Problem }> {
-  const { store, clock, newId, observe } = options;
   // Only here, where no copy of this process is under way.
   await removeAbandoned(folder, store.shared ? clock() - abandonedMs : undefined).catch(ignore);
-  const refused = await obstacleIn(options, folder);
+  const refused = await obstacleIn(folder, backupsMax, storeBytes);
   if (refused !== undefined) return { refused };
   const startedAt = performance.now();
   const second = new Date(clock()).toISOString().slice(0, 19);
@@ -141,7 +137,7 @@ async function makeBackup(
     await store.backup(path, ignore);
     const { size } = await stat(path);
     // Other workers and processes may have written to the folder meanwhile.
-    const exhausted = await exhaustionOf(options, folder, 1);
+    const exhausted = await exhaustionOf(folder, backupsMax, 1);
     if (exhausted !== undefined) {
       await rm(path, { force: true });
       return { refused: exhausted };

@@ -1,19 +1,13 @@
 /** `/hold`: whether deliveries and mails of a restored copy are held, and their release, for administrators. */
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { actionResource, type Done } from '../kernel/action.ts';
 import { type Item, named, type Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
+import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import { Overtaken, type Row, type Store } from '../store/store.ts';
 import { holdId, holdOf, holdTable, releaseChange } from './hold.ts';
-
-export type HoldRoutesOptions = {
-  readonly store: Pick<Store, 'read' | 'commit'>;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly limits: ActionLimits;
-};
 
 type ShownHold = { readonly held: boolean; readonly since: string | null; readonly from: string | null };
 
@@ -32,7 +26,7 @@ const holdSchema: Item = named('Hold', {
 
 const example: ShownHold = { held: true, since: '2026-08-01T09:30:00.000Z', from: 'daily.db' };
 
-export function holdResources({ store, base, limits }: HoldRoutesOptions): readonly Resource[] {
+export function holdResources({ store, settings }: Services, base: string): readonly Resource[] {
   const path = `${base}/hold`;
   return [
     actionResource(
@@ -45,7 +39,7 @@ export function holdResources({ store, base, limits }: HoldRoutesOptions): reado
         permission: (principal) => permission('administrator', 'read', principal),
         handler: async () => ({ content: shownHold(await store.read(holdTable, holdId)) }),
       },
-      limits,
+      settings,
     ),
     actionResource(
       {
@@ -61,12 +55,12 @@ export function holdResources({ store, base, limits }: HoldRoutesOptions): reado
         changes: () => ({ table: holdTable, id: holdId }),
         handler: () => release(store),
       },
-      limits,
+      settings,
     ),
   ];
 }
 
-async function release(store: HoldRoutesOptions['store']): Promise<Done> {
+async function release(store: Store): Promise<Done> {
   const row = await store.read(holdTable, holdId);
   if (row !== undefined) {
     const commit = await tryCommit(store, { changes: [releaseChange(row)], events: [] });

@@ -6,9 +6,9 @@
  * A restore puts the row of the hold into the store with all others (cli/restore.ts), and nothing else creates one. So a program that finds
  * none when it starts is never held.
  */
-import type { Observe } from '../observe/observation.ts';
 import type { SetRow } from '../store/backup-file/origin.ts';
-import type { Change, Row, Store } from '../store/store.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Change, Row } from '../store/store.ts';
 import type { Lanes } from '../work/lanes.ts';
 
 export const holdTable = 'work_hold';
@@ -46,7 +46,7 @@ const repeatMs = 1000;
  */
 export async function untilReleased(
   lanes: Lanes,
-  { store, observe }: { readonly store: Pick<Store, 'read' | 'onChange'>; readonly observe: Observe },
+  { store, observe }: Pick<Services, 'store' | 'observe'>,
 ): Promise<Lanes> {
   const row = await store.read(holdTable, holdId);
   if (row === undefined) return lanes;

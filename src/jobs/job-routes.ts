@@ -1,13 +1,13 @@
 /** `/jobs`: the declared jobs with their times, and a run on request, for administrators. Their runs are at `/received`. */
 import { Type } from 'typebox';
+import type { Configuration } from '../config/configuration.ts';
 import type { DeclaredJob } from '../config/jobs.ts';
-import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { type Permission, permission } from '../model/access.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Received } from '../model/received.ts';
-import type { QueryLimits } from '../resources/query/list-query.ts';
 import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import { Overtaken, type Store } from '../store/store.ts';
@@ -20,18 +20,9 @@ import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-lis
 import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
 import { attemptId } from '../work/attempt-log.ts';
 import { type JobState, jobStatesTable, stateChange, stateOf } from './job-state.ts';
-import { runChanges } from './scheduler.ts';
+import { runChanges, type WakeSource } from './scheduler.ts';
 
-export type JobRoutesOptions = Pick<Services, 'clock' | 'newId'> & {
-  readonly store: Pick<Store, 'read' | 'commit'>;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly jobs: ReadonlyMap<string, DeclaredJob>;
-  /** Wakes the source of a message that was stored. */
-  readonly wake: (source: string) => void;
-  readonly limits: ActionLimits;
-  readonly listLimits: QueryLimits;
-};
+type DeclaredJobs = Pick<Configuration, 'base' | 'jobs'>;
 
 type ShownJob = {
   readonly name: string;
@@ -97,15 +88,17 @@ const jobExample: ShownJob = {
   lastRun: 'rec_01k1jx7v2mh5s8b4c9d0e6f3ga',
 };
 
-export function jobResources(options: JobRoutesOptions): readonly Resource[] {
-  const { base, jobs, listLimits } = options;
+export function jobResources(
+  services: Services,
+  { base, jobs }: DeclaredJobs,
+  wake: WakeSource,
+): readonly Resource[] {
+  const { store, settings } = services;
   const path = `${base}/jobs`;
   const items = (): Promise<readonly DeclaredItem[]> =>
-    Promise.all(
-      [...jobs.values()].map(async (job) => ({ name: job.name, text: await textOf(options, job) })),
-    );
+    Promise.all([...jobs.values()].map(async (job) => ({ name: job.name, text: await textOf(store, job) })));
   return [
-    declaredList(path, mayRead, items, listLimits, {
+    declaredList(path, mayRead, items, settings, {
       ...{ name: 'Jobs', noun: 'the jobs', tag },
       list: {
         id: 'listJobs',
@@ -123,7 +116,7 @@ export function jobResources(options: JobRoutesOptions): readonly Resource[] {
       mayRead,
       async ({ captures: [name = ''] }) => {
         const job = jobs.get(name);
-        return job === undefined ? missing : shown(await textOf(options, job));
+        return job === undefined ? missing : shown(await textOf(store, job));
       },
       {
         ...{ name: 'Job', noun: 'a job', tag, parameters: [nameParameter] },
@@ -134,7 +127,7 @@ export function jobResources(options: JobRoutesOptions): readonly Resource[] {
         },
       },
     ),
-    runResource(options, `${path}/{name}/run`),
+    runResource(services, { base, jobs }, wake),
   ];
 }
 
@@ -142,7 +135,7 @@ function mayRead(principal: Principal): Permission {
   return permission('administrator', 'read', principal);
 }
 
-async function textOf({ store }: JobRoutesOptions, job: DeclaredJob): Promise<string> {
+async function textOf(store: Store, job: DeclaredJob): Promise<string> {
   const { name, description, timing, ifMissed } = job;
   const row = await store.read(jobStatesTable, name);
   const state = row === undefined ? undefined : stateOf(row);
@@ -181,11 +174,10 @@ const runContent: Item = {
   required: ['job', 'id', 'scheduledAt'],
 };
 
-function runResource(options: JobRoutesOptions, path: string): Resource {
-  const { jobs } = options;
+function runResource(services: Services, { base, jobs }: DeclaredJobs, wake: WakeSource): Resource {
   return actionResource(
     {
-      path,
+      path: `${base}/jobs/{name}/run`,
       parameters: [nameParameter],
       tag,
       noun: 'a run of a job',
@@ -213,14 +205,20 @@ function runResource(options: JobRoutesOptions, path: string): Resource {
       changes: ({ captures: [name = ''] }) => ({ table: jobStatesTable, id: name }),
       handler: async ({ captures: [name = ''] }) => {
         const job = jobs.get(name);
-        return job === undefined ? { refused: { code: 'not_found' } } : run(options, job);
+        if (job === undefined) return { refused: { code: 'not_found' } };
+        const ran = await run(services, job);
+        if (ran instanceof Overtaken) return ran;
+        wake(job.source.name);
+        return { content: ran, queued: `${base}/received/${ran.id}` };
       },
     },
-    options.limits,
+    services.settings,
   );
 }
 
-async function run({ store, clock, newId, wake, base }: JobRoutesOptions, job: DeclaredJob): Promise<Done> {
+type Requested = { readonly job: string; readonly id: string; readonly scheduledAt: string };
+
+async function run({ store, clock, newId }: Services, job: DeclaredJob): Promise<Requested | Overtaken> {
   const now = clock();
   const id = `rec_${newId()}`;
   const scheduledAt = new Date(now).toISOString();
@@ -231,7 +229,5 @@ async function run({ store, clock, newId, wake, base }: JobRoutesOptions, job: D
     changes.unshift(stateChange(job, row, state, now));
   }
   const commit = await tryCommit(store, { changes, events: [] });
-  if (commit instanceof Overtaken) return commit;
-  wake(job.source.name);
-  return { content: { job: job.name, id, scheduledAt }, queued: `${base}/received/${id}` };
+  return commit instanceof Overtaken ? commit : { job: job.name, id, scheduledAt };
 }

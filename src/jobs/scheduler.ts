@@ -13,19 +13,14 @@ import { type Received, receivedDocument } from '../model/received.ts';
 import type { Services } from '../store/capabilities.ts';
 import { rowBatches } from '../store/in-batches.ts';
 import { keptRow } from '../store/kept-row.ts';
-import type { Change, Row, Store } from '../store/store.ts';
+import type { Change, Row } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
 import { Alarm, runtimeTimers, type Timers } from '../work/timers.ts';
 import { type JobState, jobStatesTable, stateChange, stateOf, timingText } from './job-state.ts';
 
-export type SchedulerOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly store: Pick<Store, 'read' | 'plan' | 'commit' | 'onChange'>;
-  readonly jobs: ReadonlyMap<string, DeclaredJob>;
-  /** Wakes the source of a message that was stored. */
-  readonly wake: (source: string) => void;
-  readonly timers?: Timers;
-};
+/** Wakes the source of a message that was stored. */
+export type WakeSource = (source: string) => void;
 
 export type Scheduler = {
   start(): Promise<void>;
@@ -33,8 +28,13 @@ export type Scheduler = {
   close(): Promise<void>;
 };
 
-export function createScheduler(options: SchedulerOptions): Scheduler {
-  return new JobScheduler(options);
+export function createScheduler(
+  services: Services,
+  jobs: ReadonlyMap<string, DeclaredJob>,
+  wake: WakeSource,
+  timers: Timers = runtimeTimers,
+): Scheduler {
+  return new JobScheduler(services, jobs, wake, timers);
 }
 
 /** A time is missed if it passed longer ago: a timer is late by less, also while the store is away for a moment. */
@@ -52,7 +52,8 @@ const statesPerRead = 200;
 type Scheduled = { readonly job: DeclaredJob; readonly times: JobTimes };
 
 class JobScheduler implements Scheduler {
-  readonly #options: SchedulerOptions;
+  readonly #services: Services;
+  readonly #wake: WakeSource;
   readonly #alarm: Alarm;
   readonly #timers: Timers;
   readonly #jobs = new Map<string, Scheduled>();
@@ -64,9 +65,10 @@ class JobScheduler implements Scheduler {
   #isGathering = false;
   #isRunning = false;
 
-  constructor(options: SchedulerOptions) {
-    const { clock, timers = runtimeTimers, jobs } = options;
-    this.#options = options;
+  constructor(services: Services, jobs: ReadonlyMap<string, DeclaredJob>, wake: WakeSource, timers: Timers) {
+    const { clock } = services;
+    this.#services = services;
+    this.#wake = wake;
     this.#timers = timers;
     this.#alarm = new Alarm({ clock, timers, ring: (name) => this.#tick(name, false) });
     for (const job of jobs.values()) this.#jobs.set(job.name, { job, times: jobTimes(job.timing) });
@@ -76,7 +78,7 @@ class JobScheduler implements Scheduler {
     this.#isRunning = true;
     await this.#forgetUndeclared();
     if (this.#jobs.size === 0) return;
-    this.#stopListening = this.#options.store.onChange(receivedCollection.name, () => this.#hint());
+    this.#stopListening = this.#services.store.onChange(receivedCollection.name, () => this.#hint());
     this.#lookAtAll(true);
     await this.#last;
   }
@@ -96,7 +98,7 @@ class JobScheduler implements Scheduler {
 
   /** A job that is declared again later begins anew, and has missed nothing. */
   async #forgetUndeclared(): Promise<void> {
-    const { store } = this.#options;
+    const { store } = this.#services;
     const filter: Filter = { op: 'and', filters: [] };
     const plan = store.plan({ table: jobStatesTable, filter, sort: byId, limit: statesPerRead });
     for await (const rows of rowBatches(plan, statesPerRead)) {
@@ -126,14 +128,14 @@ class JobScheduler implements Scheduler {
       try {
         await this.#look(scheduled, isStart);
       } catch (error) {
-        this.#options.observe({ kind: 'receiving-failed', what: `scheduling the job ${name}`, error });
-        this.#alarm.set(name, this.#options.clock() + againMs);
+        this.#services.observe({ kind: 'receiving-failed', what: `scheduling the job ${name}`, error });
+        this.#alarm.set(name, this.#services.clock() + againMs);
       }
     });
   }
 
   async #look({ job, times }: Scheduled, isStart: boolean): Promise<void> {
-    const { store, clock, wake } = this.#options;
+    const { store, clock } = this.#services;
     for (let tries = 0; tries < triesMax; tries += 1) {
       const row = await store.read(jobStatesTable, job.name);
       const now = clock();
@@ -153,16 +155,16 @@ class JobScheduler implements Scheduler {
         const commit = await store.commit(unit([stateChange(job, row, reset, now)]));
         if (commit.outcome !== 'committed') continue;
         const { nextRunAt: from } = state;
-        this.#options.observe({ kind: 'job-rescheduled', job: job.name, from, to: earlier });
+        this.#services.observe({ kind: 'job-rescheduled', job: job.name, from, to: earlier });
         return this.#rest(job, reset, now);
       }
       const current =
         state.lastRun === null ? undefined : await store.read(receivedCollection.name, state.lastRun);
-      const step = nextStep({ job, times, state, now, current, id: `rec_${this.#options.newId()}` });
+      const step = nextStep({ job, times, state, now, current, id: `rec_${this.#services.newId()}` });
       if (step === undefined) return this.#rest(job, state, now);
       const commit = await store.commit(unit([stateChange(job, row, step.state, now), ...step.changes]));
       if (commit.outcome === 'committed') {
-        if (step.changes.length > 0) wake(job.source.name);
+        if (step.changes.length > 0) this.#wake(job.source.name);
         return this.#rest(job, step.state, now);
       }
       if (commit.change === 0 || commit.change === step.changes.length) continue;

@@ -4,7 +4,6 @@
  */
 import { ResourceRefused } from '../config/handler.ts';
 import type { MailOptions } from '../config/mail-templates.ts';
-import type { Settings } from '../config/settings.ts';
 import { problems } from '../http/problem-registry.ts';
 import type { KeptMail } from '../model/kept-mail.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -12,23 +11,19 @@ import { keptRow } from '../store/kept-row.ts';
 import type { Change } from '../store/store.ts';
 import type { Letter, MailPort } from './mail-port.ts';
 import { type KeptContent, mailContentsTable, mailsCollection } from './mail-tables.ts';
-import { letterOf, type MailLimits } from './outgoing-mail.ts';
-
-export type MailKeeperOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  readonly configuration: { readonly mail: Pick<MailOptions, 'templates'> };
-  readonly settings: MailLimits & Pick<Settings, 'smtpUrl' | 'development'>;
-  /** Something that takes mails in place of the mail server of the settings. */
-  readonly outside?: object;
-};
+import { letterOf } from './outgoing-mail.ts';
 
 export type MailKeeper = MailPort & {
   /** For `mail.send` of functions. @param mail a value or its JSON text @throws ResourceRefused */
   keepOutgoing(mail: unknown): Promise<readonly Change[]>;
 };
 
-export function createMailKeeper(options: MailKeeperOptions): MailKeeper {
-  const { store, clock, newId, settings, outside } = options;
-  const { templates } = options.configuration.mail;
+/** @param outside something that takes mails in place of the mail server of the settings */
+export function createMailKeeper(
+  { store, clock, newId, settings }: Services,
+  templates: MailOptions['templates'],
+  outside: object | undefined,
+): MailKeeper {
   // In development without a mail server, mails are shown in the log.
   const isSent = settings.smtpUrl !== undefined || settings.development || outside !== undefined;
   const keep = (letter: Letter): readonly Change[] => changesOf(letter, `mail_${newId()}`, clock());

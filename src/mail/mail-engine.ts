@@ -6,7 +6,7 @@
 import type { KeptMail } from '../model/kept-mail.ts';
 import { givenUpText } from '../model/starts-max.ts';
 import type { Services } from '../store/capabilities.ts';
-import type { Row, Store } from '../store/store.ts';
+import type { Row } from '../store/store.ts';
 import type { BreakerSettings } from '../work/breaker.ts';
 import { DueQueue } from '../work/due-queue.ts';
 import { DueRows, dueIndexOf } from '../work/due-rows.ts';
@@ -32,14 +32,11 @@ const breaker: BreakerSettings = {
   webhookBreakerSecondsMax: 300,
 };
 
-export type MailEngineOptions = Pick<Services, 'clock' | 'observe'> & {
-  readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
-  readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
-  readonly transport: Transport;
+/** What the engine of due work gives to mail. */
+export type MailWork = {
+  readonly lanes: Lanes;
   /** Absent: no start is counted. */
   readonly starts?: Starts | undefined;
-  readonly policy: MailPolicy;
-  readonly mailsInFlightMax: number;
   readonly timers?: Timers;
 };
 
@@ -90,17 +87,23 @@ class MailQueue extends DueQueue<DueMail> {
 export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   readonly readsAtOnce = 1;
   readonly attemptsPerTurn = 4;
-  readonly #options: MailEngineOptions;
+  readonly #services: Services;
+  readonly #work: MailWork;
+  readonly #transport: Transport;
+  readonly #policy: MailPolicy;
   readonly #engine: WorkEngine<DueMail, MailQueue>;
   readonly #queue: MailQueue;
   #stops: (() => void)[] = [];
   #hasLanes = false;
 
-  constructor(options: MailEngineOptions) {
-    this.#options = options;
-    this.#engine = new WorkEngine(options, this);
-    const rows = new DueRows(options.store, dueMails, 'pending');
-    const { random } = options.policy;
+  constructor(services: Services, work: MailWork, transport: Transport, policy: MailPolicy) {
+    this.#services = services;
+    this.#work = work;
+    this.#transport = transport;
+    this.#policy = policy;
+    this.#engine = new WorkEngine({ ...services, ...work }, this);
+    const rows = new DueRows(services.store, dueMails, 'pending');
+    const { random } = policy;
     this.#queue = new MailQueue({ id: 'mails', rows, breaker, random, budget: { buffered: 0 } });
   }
 
@@ -109,14 +112,14 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   async start(): Promise<void> {
-    const { store, lanes } = this.#options;
+    const { lanes } = this.#work;
     this.#engine.start();
     const onLanes = (): void => {
       this.#queue.drop();
       this.wake();
     };
     const { hint, stop } = this.#engine.gather(() => this.#look());
-    this.#stops = [store.onChange(mailsCollection.name, hint), lanes.onChange(onLanes), stop];
+    this.#stops = [this.#services.store.onChange(mailsCollection.name, hint), lanes.onChange(onLanes), stop];
     await this.#needLanes();
     this.wake();
   }
@@ -140,13 +143,13 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   mayWork(queue: MailQueue): boolean {
-    if (this.#options.lanes.owns(queue.lane)) return true;
+    if (this.#work.lanes.owns(queue.lane)) return true;
     queue.drop();
     return false;
   }
 
   hasRoom(): boolean {
-    return this.#engine.underWay < this.#options.mailsInFlightMax;
+    return this.#engine.underWay < this.#services.settings.mailsInFlightMax;
   }
 
   isFull(): boolean {
@@ -166,7 +169,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   wake(): void {
-    if (!this.#engine.isRunning || !this.#options.lanes.owns(this.#queue.lane)) return;
+    if (!this.#engine.isRunning || !this.#work.lanes.owns(this.#queue.lane)) return;
     this.#queue.mayHoldMore = true;
     if (this.#queue.breaker.mode === 'open') void this.#engine.heedAsked(this.#queue);
     this.#engine.ready(this.#queue);
@@ -180,7 +183,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
 
   failed(doing: 'reading' | 'settling', error: unknown): void {
     const what = doing === 'reading' ? 'reading mails' : 'storing that a mail was sent';
-    this.#options.observe({ kind: 'store-failed', what, error });
+    this.#services.observe({ kind: 'store-failed', what, error });
   }
 
   #look(): void {
@@ -194,7 +197,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
     try {
       if ((await this.#queue.rows.first(1)).length === 0) return;
       this.#hasLanes = true;
-      this.#options.lanes.need();
+      this.#work.lanes.need();
     } catch (error) {
       this.failed('reading', error);
     }
@@ -220,7 +223,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
     const found = await this.#claim(id);
     if (found === undefined) return undefined;
     const { updatedAt } = found.claimed.mail;
-    const start = await this.#options.starts?.begin({ table: mailsCollection.name, id, updatedAt });
+    const start = await this.#work.starts?.begin({ table: mailsCollection.name, id, updatedAt });
     try {
       return await this.#sendClaimed(found, start?.isUsedUp === true);
     } finally {
@@ -229,14 +232,14 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   async #sendClaimed({ claimed, sent }: Found, isGivenUp: boolean): Promise<Concluded | undefined> {
-    const { clock, transport, store, policy } = this.#options;
+    const { clock, store } = this.#services;
     const { working, settling } = this.#engine;
     const unsent = isGivenUp ? givenUp : sent === undefined ? contentGone : undefined;
-    const attempted = unsent ?? (await transport(sent as SentMail, working));
+    const attempted = unsent ?? (await this.#transport(sent as SentMail, working));
     // An attempt that a stop ended is not counted: the next start makes it.
     if (working.aborted && attempted.kind === 'unreachable') return undefined;
     const run = { attempted, endedAt: clock() };
-    const mail = await this.#engine.settleSurely(() => settleMail(store, claimed, run, policy));
+    const mail = await this.#engine.settleSurely(() => settleMail(store, claimed, run, this.#policy));
     if (mail !== undefined) return { mail, attempted };
     // Sent but not recorded: without a pause it would be repeated again and again.
     if (!settling.aborted) this.#queue.pause(clock() + faultPauseMs);
@@ -245,7 +248,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
 
   /** Reads the mail at the moment of sending: since it was found due, another process may have sent it. */
   async #claim(id: string): Promise<Found | undefined> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#services;
     const [row, contentRow] = await Promise.all([
       store.read(mailsCollection.name, id),
       store.read(mailContentsTable, id),
@@ -263,7 +266,7 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
   }
 
   #report({ mail, attempted }: Concluded, probe: boolean): void {
-    const { clock, observe } = this.#options;
+    const { clock, observe } = this.#services;
     const { id, status, attempts, dueAt } = mail;
     const { error } = attempted;
     const queue = this.#queue;

@@ -1,5 +1,4 @@
 /** Wires mail: the resource, and the engine that sends what keep-mail.ts kept. */
-
 import { Type } from 'typebox';
 import { ConfigurationError } from '../config/inspection.ts';
 import type { MailOptions } from '../config/mail-templates.ts';
@@ -17,23 +16,10 @@ import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import { Overtaken } from '../store/store.ts';
-import type { Lanes } from '../work/lanes.ts';
-import type { Starts } from '../work/starts.ts';
-import type { Timers } from '../work/timers.ts';
-import { type MailEngine, MailSending } from './mail-engine.ts';
+import { MailSending, type MailWork } from './mail-engine.ts';
 import { mailContentsTable, mailRetention, mailsCollection } from './mail-tables.ts';
 import { mailChange } from './settle-mail.ts';
 import { createSmtp, type Transport } from './smtp.ts';
-
-export type MailsOptions = Pick<Services, 'store' | 'clock' | 'observe'> & {
-  readonly configuration: { readonly mail: MailOptions };
-  readonly settings: Settings;
-  readonly lanes: Lanes;
-  readonly starts?: Starts;
-  /** In place of the mail server of the settings. */
-  readonly outside?: { readonly mail: Transport };
-  readonly timers?: Timers;
-};
 
 export type Mails = {
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
@@ -45,13 +31,29 @@ export type Mails = {
   close(): Promise<void>;
 };
 
-/** @throws ConfigurationError if mails could be deleted before their last attempt */
-export function createMails(options: MailsOptions): Mails {
-  refuseLongSchedule(options);
-  const engine = engineOf(options);
+/**
+ * @param outside takes mails in place of the mail server of the settings
+ * @throws ConfigurationError if mails could be deleted before their last attempt
+ */
+export function createMails(
+  services: Services,
+  { schedule }: MailOptions,
+  work: MailWork,
+  outside: Transport | undefined,
+): Mails {
+  const { settings } = services;
+  refuseLongSchedule(schedule, settings);
+  const transport = outside ?? transportOf(services);
+  // Without a mail server mails wait: they may have been kept when there was one.
+  const engine =
+    transport === undefined
+      ? undefined
+      : new MailSending(services, work, transport, {
+          ...{ schedule, attemptsMax: settings.mailAttemptsMax, random: Math.random },
+        });
   return {
     builtIn: (serving) => [mailResources(serving)],
-    retention: mailRetention(options.settings),
+    retention: mailRetention(settings),
     gauges: [['comity_mails_in_flight', 'Mails that are being sent.', () => engine?.inFlight ?? 0]],
     async start() {
       await engine?.start();
@@ -68,9 +70,10 @@ export function createMails(options: MailsOptions): Mails {
 /** The jitter of work/schedule.ts. */
 const delayFactorMax = 1.1;
 
-function refuseLongSchedule({ configuration, settings }: MailsOptions): void {
-  const { mailAttemptsMax, mailRetentionSeconds } = settings;
-  const { schedule } = configuration.mail;
+function refuseLongSchedule(
+  schedule: MailOptions['schedule'],
+  { mailAttemptsMax, mailRetentionSeconds }: Settings,
+): void {
   const delays = Array.from(
     { length: mailAttemptsMax - 1 },
     (_, at) => schedule[Math.min(at, schedule.length - 1)] ?? 0,
@@ -82,21 +85,10 @@ function refuseLongSchedule({ configuration, settings }: MailsOptions): void {
   ]);
 }
 
-/** Without a mail server mails wait: they may have been kept when there was one. */
-function engineOf(options: MailsOptions): MailEngine | undefined {
-  const { configuration, settings } = options;
-  const transport = transportOf(options);
-  if (transport === undefined) return undefined;
-  const { mailAttemptsMax: attemptsMax } = settings;
-  const policy = { schedule: configuration.mail.schedule, attemptsMax, random: Math.random };
-  return new MailSending({ ...options, ...settings, transport, policy });
-}
-
-function transportOf({ settings, observe, outside }: MailsOptions): Transport | undefined {
-  if (outside !== undefined) return outside.mail;
-  const { smtpUrl } = settings;
+function transportOf({ settings, observe }: Services): Transport | undefined {
+  const { smtpUrl, development } = settings;
   if (smtpUrl !== undefined) return createSmtp({ ...settings, smtpUrl });
-  return settings.development ? createShownMail(observe) : undefined;
+  return development ? createShownMail(observe) : undefined;
 }
 
 /** In development without a mail server, the log shows each mail in full, and the mail counts as sent. */

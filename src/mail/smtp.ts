@@ -11,7 +11,8 @@ import type { Attempted, Refusal } from './conclude-mail.ts';
 import { normalizeEmail } from './email.ts';
 import type { KeptContent } from './mail-tables.ts';
 
-export type SmtpOptions = {
+/** The mail server, and how it is used. */
+export type MailServer = {
   /** `smtps://user:password@host:465` or `smtp://host:587`, validated by the settings table. */
   readonly smtpUrl: string;
   readonly mailFrom: string;
@@ -37,13 +38,13 @@ export type Transport = (mail: SentMail, signal: AbortSignal) => Promise<Attempt
 const toldCharactersMax = 500;
 const endOfAddress = />\s*$/;
 
-export function createSmtp(options: SmtpOptions): Transport {
-  const { mailFrom, mailTimeoutMs } = options;
+export function createSmtp(server: MailServer): Transport {
+  const { mailFrom, mailTimeoutMs } = server;
   const host = hostOf(mailFrom);
   let transport: ReturnType<typeof openTransport> | undefined;
   return async (mail, signal) => {
     try {
-      transport ??= openTransport(options);
+      transport ??= openTransport(server);
       const ending = AbortSignal.any([signal, AbortSignal.timeout(mailTimeoutMs)]);
       const { rejectedErrors = [] } = await (await transport).sendMail({
         ...messageOf(mail, host),
@@ -94,11 +95,11 @@ function hostOf(from: string): string {
 }
 
 /** Loads nodemailer on demand: it loads slower than the rest of the mail code, and most deployments send no mail. */
-async function openTransport(options: SmtpOptions) {
+async function openTransport(server: MailServer) {
   const { createTransport } = await import('nodemailer');
   return ownEmitter(
     createTransport({
-      ...connectionOf(new URL(options.smtpUrl), options),
+      ...connectionOf(new URL(server.smtpUrl), server),
       disableFileAccess: true,
       disableUrlAccess: true,
       logger: false,
@@ -107,7 +108,7 @@ async function openTransport(options: SmtpOptions) {
   );
 }
 
-function connectionOf(url: URL, { mailTimeoutMs, ca }: SmtpOptions): SMTPTransportOptions {
+function connectionOf(url: URL, { mailTimeoutMs, ca }: MailServer): SMTPTransportOptions {
   const secure = url.protocol === 'smtps:';
   const plain = url.searchParams.get('tls') === 'none';
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;

@@ -1,4 +1,9 @@
-/** The capabilities that every feature is given besides its settings. src/compose.ts makes it once; tests replace the clock and the randomness. */
+/**
+ * The services of the program, which every feature takes. src/compose.ts creates them once; tests replace some. A feature takes the
+ * services and at most three arguments beside them.
+ */
+import type { Settings } from '../config/settings.ts';
+import type { ProgramMemory } from '../memory/program-memory.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { Store } from './store.ts';
 
@@ -11,4 +16,6 @@ export type Services = {
   /** A new id, after all earlier ones in the order of text. */
   readonly newId: () => string;
   readonly observe: Observe;
+  readonly settings: Settings;
+  readonly memory: ProgramMemory;
 };

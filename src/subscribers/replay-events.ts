@@ -6,7 +6,7 @@
 import { type Static, Type } from 'typebox';
 import type { DeclaredSubscriber } from '../config/subscribers.ts';
 import type { Problem } from '../http/problem.ts';
-import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import { matchesEventPattern } from '../model/event-pattern.ts';
@@ -21,18 +21,11 @@ import {
   receivedContentsTable,
 } from '../webhooks/receiving/received-tables.ts';
 import { createdOf, findPlace } from '../webhooks/sending/recovery/recovery-step.ts';
-import { subscriberParameter, subscribersTag } from './subscriber-routes.ts';
+import { type DeclaredSubscribers, subscriberParameter, subscribersTag } from './subscriber-routes.ts';
 import { contentText, lineOf } from './with-messages.ts';
 
-export type ReplayEventsOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly store: Pick<Store, 'tail' | 'head' | 'read' | 'commit'>;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
+type Replaying = Services & {
   readonly wake: (source: string) => void;
-  /** The setting: messages that one request may put into the queue. */
-  readonly receivedReplayMax: number;
-  readonly limits: ActionLimits;
   readonly turns: Pick<LoopTurns, 'nextOfBegun'>;
 };
 
@@ -73,8 +66,14 @@ const output = {
   example: { subscriber: 'reopen', replayed: 42, more: false, lastEvent: 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga' },
 };
 
-export function replayEventsResource(options: ReplayEventsOptions): Resource {
-  const { subscribers, base, receivedReplayMax } = options;
+/** @param wake wakes the source of a message that was stored */
+export function replayEventsResource(
+  services: Services,
+  { base, subscribers }: DeclaredSubscribers,
+  wake: (source: string) => void,
+  turns: Pick<LoopTurns, 'nextOfBegun'>,
+): Resource {
+  const { store, settings } = services;
   return actionResource(
     {
       path: `${base}/subscribers/{name}/replay`,
@@ -83,7 +82,7 @@ export function replayEventsResource(options: ReplayEventsOptions): Resource {
       noun: 'the replay of events to a subscriber',
       id: 'replayEvents',
       summary: 'Replay events to a subscriber',
-      description: `In the order of the log, at most ${receivedReplayMax} messages per request. The subscriber gets events again that it has handled.`,
+      description: `In the order of the log, at most ${settings.receivedReplayMax} messages per request. The subscriber gets events again that it has handled.`,
       input: { name: 'EventReplay', schema, example: { since: '2026-08-01T00:00:00Z' } },
       output,
       answers: 'queued',
@@ -98,14 +97,14 @@ export function replayEventsResource(options: ReplayEventsOptions): Resource {
       handler: async ({ captures: [name = ''] }, wanted) => {
         const subscriber = subscribers.get(name);
         if (subscriber === undefined) return { refused: { code: 'not_found' } };
-        const from = await startOf(options, wanted);
+        const from = await startOf(store, wanted);
         if (from === undefined)
           return { refused: invalid('/after', 'names an event that the log does not hold') };
-        const replayed = await replay(options, subscriber, wanted, from);
+        const replayed = await replay({ ...services, wake, turns }, subscriber, wanted, from);
         return { content: { subscriber: name, ...replayed }, queued: `${base}/subscribers/${name}` };
       },
     },
-    options.limits,
+    settings,
   );
 }
 
@@ -124,10 +123,7 @@ function invalid(pointer: string, message: string): Problem {
   return { code: 'validation_failed', errors: [{ pointer, message }] };
 }
 
-async function startOf(
-  { store }: ReplayEventsOptions,
-  { since, after }: Wanted,
-): Promise<LogPosition | undefined> {
+async function startOf(store: Store, { since, after }: Wanted): Promise<LogPosition | undefined> {
   if (after === undefined) return findPlace(store, Date.parse(since));
   const row = await store.read(eventsTable, after);
   return row === undefined ? undefined : { rev: row.rev, id: row.id };
@@ -136,13 +132,13 @@ async function startOf(
 type Replayed = { readonly replayed: number; readonly more: boolean; readonly lastEvent: string | null };
 
 async function replay(
-  options: ReplayEventsOptions,
+  services: Replaying,
   subscriber: DeclaredSubscriber,
   { since, until, limit = limitMax }: Wanted,
   from: LogPosition,
 ): Promise<Replayed> {
-  const { store, clock, newId, wake, turns, receivedReplayMax } = options;
-  const most = Math.min(limit, receivedReplayMax);
+  const { store, clock, newId, wake, turns, settings } = services;
+  const most = Math.min(limit, settings.receivedReplayMax);
   const [first, last] = [wholeSecond(Date.parse(since)), until === undefined ? clock() : Date.parse(until)];
   const head = await store.head();
   const replayId = newId();
@@ -165,7 +161,7 @@ async function replay(
           more = true;
           break;
         }
-        changes.push(...(await messageOf(options, subscriber, entry, replayId)));
+        changes.push(...(await messageOf(services, subscriber, entry, replayId)));
         replayed += 1;
       }
       position = { rev: entry.rev, id: entry.id };
@@ -189,18 +185,18 @@ function isWanted({ events }: DeclaredSubscriber, { type }: TailEntry): boolean 
 }
 
 async function messageOf(
-  options: ReplayEventsOptions,
+  services: Replaying,
   subscriber: DeclaredSubscriber,
   { id, type, doc }: TailEntry,
   replayId: string,
 ): Promise<readonly Change[]> {
-  const { clock, newId, store } = options;
+  const { clock, newId, store } = services;
   const source = subscriber.source.name;
   const kept = await store.read(receivedContentsTable, contentId(source, id));
   return ownMessageChanges({
     ...{ id: `rec_${newId()}`, source, dedupeKey: `${id}~${replayId}`, type, at: clock() },
     text: contentText(doc, kept === undefined ? undefined : beforeOf(kept.doc)),
-    line: lineOf(options, subscriber, doc),
+    line: lineOf(services, subscriber, doc),
   });
 }
 

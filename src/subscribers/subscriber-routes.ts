@@ -1,4 +1,5 @@
 /** `/subscribers`: the declared subscribers and how far they are, for administrators. Their messages are at `/received`. */
+import type { Configuration } from '../config/configuration.ts';
 import type { DeclaredSubscriber } from '../config/subscribers.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
@@ -6,21 +7,13 @@ import { type Permission, permission } from '../model/access.ts';
 import type { Filter } from '../model/filter.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Received } from '../model/received.ts';
-import type { QueryLimits } from '../resources/query/list-query.ts';
-import type { Store } from '../store/store.ts';
+import type { Services } from '../store/capabilities.ts';
 import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
 import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-list.ts';
 import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
 import { DueRows, dueIndexOf } from '../work/due-rows.ts';
 
-export type SubscriberRoutesOptions = {
-  readonly store: Pick<Store, 'plan' | 'count'>;
-  readonly clock: () => number;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
-  readonly listLimits: QueryLimits;
-};
+export type DeclaredSubscribers = Pick<Configuration, 'base' | 'subscribers'>;
 
 type ShownSubscriber = {
   readonly name: string;
@@ -85,16 +78,18 @@ const subscriberExample: ShownSubscriber = {
   lagSeconds: 0.2,
 };
 
-export function subscriberResources(options: SubscriberRoutesOptions): readonly Resource[] {
-  const { base, subscribers, listLimits } = options;
+export function subscriberResources(
+  services: Services,
+  { base, subscribers }: DeclaredSubscribers,
+): readonly Resource[] {
   const path = `${base}/subscribers`;
-  const textOf = subscriberTexts(options);
+  const textOf = subscriberTexts(services);
   const items = (): Promise<readonly DeclaredItem[]> =>
     Promise.all(
       [...subscribers.values()].map(async (each) => ({ name: each.name, text: await textOf(each) })),
     );
   return [
-    declaredList(path, mayRead, items, listLimits, {
+    declaredList(path, mayRead, items, services.settings, {
       ...{ name: 'Subscribers', noun: 'the subscribers', tag: subscribersTag },
       list: {
         id: 'listSubscribers',
@@ -134,10 +129,7 @@ function mayRead(principal: Principal): Permission {
   return permission('administrator', 'read', principal);
 }
 
-function subscriberTexts({
-  store,
-  clock,
-}: SubscriberRoutesOptions): (subscriber: DeclaredSubscriber) => Promise<string> {
+function subscriberTexts({ store, clock }: Services): (subscriber: DeclaredSubscriber) => Promise<string> {
   const [sender, status] = [fieldOf('sender'), fieldOf('status')];
   const index = dueIndexOf(receivedCollection, 'sender', 1);
   const messagesOf = (source: string, value: string): Filter => ({

@@ -12,27 +12,33 @@ import type { Services } from '../store/capabilities.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 
-export type MessagesOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
-  readonly inbox: InboxWakes;
-  readonly turns: LoopTurns;
-};
-
 /** Wakes the source of messages that this process committed; set once the inbox exists, which needs the store. */
 export type InboxWakes = { wake: (source: string) => void };
 
 /** Returns the store itself if nothing subscribes. */
-export function withMessages<S extends Store>(store: S, options: MessagesOptions): S {
-  if (options.subscribers.size === 0) return store;
-  const subscribersOf = matcherOf(options.subscribers);
+export function withMessages<S extends Store>(
+  services: Services & { readonly store: S },
+  subscribers: ReadonlyMap<string, DeclaredSubscriber>,
+  inbox: InboxWakes,
+  turns: LoopTurns,
+): S {
+  const { store } = services;
+  if (subscribers.size === 0) return store;
+  const making = { ...services, inbox, turns, subscribersOf: matcherOf(subscribers) };
   return {
     ...store,
     commit: (unit: Unit) =>
-      unit.events.length === 0 ? store.commit(unit) : commitWithMessages(store, options, subscribersOf, unit),
+      unit.events.length === 0 ? store.commit(unit) : commitWithMessages(making, unit),
   };
 }
 
 type SubscribersOf = (type: string) => ReadonlySet<DeclaredSubscriber>;
+
+type Making = Services & {
+  readonly inbox: InboxWakes;
+  readonly turns: LoopTurns;
+  readonly subscribersOf: SubscribersOf;
+};
 
 const none: ReadonlySet<DeclaredSubscriber> = new Set();
 
@@ -54,12 +60,8 @@ function matcherOf(subscribers: ReadonlyMap<string, DeclaredSubscriber>): Subscr
   };
 }
 
-async function commitWithMessages(
-  store: Pick<Store, 'commit'>,
-  options: MessagesOptions,
-  subscribersOf: SubscribersOf,
-  unit: Unit,
-): Promise<Commit> {
+async function commitWithMessages(making: Making, unit: Unit): Promise<Commit> {
+  const { store, inbox, turns, subscribersOf } = making;
   const own = unit.changes.length;
   /** Events whose messages exist: they were posted before, and may be gone from the log. */
   const repeated = new Set<EventEntry>();
@@ -68,18 +70,18 @@ async function commitWithMessages(
     const sources = new Set<string>();
     for (const event of unit.events) {
       if (repeated.has(event)) continue;
-      const turn = options.turns.next();
+      const turn = turns.next();
       if (turn !== undefined) await turn;
       for (const subscriber of subscribersOf(event.type)) {
         sources.add(subscriber.source.name);
-        for (const change of messageOf(options, subscriber, event)) added.push({ change, event });
+        for (const change of messageOf(making, subscriber, event)) added.push({ change, event });
       }
     }
     if (added.length === 0) return store.commit(unit);
     const changes = [...unit.changes, ...added.map(({ change }) => change)];
     const commit = await store.commit({ ...unit, changes });
     if (commit.outcome === 'committed') {
-      for (const source of sources) options.inbox.wake(source);
+      for (const source of sources) inbox.wake(source);
       return commit;
     }
     if (commit.change < own) return commit;
@@ -90,14 +92,14 @@ async function commitWithMessages(
 }
 
 function messageOf(
-  options: MessagesOptions,
+  services: Services,
   subscriber: DeclaredSubscriber,
   { id, type, doc, before, depth }: EventEntry,
 ): readonly Change[] {
-  const { clock, newId } = options;
+  const { clock, newId } = services;
   return ownMessageChanges({
     ...{ id: `rec_${newId()}`, source: subscriber.source.name, dedupeKey: id, type, depth, at: clock() },
-    ...{ text: contentText(doc, before), line: lineOf(options, subscriber, doc) },
+    ...{ text: contentText(doc, before), line: lineOf(services, subscriber, doc) },
   });
 }
 

@@ -8,6 +8,7 @@ import type { AuditFact } from '../../src/accounts/audit-fact.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import type { Store } from '../../src/store/store.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { embeddedOnly, engines, failing } from '../harness/stores.ts';
 
 const now = Date.UTC(2030, 0, 1);
@@ -22,16 +23,17 @@ const failedLogin: AuditFact = {
 function trail(store: Store, options: { waitingMax?: number; clock?: () => number; start?: number } = {}) {
   const seen: Observation[] = [];
   const { clock = () => now } = options;
-  const audit = createAudit({
-    store,
-    newId: createIdSource(
-      () => now + (options.start ?? 0),
-      () => 7,
-    ),
-    clock,
-    observe: (fact) => seen.push(fact),
-    waitingMax: options.waitingMax ?? 1000,
-  });
+  const audit = createAudit(
+    servicesOver(store, {
+      newId: createIdSource(
+        () => now + (options.start ?? 0),
+        () => 7,
+      ),
+      clock,
+      observe: (fact) => seen.push(fact),
+      settings: { auditWaitingMax: options.waitingMax ?? 1000 },
+    }),
+  );
   return { audit, seen };
 }
 
@@ -197,18 +199,13 @@ test('waits for a store that does not answer no longer than its bound when it is
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const asked = Promise.withResolvers<void>();
   const seen: Observation[] = [];
-  const audit = createAudit({
-    store: {
-      commit: () => {
-        asked.resolve();
-        return new Promise(() => undefined);
-      },
-    },
-    newId: () => '0'.repeat(26),
-    clock: () => now,
-    observe: (fact) => seen.push(fact),
-    waitingMax: 10,
-  });
+  const commit = () => {
+    asked.resolve();
+    return new Promise<never>(() => undefined);
+  };
+  const audit = createAudit(
+    servicesOver({ commit }, { clock: () => now, observe: (fact) => seen.push(fact) }),
+  );
   audit.note(failedLogin);
   const closed = audit.close();
   await asked.promise;
@@ -219,13 +216,10 @@ test('waits for a store that does not answer no longer than its bound when it is
 
 test('goes on after a unit that fails for another reason than the store, and counts what it held', async () => {
   const seen: Observation[] = [];
-  const audit = createAudit({
-    store: { commit: () => Promise.reject(new TypeError('a defect')) },
-    newId: () => '0'.repeat(26),
-    clock: () => now,
-    observe: (fact) => seen.push(fact),
-    waitingMax: 10,
-  });
+  const commit = () => Promise.reject(new TypeError('a defect'));
+  const audit = createAudit(
+    servicesOver({ commit }, { clock: () => now, observe: (fact) => seen.push(fact) }),
+  );
   audit.note(failedLogin);
   await audit.close();
   assert.deepEqual(

@@ -9,6 +9,7 @@ import {
   createAuthenticate,
   createProxyAuthenticate,
   type Identified,
+  type Verifiers,
 } from '../../src/accounts/authenticate.ts';
 import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
 import type { Verdict } from '../../src/accounts/verdict.ts';
@@ -17,9 +18,7 @@ import {
   type Unverified,
   type VerifiedCredentials,
 } from '../../src/accounts/verified-credentials.ts';
-import type { Verifiers } from '../../src/accounts/verifiers.ts';
 import { authenticated, type Scheme } from '../../src/model/principal.ts';
-
 import { openEmbedded } from '../harness/stores.ts';
 import { badgeReader, putBadge, revokeBadge } from './fixtures/badges.ts';
 import { basic, requestWith } from './fixtures/requests.ts';
@@ -79,14 +78,11 @@ let proxy: ReturnType<typeof createProxyAuthenticate>;
 
 beforeEach(() => {
   asked.length = 0;
-  cache = createVerifiedCredentials({ store, clock: () => 0, verifiedCredentialsBytesMax: 1_000_000 });
+  cache = createVerifiedCredentials(store, () => 0, 1_000_000);
   authenticate = createAuthenticate({
     verifiers,
     cache,
-    crossSite: createCrossSiteCheck({
-      publicUrl: undefined,
-      credentialedOrigins: new Set(['https://app.example']),
-    }),
+    isCrossSite: createCrossSiteCheck(undefined, new Set(['https://app.example'])),
     addressOf: ({ peer }) => peer,
   });
   proxy = createProxyAuthenticate({ verifiers, cache });
@@ -377,7 +373,7 @@ test('what is remembered holds no password, and long tokens by their digest alon
       size: () => cache.size(),
       close: () => cache.close(),
     },
-    crossSite: () => false,
+    isCrossSite: () => false,
     addressOf: () => '192.0.2.1',
   });
   const long = `Bearer ${'x'.repeat(5000)}`;
@@ -445,11 +441,7 @@ test('a proxy credential that another process revoked is refused at once', async
   const verify = badgeReader(shared);
   const tunnel = createProxyAuthenticate({
     verifiers: { ...verifiers, key: (text) => verify.credential(text).verify() },
-    cache: createVerifiedCredentials({
-      store: shared,
-      clock: () => 0,
-      verifiedCredentialsBytesMax: 1_000_000,
-    }),
+    cache: createVerifiedCredentials(shared, () => 0, 1_000_000),
   });
   for (let time = 0; time < 3; time += 1)
     assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, { address: '' })), 'ann');

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CarrierFields } from '../../src/accounts/credential.ts';
 import {
   authorizationCarrier,
+  type CarrierFields,
   proxyAuthorizationCarrier,
   queryParameterCarrier,
   sessionCookieCarrier,

@@ -17,7 +17,7 @@ async function knownBy(
   credential: Unverified,
   clock: () => number = () => 0,
 ): Promise<Known> {
-  const credentials = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
+  const credentials = createVerifiedCredentials(store, clock, 1_000_000);
   context.after(() => credentials.close());
   const known = await credentials.verify(credential);
   assert.ok('principal' in known);
@@ -51,11 +51,7 @@ for (const [engine, open] of engines) {
 for (const [engine, open] of engines) {
   test(`${engine}: a commit of this process resolves after what it ended was told, however short after another`, async (context) => {
     const [plain] = await open(context);
-    const credentials = createVerifiedCredentials({
-      store: plain,
-      clock: () => 0,
-      verifiedCredentialsBytesMax: 1_000_000,
-    });
+    const credentials = createVerifiedCredentials(plain, () => 0, 1_000_000);
     context.after(() => credentials.close());
     const store = settlingCredentials(plain, credentials);
     const told: string[] = [];
@@ -149,11 +145,7 @@ test('time ends it, at its millisecond and not before, with one timer for all', 
     await putBadge(store, `badge_${index}`, { holder: 'ann', expiresAt: startedAt + ms });
   }
   context.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: startedAt });
-  const credentials = createVerifiedCredentials({
-    store,
-    clock: Date.now,
-    verifiedCredentialsBytesMax: 1_000_000,
-  });
+  const credentials = createVerifiedCredentials(store, Date.now, 1_000_000);
   const reader = badgeReader(store);
   const told: string[] = [];
   for (const index of ends.keys()) {
@@ -218,11 +210,7 @@ test('storage that fails ends nothing but what time has ended, and it is looked 
     },
   };
   let now = 0;
-  const credentials = createVerifiedCredentials({
-    store,
-    clock: () => now,
-    verifiedCredentialsBytesMax: 1_000_000,
-  });
+  const credentials = createVerifiedCredentials(store, () => now, 1_000_000);
   context.after(() => credentials.close());
   const reader = badgeReader(store);
   const told: string[] = [];
@@ -254,11 +242,7 @@ test('ten thousand that are held are looked at in slices, and only once for many
       return store.read(table, id);
     },
   };
-  const credentials = createVerifiedCredentials({
-    store: counted,
-    clock: Date.now,
-    verifiedCredentialsBytesMax: 1_000_000,
-  });
+  const credentials = createVerifiedCredentials(counted, Date.now, 1_000_000);
   context.after(() => credentials.close());
   const reader = badgeReader(store);
   const count = 10_000;

@@ -6,8 +6,8 @@ import { requestWith } from './fixtures/requests.ts';
 
 const publicUrl = 'https://public.example';
 const partner = 'https://app.example:8443';
-const check = createCrossSiteCheck({ publicUrl, credentialedOrigins: new Set([partner]) });
-const withoutUrl = createCrossSiteCheck({ publicUrl: undefined, credentialedOrigins: new Set() });
+const check = createCrossSiteCheck(publicUrl, new Set([partner]));
+const withoutUrl = createCrossSiteCheck(undefined, new Set());
 
 /** `api.example` is the Host of every request. */
 const cases: readonly (readonly [site: string | undefined, origin: string | undefined, refused: boolean])[] =

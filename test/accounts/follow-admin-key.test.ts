@@ -2,12 +2,17 @@
 import assert from 'node:assert/strict';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { test } from 'node:test';
-import { adminKeyRowId, loadAdminKey, loadSecret, secretsTable } from '../../src/accounts/admin-key.ts';
-import { followAdminKey } from '../../src/accounts/follow-admin-key.ts';
-
+import {
+  adminKeyRowId,
+  followAdminKey,
+  loadAdminKey,
+  loadSecret,
+  secretsTable,
+} from '../../src/accounts/admin-key.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 import { until } from '../harness/until.ts';
 
@@ -20,7 +25,7 @@ async function startProcess(
   observe: (fact: Observation) => void = () => undefined,
 ) {
   const key = await loadAdminKey(store, given, now);
-  const followed = followAdminKey(store, key, given, observe);
+  const followed = followAdminKey(servicesOver(store, { observe }), key, given);
   return {
     made: key.made,
     stop: followed.stop,

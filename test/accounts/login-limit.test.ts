@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createLoginLimit, type LoginAttempt, type LoginLimit } from '../../src/accounts/login-limit.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { embeddedOnly, engines, openEmbedded } from '../harness/stores.ts';
 
 const windowMs = 900_000;
@@ -10,12 +11,9 @@ const begin = 2_000_000 * windowMs;
 
 type Clock = { now: number };
 
-function limitOf(
-  store: Parameters<typeof createLoginLimit>[0]['store'],
-  clock: Clock,
-  attempts = 5,
-): LoginLimit {
-  return createLoginLimit({ store, attempts, windowSeconds: 900, clock: () => clock.now });
+function limitOf(store: Pick<Store, 'tally'>, clock: Clock, loginAttempts = 5): LoginLimit {
+  const settings = { loginAttempts, loginWindowSeconds: 900 };
+  return createLoginLimit(servicesOver(store, { clock: () => clock.now, settings }));
 }
 
 async function fail(limit: LoginLimit, account: string, address: string): Promise<LoginAttempt> {

@@ -24,7 +24,7 @@ function remembering(
   store: Store,
   { now = () => 0, bytesMax = 1_000_000 }: Options = {},
 ) {
-  const credentials = createVerifiedCredentials({ store, clock: now, verifiedCredentialsBytesMax: bytesMax });
+  const credentials = createVerifiedCredentials(store, now, bytesMax);
   context.after(() => credentials.close());
   return credentials;
 }
@@ -197,11 +197,7 @@ test('in a shared store nothing that was changed before a use is confirmed, in w
       return Math.floor((state / 2 ** 32) * Math.max(1, below));
     };
     const world = scheduled(next);
-    const credentials = createVerifiedCredentials({
-      store: world.store as unknown as Store,
-      clock: () => 0,
-      verifiedCredentialsBytesMax: 1_000_000,
-    });
+    const credentials = createVerifiedCredentials(world.store as unknown as Store, () => 0, 1_000_000);
     context.after(() => credentials.close());
     const remember = () => {
       const verdict: Verdict = {

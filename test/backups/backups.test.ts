@@ -3,24 +3,22 @@ import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { type BackupsOptions, createBackups } from '../../src/backups/backups.ts';
+import { createBackups, type StoreBytes } from '../../src/backups/backups.ts';
 import { createIdSource } from '../../src/model/id.ts';
-import { StoreUnavailable } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const clock = () => 1_800_000_000_000;
 
-function backupsOf(backup: BackupsOptions['store']['backup'], given: Partial<BackupsOptions> = {}) {
+function backupsOf(backup: Store['backup'], storeBytes: StoreBytes = () => 0) {
   const folder = join(temporaryFolder(), 'backups');
   const newId = createIdSource(clock, () => 7);
-  return createBackups({
-    ...{ folder, clock, newId, backupsMax: 3, storeBytes: () => 0, observe: () => undefined },
-    store: { backup, shared: false },
-    ...given,
-  });
+  const given = { clock, newId, settings: { backupsMax: 3 } };
+  return createBackups(servicesOver({ backup, shared: false }, given), folder, storeBytes);
 }
 
-function failing(cause: Error | undefined): BackupsOptions['store']['backup'] {
+function failing(cause: Error | undefined): Store['backup'] {
   return async () => {
     throw new StoreUnavailable('cannot write', { retryAfterSeconds: 1, cause });
   };
@@ -80,17 +78,17 @@ test('keeps no backup beyond the limit that another process reached meanwhile', 
 });
 
 test('refuses a backup if the disk has less space than the store needs', async () => {
-  const backups = backupsOf(async () => assert.fail('a copy was begun'), {
-    storeBytes: () => Number.MAX_SAFE_INTEGER,
-  });
+  const copy = async () => assert.fail('a copy was begun');
+  const backups = backupsOf(copy, () => Number.MAX_SAFE_INTEGER);
   const made = await backups.make();
   assert.ok('refused' in made && made.refused.code === 'backup_space_missing');
   assert.deepEqual(readdirSync(backups.folder), []);
 });
 
 test('does not blame the folder where the store does not tell its size', async () => {
-  const backups = backupsOf(async () => assert.fail('a copy was begun'), {
-    storeBytes: () => Promise.reject(new StoreUnavailable('256 long reads wait', { retryAfterSeconds: 1 })),
-  });
+  const copy = async () => assert.fail('a copy was begun');
+  const backups = backupsOf(copy, () =>
+    Promise.reject(new StoreUnavailable('256 long reads wait', { retryAfterSeconds: 1 })),
+  );
   await assert.rejects(backups.obstacle(), StoreUnavailable);
 });

@@ -10,6 +10,7 @@ import type { Observation, Observe } from '../../src/observe/observation.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import type { Store } from '../../src/store/store.ts';
 import { receivedCollection } from '../../src/webhooks/receiving/received-tables.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { engines } from '../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../webhooks/engine/fake-time.ts';
 
@@ -37,12 +38,10 @@ async function startedIn(
   job?: DeclaredJob,
   observe: Observe = (observation) => assert.fail(JSON.stringify(observation)),
 ) {
-  const scheduler = createScheduler({
-    ...{ store, clock: time.clock, timers: time.timers, wake: () => undefined },
-    newId: () => String(++lastId).padStart(6, '0'),
-    jobs: new Map(job === undefined ? [] : [[job.name, job]]),
-    observe,
-  });
+  const newId = () => String(++lastId).padStart(6, '0');
+  const services = servicesOver(store, { clock: time.clock, newId, observe });
+  const jobs = new Map(job === undefined ? [] : [[job.name, job]]);
+  const scheduler = createScheduler(services, jobs, () => undefined, time.timers);
   await scheduler.start();
   await rest();
   return scheduler;

@@ -2,21 +2,17 @@
  * The sign-in by a provider as a program would serve it: the two resources with real sessions and a real store, over real sockets. Who
  * calls is known by the session cookie, by `Bearer` and an access token, or by `Bearer key` as somebody without a session.
  */
-
-import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { createAudit } from '../../src/accounts/audit.ts';
 import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
-import { createOAuth } from '../../src/accounts/oauth/oauth.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { createRefresh, type Refresh } from '../../src/accounts/refresh.ts';
 import { createChallengeTokens } from '../../src/accounts/second-factor/challenge-tokens.ts';
 import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
 import { sessionCookieName } from '../../src/accounts/sessions/cookie.ts';
-import { createSessions } from '../../src/accounts/sessions/create-sessions.ts';
-import type { Sessions } from '../../src/accounts/sessions/sessions.ts';
+import { createSessions, type Sessions } from '../../src/accounts/sessions/sessions.ts';
 import { createAccessTokens } from '../../src/accounts/tokens/access-token.ts';
 import { createSigningKeys } from '../../src/accounts/tokens/signing-keys.ts';
-import { createFindUser } from '../../src/accounts/users/find-user.ts';
 import type { Verdict } from '../../src/accounts/verdict.ts';
 import type { OAuthProvider } from '../../src/config/oauth-providers.ts';
 import type { Settings } from '../../src/config/settings.ts';
@@ -26,7 +22,8 @@ import type { Identified } from '../../src/kernel/resource.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';
 import type { Store } from '../../src/store/store.ts';
-import { plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
+import { partsOver } from '../accounts/fixtures/plain-accounts.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { base, roomOf, type Surroundings, serve, surround } from '../harness/walked-resources.ts';
 import { knownAs } from '../resources/known.ts';
 
@@ -37,6 +34,7 @@ export type OpenedComity = {
   callbackOf(name: string): string;
   readonly store: Store;
   readonly sessions: Sessions;
+  readonly refresh: Refresh;
   readonly observations: Observation[];
   moveClock(seconds: number): void;
 };
@@ -57,7 +55,7 @@ export async function openComity(context: TestContext, options: ComityOptions): 
     observe: (observation) => observations.push(observation),
     origin: () => origin,
   });
-  const { observe, sessions } = parts;
+  const { observe, sessions, refresh } = parts;
   const authenticate = (request: Request) => identify(sessions, request);
   const { port, stop } = await serve(
     roomOf(surroundings, parts.resources, { observe, authenticate }),
@@ -76,6 +74,7 @@ export async function openComity(context: TestContext, options: ComityOptions): 
     callbackOf: (name) => `${origin}/api/v1/auth/oauth/${name}/callback`,
     store,
     sessions,
+    refresh,
     observations,
     moveClock: surroundings.moveClock,
   };
@@ -83,35 +82,23 @@ export async function openComity(context: TestContext, options: ComityOptions): 
 
 type Wiring = { readonly observe: Observe; readonly origin: () => string };
 
-async function partsOf(surroundings: Surroundings, options: ComityOptions, wiring: Wiring) {
-  const common = { ...surroundings, ...surroundings.settings, ...wiring };
-  const audit = createAudit({ ...common, waitingMax: 100 });
-  const made = { ...common, audit, random: randomBytes };
-  const keys = await createSigningKeys(made);
-  const sessions = createSessions({
-    ...made,
-    tokens: createAccessTokens({ ...made, keys }),
-    factorRule: createFactorRule(surroundings.store, 'optional'),
-  });
-  const oauth = createOAuth({
-    ...made,
-    sessions,
-    challenges: createChallengeTokens({ ...made, secret: 'shared by the processes' }),
-    findUser: createFindUser(surroundings.store),
-    newAccounts: plainNewAccounts,
-    providers: new Map(options.providers.map((provider) => [provider.name, provider])),
-    callbackUrl: (name) => `${wiring.origin()}/api/v1/auth/oauth/${name}/callback`,
-  });
+async function partsOf(
+  { store, clock, newId, settings }: Surroundings,
+  options: ComityOptions,
+  { observe, origin }: Wiring,
+) {
+  const services = servicesOver(store, { clock, newId, observe, settings });
+  const audit = createAudit(services);
+  const keys = await createSigningKeys(services, audit);
+  const tokens = createAccessTokens(services, keys);
+  const sessions = createSessions(services, tokens, createFactorRule(store, 'optional'));
+  const challenges = createChallengeTokens(services, 'shared by the processes');
   const redirectOrigins = new Set(options.allowedOrigins);
-  const resources = oauthResources({
-    providers: [],
-    base,
-    oauth,
-    redirectOrigins,
-    crossSite: createCrossSiteCheck({ publicUrl: undefined, credentialedOrigins: redirectOrigins }),
-    addressOf: ({ peer }) => peer,
-  });
-  return { ...made, keys, sessions, resources };
+  const isCrossSite = createCrossSiteCheck(undefined, redirectOrigins);
+  const parts = partsOver(services, { base, origin, audit, tokens, sessions, challenges, isCrossSite });
+  const providers = new Map(options.providers.map((provider) => [provider.name, provider]));
+  const resources = oauthResources(parts, providers, redirectOrigins);
+  return { observe, audit, keys, sessions, refresh: createRefresh(parts), resources };
 }
 
 async function identify(sessions: Sessions, { fields }: Request): Promise<Identified> {

@@ -2,24 +2,23 @@
  * Every resource of a program that was never started, in the order of its document: the declarations are those that answer requests, and
  * what their handlers would work with is missing.
  */
-
-import { builtInCollections } from '../../src/accounts/built-in-collections.ts';
+import { auditResources } from '../../src/accounts/audit.ts';
 import { passwordResource } from '../../src/accounts/change-password.ts';
-import { loginResource } from '../../src/accounts/login.ts';
-import { logoutResource } from '../../src/accounts/logout.ts';
+import { keyResources } from '../../src/accounts/keys/key-routes.ts';
+import { loginResources } from '../../src/accounts/login.ts';
+import { meResource } from '../../src/accounts/me.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
-import { portalLinkResources } from '../../src/accounts/portal/link-routes.ts';
-import { portalSessionResource } from '../../src/accounts/portal/open-session.ts';
+import { portalLinkResources, portalSessionResource } from '../../src/accounts/portal/portal-routes.ts';
+import { refreshResource } from '../../src/accounts/refresh.ts';
 import { registerResource } from '../../src/accounts/register.ts';
 import { passwordResetResources } from '../../src/accounts/reset-password.ts';
 import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
-import { finishLoginResource } from '../../src/accounts/second-factor/finish-login-route.ts';
-import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login-routes.ts';
+import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login.ts';
 import { passkeyResources } from '../../src/accounts/second-factor/passkeys/passkey-routes.ts';
 import { resetFactorResource } from '../../src/accounts/second-factor/reset-factor.ts';
-import { meResource, refreshResource } from '../../src/accounts/session-routes.ts';
-import { userSessionResources } from '../../src/accounts/sessions/user-session-routes.ts';
+import { logoutResource, userSessionResources } from '../../src/accounts/sessions/session-routes.ts';
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
+import { userResources } from '../../src/accounts/users/user-routes.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { backupResources } from '../../src/backups/backup-routes.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
@@ -86,7 +85,7 @@ const missing: never = new Proxy(() => undefined, {
 /** Options of any resource: settings, and what is missing. */
 function optionsWith(given: object): never {
   return new Proxy(
-    { ...settings, base, limits: settings, ...given },
+    { settings, ...settings, base, limits: settings, ...given },
     {
       get: (target, name) =>
         name in target || typeof name === 'symbol' ? Reflect.get(target, name) : missing,
@@ -121,7 +120,7 @@ export function resourcesOf({
       ...(eventTypes === undefined ? [] : sendingResources(eventTypes, serving)),
       ...(receiving === undefined ? [] : receivingResources(receiving, serving)),
       mailResources(serving),
-      ...holdResources(optionsWith({})),
+      ...holdResources(optionsWith({}), base),
     ],
     ...(eventTypes === undefined
       ? {}
@@ -132,7 +131,7 @@ export function resourcesOf({
   const meta = [
     ...metaResources(optionsWith({})),
     storeResource(optionsWith({})),
-    ...backupResources(optionsWith({})),
+    ...backupResources(optionsWith({}), base, missing, missing),
     slowListResource(optionsWith({})),
     connectionsResource(optionsWith({})),
   ];
@@ -144,17 +143,14 @@ function accountResources(
   serving: Serving,
 ): readonly (Resource | ServedCollection)[] {
   const own = optionsWith({
-    ...differing,
-    registrationOpen: differing.registration !== 'closed',
+    settings: { ...settings, ...differing },
     accounts: plainAccounts,
     newAccounts: plainNewAccounts,
-    providers,
-    admitEnrolling: (resource: Resource) => resource,
   });
+  const named = new Map(providers.map((name) => [name, missing]));
   return [
     registerResource(own),
-    loginResource(own),
-    finishLoginResource(own),
+    ...loginResources(own),
     refreshResource(own),
     logoutResource(own),
     meResource(own),
@@ -166,18 +162,15 @@ function accountResources(
     passwordResource(own),
     ...verificationResources(own),
     ...passwordResetResources(own),
-    ...oauthResources(own),
-    ...builtInCollections({ ...settings, ...servicesOfAccounts, accounts: plainAccounts })(serving),
-    portalLinkResources(optionsWith({}), serving),
+    ...oauthResources(own, named, new Set()),
+    userResources(own, missing, serving),
+    keyResources(own, missing, serving),
+    auditResources(serving),
+    portalLinkResources(own, serving),
     portalSessionResource(own),
     jwksResource([]),
   ];
 }
-
-const servicesOfAccounts = {
-  ...{ audit: missing, addressOf: missing, random: missing, sessions: missing },
-  ...{ hashPassword: missing, generationChanges: missing },
-};
 
 function sendingResources(
   eventTypes: EventTypes,
@@ -196,9 +189,11 @@ function receivingResources(
   serving: Serving,
 ): readonly (Resource | ServedCollection)[] {
   const own = optionsWith({ ...receiving, listLimits: serving.queryLimits });
-  const functions = optionsWith({ listLimits: serving.queryLimits, subscribers: new Map(), jobs: new Map() });
+  const functions = optionsWith({ subscribers: new Map(), jobs: new Map() });
   return [
     ...[receivedResources(own, serving), ...receiveResources(own), ...senderResources(own)],
-    ...[...subscriberResources(functions), replayEventsResource(functions), ...jobResources(functions)],
+    ...subscriberResources(functions, functions),
+    replayEventsResource(functions, functions, missing, missing),
+    ...jobResources(functions, functions, missing),
   ];
 }

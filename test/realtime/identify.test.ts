@@ -56,7 +56,7 @@ async function ask(asking: Asking): Promise<{ readonly said: string; readonly us
     attempts: { isTooSoon: () => asking.tooSoon ?? false },
     addressOf: ({ peer }) => peer,
     cors,
-    crossSite: createCrossSiteCheck({ publicUrl: undefined, credentialedOrigins: credentialedOrigins(cors) }),
+    crossSite: createCrossSiteCheck(undefined, credentialedOrigins(cors)),
     clock: Date.now,
   });
   const found = await identify(requestOf(asking.fields ?? []), asking.query, authenticate);

@@ -78,7 +78,7 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
   const facts: Observation[] = [];
   const clock = options.clock ?? Date.now;
   const monotonic = () => performance.now();
-  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
+  const cache = createVerifiedCredentials(store, clock, 1_000_000);
   context.after(() => cache.close());
   const listening: { address: string; port: number }[] = [];
   const { egressAllow = '127.0.0.0/8,::1' } = options;
@@ -129,14 +129,11 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
 }
 
 function verifiersOver(store: Store, clock: () => number) {
-  const verifyKey = createKeyVerifier({
-    store,
-    clock,
-    adminKeyHash: () => hash('sha256', adminKey, 'buffer'),
-    adminKeyKept: false,
-    uses: { intervalMs: 60_000, note: () => undefined },
-    factorRule: createFactorRule(store, 'optional'),
-  });
+  const uses = { intervalMs: 60_000, note: () => undefined };
+  const verifyKey = createKeyVerifier(
+    { store, clock, uses, factorRule: createFactorRule(store, 'optional') },
+    { hash: () => hash('sha256', adminKey, 'buffer'), isKept: false },
+  );
   return {
     key: verifyKey,
     token: (text: string) =>

@@ -3,7 +3,6 @@
  * algorithm, issuer, audience and time. A good verdict lasts at most as long as the issuer's keys are fresh, because an issuer does not
  * announce a withdrawn key. While the issuer does not respond, the token is not invalid: 503, and the client may retry.
  */
-
 import {
   type CryptoKey,
   createLocalJWKSet,
@@ -20,10 +19,6 @@ import { isPrivateLine, readBounded } from '../oauth/provider-server.ts';
 import type { ReadJwt } from '../tokens/read-jwt.ts';
 import type { Bad, Verdict } from '../verdict.ts';
 
-export type IssuerTokensOptions = Omit<IssuerKeysOptions, 'issuer'> & {
-  readonly issuers: readonly TrustedIssuer[];
-};
-
 export type IssuerTokens = {
   knows(iss: unknown): boolean;
   /** @param read the parsed token, whose length the caller has bounded */
@@ -35,12 +30,13 @@ const unavailable: Bad = { problem: 'unavailable' };
 /** A JWT for another purpose is not an access token (RFC 8725 §3.11). */
 const tokenTypes: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
 
-export function createIssuerTokens(options: IssuerTokensOptions): IssuerTokens {
+export function createIssuerTokens(
+  services: Services,
+  trusted: readonly TrustedIssuer[],
+  fetch: IssuerFetch,
+): IssuerTokens {
   const issuers = new Map(
-    options.issuers.map((issuer) => [
-      issuer.issuer,
-      { issuer, keys: createIssuerKeys({ ...options, issuer }) },
-    ]),
+    trusted.map((issuer) => [issuer.issuer, { issuer, keys: createIssuerKeys(services, issuer, fetch) }]),
   );
   return {
     knows: (iss) => typeof iss === 'string' && issuers.has(iss),
@@ -48,7 +44,7 @@ export function createIssuerTokens(options: IssuerTokensOptions): IssuerTokens {
       const found = issuers.get(String(read.claims.iss));
       if (found === undefined || !isAccessToken(read)) return invalid;
       const { issuer, keys } = found;
-      const now = options.clock();
+      const now = services.clock();
       try {
         const { payload } = await jwtVerify(token, keys, {
           algorithms: [...issuer.algorithms],
@@ -99,11 +95,7 @@ class IssuerUnavailable extends Error {
   override readonly name = 'IssuerUnavailable';
 }
 
-type IssuerKeysOptions = Pick<Services, 'clock' | 'observe'> & {
-  readonly issuer: Pick<TrustedIssuer, 'issuer' | 'jwksUri'>;
-  readonly fetch: IssuerFetch;
-  readonly issuerTimeoutMs: number;
-};
+type IssuerAddress = Pick<TrustedIssuer, 'issuer' | 'jwksUri'>;
 
 const freshMs = 600_000;
 const staleMs = 3_600_000;
@@ -111,8 +103,11 @@ const unknownKeyPauseMs = 30_000;
 const failurePauseMs = 1000;
 
 /** Finds the key of a token. Rejects with `IssuerUnavailable` if the keys are not available, otherwise with jose's errors. */
-function createIssuerKeys(options: IssuerKeysOptions): JWTVerifyGetKey<CryptoKey> {
-  const { clock } = options;
+function createIssuerKeys(
+  { clock, observe, settings }: Services,
+  issuer: IssuerAddress,
+  fetch: IssuerFetch,
+): JWTVerifyGetKey<CryptoKey> {
   let keys: ReturnType<typeof createLocalJWKSet> | undefined;
   let fetchedAt = Number.NEGATIVE_INFINITY;
   let failedAt = Number.NEGATIVE_INFINITY;
@@ -120,12 +115,12 @@ function createIssuerKeys(options: IssuerKeysOptions): JWTVerifyGetKey<CryptoKey
 
   async function fetchKeys(): Promise<boolean> {
     try {
-      keys = createLocalJWKSet((await fetchSet(options)) as JSONWebKeySet);
+      keys = createLocalJWKSet((await fetchSet(issuer, fetch, settings.issuerTimeoutMs)) as JSONWebKeySet);
       fetchedAt = clock();
       return true;
     } catch (error) {
       failedAt = clock();
-      options.observe({ kind: 'issuer-failed', issuer: options.issuer.issuer, error });
+      observe({ kind: 'issuer-failed', issuer: issuer.issuer, error });
       return false;
     }
   }
@@ -155,20 +150,19 @@ function createIssuerKeys(options: IssuerKeysOptions): JWTVerifyGetKey<CryptoKey
   };
 }
 
-async function fetchSet(options: IssuerKeysOptions): Promise<unknown> {
-  const { issuer, fetch } = options;
-  const signal = AbortSignal.timeout(options.issuerTimeoutMs);
-  return fetchDocument(fetch, issuer.jwksUri ?? (await discover(options, signal)), signal);
+async function fetchSet(issuer: IssuerAddress, fetch: IssuerFetch, timeoutMs: number): Promise<unknown> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  return fetchDocument(fetch, issuer.jwksUri ?? (await discover(issuer, fetch, signal)), signal);
 }
 
 /** OpenID Connect Discovery 1.0 §4.3: the document must name the same issuer. */
-async function discover({ issuer, fetch }: IssuerKeysOptions, signal: AbortSignal): Promise<string> {
-  const base = issuer.issuer.endsWith('/') ? issuer.issuer.slice(0, -1) : issuer.issuer;
+async function discover({ issuer }: IssuerAddress, fetch: IssuerFetch, signal: AbortSignal): Promise<string> {
+  const base = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer;
   const found = await fetchDocument(fetch, `${base}/.well-known/openid-configuration`, signal);
   if (typeof found !== 'object' || found === null)
     throw new Error('the discovery document is not a JSON object');
   const { issuer: named, jwks_uri: jwksUri } = found as { issuer?: unknown; jwks_uri?: unknown };
-  if (named !== issuer.issuer) throw new Error('the discovery document names another issuer');
+  if (named !== issuer) throw new Error('the discovery document names another issuer');
   if (typeof jwksUri !== 'string') throw new Error('the discovery document has no jwks_uri');
   return jwksUri;
 }

@@ -4,7 +4,6 @@
  * read finds it and one row proves it. A change of a key's rights therefore writes the rows of its texts in the same unit. `lastUsedAt`
  * is not in them: recording a use must not invalidate verdicts.
  */
-
 import { hash } from 'node:crypto';
 import type { HostRules } from '../../model/host-rules.ts';
 import type { Scope } from '../../model/principal.ts';

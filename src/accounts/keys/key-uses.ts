@@ -6,8 +6,9 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { searchText } from '../../model/collection.ts';
-import type { Observe } from '../../observe/observation.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Change, Row } from '../../store/store.ts';
+import { keysCollection } from '../account-collections.ts';
 import { keysTable } from '../account-tables.ts';
 import type { Key } from './key-rows.ts';
 
@@ -18,23 +19,13 @@ export type KeyUses = {
   close(): Promise<void>;
 };
 
-export type KeyUsesOptions = {
-  readonly store: Pick<Store, 'read' | 'commit'>;
-  readonly observe: Observe;
-  readonly keyUseSeconds: number;
-  /** Search fields of the collection of keys, because a write includes the search text. */
-  readonly searchFields: readonly string[];
-  readonly delayMs?: number;
-};
-
 /** Keys whose use may be queued; further ones are recorded at a later use. */
 const waitingMax = memoryBounds.keyUses.entries;
 /** Rows in one unit, and so the maximum a second. */
 const rowsPerUnitMax = 250;
 
-export function createKeyUses(options: KeyUsesOptions): KeyUses {
-  const { store, observe, searchFields, delayMs = 1000 } = options;
-  const intervalMs = options.keyUseSeconds * 1000;
+export function createKeyUses({ store, observe, settings }: Services, delayMs = 1000): KeyUses {
+  const intervalMs = settings.keyUseSeconds * 1000;
   const waiting = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -42,7 +33,7 @@ export function createKeyUses(options: KeyUsesOptions): KeyUses {
 
   async function changeOf([id, atMs]: readonly [string, number]): Promise<Change | undefined> {
     const row = await store.read(keysTable, id);
-    return row === undefined ? undefined : useChange(row, atMs, intervalMs, searchFields);
+    return row === undefined ? undefined : useChange(row, atMs, intervalMs);
   }
 
   async function write(): Promise<void> {
@@ -90,12 +81,7 @@ export function createKeyUses(options: KeyUsesOptions): KeyUses {
 }
 
 /** Returns undefined if another process recorded a use at about the same time. */
-function useChange(
-  row: Row,
-  atMs: number,
-  intervalMs: number,
-  searchFields: readonly string[],
-): Change | undefined {
+function useChange(row: Row, atMs: number, intervalMs: number): Change | undefined {
   const { createdAt, updatedAt, ...fields } = JSON.parse(row.doc) as Key;
   if (fields.lastUsedAt !== undefined && atMs - Date.parse(fields.lastUsedAt) < intervalMs) return undefined;
   const used = { ...fields, lastUsedAt: new Date(atMs).toISOString() };
@@ -105,7 +91,7 @@ function useChange(
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
     deletedAt: null,
-    search: searchText(searchFields, used),
+    search: searchText(keysCollection.searchFields, used),
     references: [],
   };
   return { table: keysTable, id: row.id, expect: { rev: row.rev }, next };

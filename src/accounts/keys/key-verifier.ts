@@ -12,10 +12,17 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { HostRules } from '../../model/host-rules.ts';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
+import type { Services } from '../../store/capabilities.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { keySecretsTable, keysTable, readUser, usersTable } from '../account-tables.ts';
-import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
+import {
+  administrator,
+  adminKeyHashOf,
+  adminKeyRowId,
+  type FollowedKey,
+  secretsTable,
+} from '../admin-key.ts';
 import type { FactorRule } from '../second-factor/factor-rule.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
@@ -30,15 +37,10 @@ import {
 } from './key-rows.ts';
 import type { KeyUses } from './key-uses.ts';
 
-export type KeyVerifierOptions = {
-  readonly store: Pick<Store, 'read'>;
-  readonly clock: () => number;
-  /** SHA-256 of the administrator key as this process knows it. */
-  readonly adminKeyHash: () => Uint8Array;
-  /** Whether the administrator key is in the store, where another process may change it, rather than in COMITY_ADMIN_KEY. */
-  readonly adminKeyKept: boolean;
-  readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
+/** What the verdict on a key is made with. */
+export type KeyJudgement = Pick<Services, 'store' | 'clock'> & {
   readonly factorRule: FactorRule;
+  readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
 };
 
 const userIdPrefix = 'usr_';
@@ -46,18 +48,22 @@ const publishableScopes: ReadonlySet<Scope> = new Set(['read']);
 const unusable: Bad = { problem: 'invalid_api_key' };
 
 /** @returns `Verifiers.key`; synchronous if the store is */
-export function createKeyVerifier(options: KeyVerifierOptions): (key: string) => MaybePromise<Verdict> {
-  const { store } = options;
+export function createKeyVerifier(
+  judgement: KeyJudgement,
+  administratorKey: Pick<FollowedKey, 'hash' | 'isKept'>,
+): (key: string) => MaybePromise<Verdict> {
+  const { store } = judgement;
 
   function judge(kind: KeyKind, row: Row): MaybePromise<Verdict> {
     const secret = JSON.parse(row.doc) as KeySecret;
     if (secret.kind !== kind) return unusable;
-    return judgeGrant(options, secret, expiryTime(secret.expiresAt), [toBasis(keySecretsTable, row)]);
+    return judgeGrant(judgement, secret, expiryTime(secret.expiresAt), [toBasis(keySecretsTable, row)]);
   }
 
   return (text) => {
     const digest = digestOfKey(text);
-    if (timingSafeEqual(digest, options.adminKeyHash())) return judgeAdminKey(options, digest);
+    if (timingSafeEqual(digest, administratorKey.hash()))
+      return judgeAdminKey(store, administratorKey.isKept, digest);
     const kind = kindOfKey(text);
     if (kind === undefined) return unusable;
     return whenKnown(store.read(keySecretsTable, digest.toString('base64url')), (row) =>
@@ -68,12 +74,11 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
 
 /** Verifies a grant against the current rows. @param endsAt expiry of the key's text, in milliseconds since the epoch */
 export function judgeGrant(
-  options: Pick<KeyVerifierOptions, 'store' | 'clock' | 'uses' | 'factorRule'>,
+  { store, clock, uses, factorRule }: KeyJudgement,
   grant: KeyGrant,
   endsAt: number,
   basis: readonly Basis[],
 ): MaybePromise<Verdict> {
-  const { store, clock, uses, factorRule } = options;
   const { key, kind, owner, tunnel } = grant;
   const scopes =
     kind === 'secret' ? grant.scopes : grant.scopes.filter((each) => publishableScopes.has(each));
@@ -133,10 +138,7 @@ function appendHosts(
 }
 
 /** Reads a stored administrator key from the store, because another process may have changed it just now. */
-function judgeAdminKey(
-  { store, adminKeyKept }: KeyVerifierOptions,
-  digest: Uint8Array,
-): MaybePromise<Verdict> {
+function judgeAdminKey(store: Store, isKept: boolean, digest: Uint8Array): MaybePromise<Verdict> {
   const admitted = {
     principal: administrator,
     scheme: 'key',
@@ -145,7 +147,7 @@ function judgeAdminKey(
     expiresAt: Number.POSITIVE_INFINITY,
     basis: [],
   } as const;
-  if (!adminKeyKept) return admitted;
+  if (!isKept) return admitted;
   return whenKnown(store.read(secretsTable, adminKeyRowId), (row) =>
     row !== undefined && timingSafeEqual(digest, adminKeyHashOf(row))
       ? { ...admitted, basis: [toBasis(secretsTable, row)] }
@@ -154,7 +156,7 @@ function judgeAdminKey(
 }
 
 /** Whether a use is worth writing depends on the key's row, so `uses` decides. */
-function good(key: string, principal: Authenticated, rest: Rest, uses: KeyVerifierOptions['uses']): Good {
+function good(key: string, principal: Authenticated, rest: Rest, uses: KeyJudgement['uses']): Good {
   let notedAt = Number.NEGATIVE_INFINITY;
   return {
     principal,

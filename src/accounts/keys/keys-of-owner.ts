@@ -58,15 +58,15 @@ export function createKeysOfOwner(
 /** Texts of one key; `rotate` removes those beyond it that expire first. */
 export const secretsOfKeyMax = 10;
 
-export type StandingSecret = KeySecret & { readonly row: Row };
+export type StoredSecret = KeySecret & { readonly row: Row };
 
 export type SecretsOfKey = {
-  find(key: string): Promise<readonly StandingSecret[]>;
+  find(key: string): Promise<readonly StoredSecret[]>;
   removal(key: string): Promise<readonly Change[]>;
 };
 
 export function createSecretsOfKey(store: Pick<Store, 'plan' | 'read'>): SecretsOfKey {
-  async function find(key: string): Promise<readonly StandingSecret[]> {
+  async function find(key: string): Promise<readonly StoredSecret[]> {
     const plan = store.plan({
       table: keySecretsTable,
       filter: { op: 'eq', field: ownerField, value: key },

@@ -2,9 +2,10 @@
  * Decides which account a person from a provider enters (docs/decisions/0023-account-linking.md). Pure. The rule behind all cases: only
  * the owner enters an account, known by an identity that the owner linked, or by an address that both sides have verified.
  */
+import type { Settings } from '../../config/settings.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { User } from '../account-tables.ts';
-import type { ProviderIdentity } from './provider-identity.ts';
+import type { ProviderIdentity } from './redeem-code.ts';
 
 export type Findings = {
   readonly identity: ProviderIdentity;
@@ -14,10 +15,8 @@ export type Findings = {
   readonly linkingTo: { readonly user: User | undefined } | null;
 };
 
-export type AccountRules = {
-  readonly registration: 'open' | 'closed';
-  readonly verifiedEmailRequired: boolean;
-};
+/** Settings of these names. */
+export type AccountRules = Pick<Settings, 'registration' | 'verifiedEmailRequired'>;
 
 export type AccountDecision =
   /** `proven`: as in `Identity` (enter-account.ts). */

@@ -2,38 +2,26 @@
  * Carries out the decision of decide-account.ts in one unit: account, identity, session and audit entries. The unit expects all rows
  * unchanged; after a lost race the decision is made again from new reads.
  */
-
 import { hash } from 'node:crypto';
 import { accountDefaults } from '../../config/account-members.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { Ask } from '../../kernel/resource.ts';
-import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { overtaken } from '../../store/lines.ts';
-import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { type Change, Overtaken, type Row } from '../../store/store.ts';
+import type { AccountParts } from '../account-parts.ts';
 import { identitiesTable, readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
-import { type Audit, type From, originOf } from '../audit-fact.ts';
+import { type From, originOf } from '../audit-fact.ts';
+import { type NextStep, nextStep } from '../login.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
-import type { ChallengeTokens } from '../second-factor/challenge-tokens.ts';
 import { readFactor } from '../second-factor/factor-row.ts';
-import { type NextStep, nextStep } from '../second-factor/next-step.ts';
-import type { Opened, Sessions } from '../sessions/sessions.ts';
-import type { FindUser, FoundUser } from '../users/find-user.ts';
-import type { NewAccount, NewAccounts } from '../users/new-accounts.ts';
+import type { Opened } from '../sessions/sessions.ts';
+import type { FoundUser } from '../users/find-user.ts';
+import type { NewAccount } from '../users/new-accounts.ts';
 import { userRow } from '../users/user-row.ts';
-import { type AccountRules, decideAccount, type Findings } from './decide-account.ts';
-import type { ProviderIdentity } from './provider-identity.ts';
+import { decideAccount, type Findings } from './decide-account.ts';
+import type { ProviderIdentity } from './redeem-code.ts';
 import type { SignIn } from './sign-ins.ts';
-
-export type EnterAccountOptions = AccountRules &
-  Pick<Services, 'clock' | 'newId' | 'observe'> & {
-    readonly store: Pick<Store, 'read' | 'commit' | 'lines'>;
-    readonly findUser: FindUser;
-    readonly newAccounts: NewAccounts;
-    readonly sessions: Pick<Sessions, 'open'>;
-    readonly audit: Audit;
-    readonly challenges: ChallengeTokens;
-  };
 
 /** A person as the provider described them, and the purpose of the sign-in. */
 export type Arrival = Pick<SignIn, 'provider' | 'link'> &
@@ -52,9 +40,9 @@ export type Entered =
   | { readonly kind: 'refused'; readonly problem: Problem };
 
 /** @throws StoreUnavailable */
-export function enterAccount(options: EnterAccountOptions, arrival: Arrival): Promise<Entered> {
+export function enterAccount(parts: AccountParts, arrival: Arrival): Promise<Entered> {
   const row = { table: identitiesTable, id: identityId(arrival.identity) };
-  return options.store.lines.change(row, () => tryOnce(options, arrival));
+  return parts.store.lines.change(row, () => tryOnce(parts, arrival));
 }
 
 type Found = {
@@ -64,18 +52,18 @@ type Found = {
   readonly accountRow: Row | undefined;
 };
 
-async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | Overtaken> {
-  const { clock } = options;
-  const found = await find(options, arrival);
-  const decided = decideAccount(found.findings, options);
+async function tryOnce(parts: AccountParts, arrival: Arrival): Promise<Entered | Overtaken> {
+  const { clock } = parts;
+  const found = await find(parts, arrival);
+  const decided = decideAccount(found.findings, parts.settings);
   const at = clock();
   switch (decided.decision) {
     case 'refuse':
-      return refuse(options, arrival, decided);
+      return refuse(parts, arrival, decided);
     case 'link': {
       const { user, proven } = decided;
-      const changes = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      const lost = await commit(options, changes);
+      const changes = linkChanges(parts, arrival, found, { user: user.id, proven }, at);
+      const lost = await commit(parts, changes);
       return lost ?? { kind: 'linked', user: { id: user.id, email: user.email } };
     }
     case 'register': {
@@ -84,60 +72,58 @@ async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<
         ...{ email: decided.email, ...(name === undefined ? {} : { name }) },
         ...{ ...accountDefaults, emailVerified },
       };
-      return enterNewAccount(options, arrival, found, { id: `usr_${options.newId()}`, fields }, at);
+      return enterNewAccount(parts, arrival, found, { id: `usr_${parts.newId()}`, fields }, at);
     }
     case 'link-and-enter': {
       const { user, proven } = decided;
-      const linked = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      const password = await rewritePassword(options, user, at);
+      const linked = linkChanges(parts, arrival, found, { user: user.id, proven }, at);
+      const password = await rewritePassword(parts, user, at);
       // The link would outlast a stolen mailbox: with a second factor, the owner links the identity in a session.
-      if ((await stepOf(options, user)) !== undefined) {
-        return refuse(options, arrival, { subject: user.id, problem: { code: 'account_exists' } });
+      if ((await stepOf(parts, user)) !== undefined) {
+        return refuse(parts, arrival, { subject: user.id, problem: { code: 'account_exists' } });
       }
-      const changes = [expectUnchanged(options, user, found), ...linked, ...password];
-      return enterWithSession(options, arrival, user, changes, at);
+      const changes = [expectUnchanged(parts, user, found), ...linked, ...password];
+      return enterWithSession(parts, arrival, user, changes, at);
     }
     case 'enter': {
       const { user, proven } = decided;
       const used = rewriteIdentity(arrival, found, { user: user.id, proven }, at);
-      const password = await rewritePassword(options, user, at);
-      const step = await stepOf(options, user);
+      const password = await rewritePassword(parts, user, at);
+      const step = await stepOf(parts, user);
       if (step !== undefined) return { kind: 'second-factor', step };
       // A reset may verify the address at this moment; then an unproven identity must not enter.
-      const changes = proven
-        ? [used, ...password]
-        : [expectUnchanged(options, user, found), used, ...password];
-      return enterWithSession(options, arrival, user, changes, at);
+      const changes = proven ? [used, ...password] : [expectUnchanged(parts, user, found), used, ...password];
+      return enterWithSession(parts, arrival, user, changes, at);
     }
   }
 }
 
 async function enterNewAccount(
-  options: EnterAccountOptions,
+  parts: AccountParts,
   arrival: Arrival,
   found: Found,
   proposed: NewAccount,
   at: number,
 ): Promise<Entered | Overtaken> {
-  const { newAccounts, store } = options;
+  const { newAccounts, store } = parts;
   const judged = await newAccounts.judge(proposed, {});
   if ('refused' in judged) return { kind: 'refused', problem: incomplete(judged.refused) };
   const committed = await newAccounts.commit(arrival.ask, store, judged, async (account) => {
     const next = userRow(newAccounts.users, account.id, account.fields, at, at);
     const user = readUser(next.doc);
-    const opened = await options.sessions.open(user, { cookie: arrival.cookie, at });
+    const opened = await parts.sessions.open(user, { cookie: arrival.cookie, at });
     const changes = [
       { table: usersTable, id: user.id, expect: { absent: true }, next } as const,
       passwordChange(user.id, undefined, null, at),
-      fact(options, arrival, 'account.registered', user.id),
-      ...linkChanges(options, arrival, found, { user: user.id, proven: user.emailVerified }, at),
+      fact(parts, arrival, 'account.registered', user.id),
+      ...linkChanges(parts, arrival, found, { user: user.id, proven: user.emailVerified }, at),
       ...opened.changes,
-      fact(options, arrival, 'login.succeeded', user.id),
+      fact(parts, arrival, 'login.succeeded', user.id),
     ];
     return { changes, result: opened };
   });
   if ('result' in committed) {
-    options.observe({ kind: 'login-judged', outcome: 'succeeded' });
+    parts.observe({ kind: 'login-judged', outcome: 'succeeded' });
     return { kind: 'entered', opened: committed.result };
   }
   if (!('refused' in committed)) return committed;
@@ -161,7 +147,7 @@ function isTakenAddress({ code, errors }: Problem): boolean {
 }
 
 function refuse(
-  { audit, observe }: EnterAccountOptions,
+  { audit, observe }: AccountParts,
   arrival: Arrival,
   { subject, problem }: { readonly subject: string | null; readonly problem: Problem },
 ): Entered {
@@ -175,14 +161,14 @@ function refuse(
  * Returns undefined for an account without a second factor. Call it after `rewritePassword`: adding a factor rewrites that row too, so
  * one that is added later makes the unit of the sign-in fail.
  */
-async function stepOf({ store, challenges }: EnterAccountOptions, user: User): Promise<NextStep | undefined> {
+async function stepOf({ store, challenges }: AccountParts, user: User): Promise<NextStep | undefined> {
   const password = await readPassword(store, user.id);
   const stored = await readFactor(store, user.id);
   return stored === undefined ? undefined : nextStep(challenges, user.id, password?.hash, stored.factor);
 }
 
-async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Found> {
-  const { store, findUser } = options;
+async function find(parts: AccountParts, arrival: Arrival): Promise<Found> {
+  const { store, findUser } = parts;
   const { identity, link } = arrival;
   const identityRow = await store.read(identitiesTable, identityId(identity));
   const known = identityRow === undefined ? undefined : readIdentity(identityRow);
@@ -197,34 +183,26 @@ async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Fou
       identity,
       linked: linked === undefined ? undefined : { user: linked.user, proven: known?.proven === true },
       sameAddress: sameAddress?.user,
-      linkingTo: link === null ? null : { user: await userOfSession(options, link) },
+      linkingTo: link === null ? null : { user: await userOfSession(parts, link) },
     },
   };
 }
 
 /** Writes the account unchanged, so that the unit fails if it changed after the decision. */
-function expectUnchanged(
-  { newAccounts }: EnterAccountOptions,
-  user: User,
-  { accountRow: read }: Found,
-): Change {
+function expectUnchanged({ newAccounts }: AccountParts, user: User, { accountRow: read }: Found): Change {
   if (read?.id !== user.id) throw new Error('the chosen account requires its row');
   const next = userRow(newAccounts.users, user.id, user, read.createdAt, read.updatedAt);
   return { table: usersTable, id: user.id, expect: { rev: read.rev }, next };
 }
 
 /** Writes the password unchanged, as every login does, so that a concurrent password change ends this session or comes after it. */
-async function rewritePassword(
-  { store }: EnterAccountOptions,
-  user: User,
-  at: number,
-): Promise<readonly Change[]> {
-  const standing = await readPassword(store, user.id);
-  return standing === undefined ? [] : [passwordChange(user.id, standing, standing.hash, at)];
+async function rewritePassword({ store }: AccountParts, user: User, at: number): Promise<readonly Change[]> {
+  const stored = await readPassword(store, user.id);
+  return stored === undefined ? [] : [passwordChange(user.id, stored, stored.hash, at)];
 }
 
 async function userOfSession(
-  { store, findUser }: EnterAccountOptions,
+  { store, findUser }: AccountParts,
   link: NonNullable<SignIn['link']>,
 ): Promise<User | undefined> {
   const session = await store.read(sessionsTable, link.session);
@@ -232,28 +210,28 @@ async function userOfSession(
 }
 
 async function enterWithSession(
-  options: EnterAccountOptions,
+  parts: AccountParts,
   arrival: Arrival,
   user: User,
   changes: readonly Change[],
   at: number,
 ): Promise<Entered | Overtaken> {
-  const opened = await options.sessions.open(user, { cookie: arrival.cookie, at });
-  const succeeded = fact(options, arrival, 'login.succeeded', user.id);
-  const lost = await commit(options, [...changes, ...opened.changes, succeeded]);
+  const opened = await parts.sessions.open(user, { cookie: arrival.cookie, at });
+  const succeeded = fact(parts, arrival, 'login.succeeded', user.id);
+  const lost = await commit(parts, [...changes, ...opened.changes, succeeded]);
   if (lost !== undefined) return lost;
-  options.observe({ kind: 'login-judged', outcome: 'succeeded' });
+  parts.observe({ kind: 'login-judged', outcome: 'succeeded' });
   return { kind: 'entered', opened };
 }
 
 function linkChanges(
-  options: EnterAccountOptions,
+  parts: AccountParts,
   arrival: Arrival,
   found: Found,
   link: Pick<Identity, 'user' | 'proven'>,
   at: number,
 ): readonly Change[] {
-  return [rewriteIdentity(arrival, found, link, at), fact(options, arrival, 'identity.linked', link.user)];
+  return [rewriteIdentity(arrival, found, link, at), fact(parts, arrival, 'identity.linked', link.user)];
 }
 
 function rewriteIdentity(
@@ -266,7 +244,7 @@ function rewriteIdentity(
 }
 
 function fact(
-  { audit }: EnterAccountOptions,
+  { audit }: AccountParts,
   arrival: Arrival,
   type: 'account.registered' | 'identity.linked' | 'login.succeeded',
   user: string,
@@ -276,10 +254,7 @@ function fact(
 }
 
 /** A lost race includes another account that took the address (`taken`). */
-async function commit(
-  { store }: EnterAccountOptions,
-  changes: readonly Change[],
-): Promise<Overtaken | undefined> {
+async function commit({ store }: AccountParts, changes: readonly Change[]): Promise<Overtaken | undefined> {
   const unit = { changes, events: [] };
   const commit = await store.commit(unit);
   return commit.outcome === 'committed' ? undefined : overtaken(unit, commit);

@@ -5,57 +5,53 @@
  * With `redirect` the browser goes on to a page with a session cookie, without it the tokens are the answer. `link=true` adds the identity
  * to the account that is logged in; that takes a session, and no page of another site may ask for it.
  */
-
-import type { Request } from '../../http/message.ts';
+import type { OAuthProvider } from '../../config/oauth-providers.ts';
 import type { Problem } from '../../http/problem.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Item, OperationDocumentation } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Representation, Resource, Standing } from '../../kernel/resource.ts';
+import type { AccountParts } from '../account-parts.ts';
 import { accountOutput, accountsTag, tokensOutput } from '../account-schemas.ts';
-import { fromOf } from '../fact-of-ask.ts';
-import { type NextStep, stepProblem } from '../second-factor/next-step.ts';
-import { type OAuth, readBrowserSecret, type Start } from './oauth.ts';
-
-export type OAuthResourcesOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly oauth: OAuth;
-  /** Names of the providers; none: sign-ins are not described. */
-  readonly providers: readonly string[];
-  /** Serialized origins that may send credentials, and that a browser may be led to. */
-  readonly redirectOrigins: ReadonlySet<string>;
-  /** True where a page of a site that is neither ours nor allowed has sent the request. */
-  readonly crossSite: (request: Request) => boolean;
-  readonly addressOf: (request: Request) => string;
-};
+import { type AddressOf, fromOf } from '../audit-fact.ts';
+import type { CrossSiteCheck } from '../cross-site.ts';
+import { type NextStep, stepProblem } from '../login.ts';
+import { createOAuth, type OAuth, readBrowserSecret, type Start } from './oauth.ts';
 
 type Starting = Standing & { readonly asked: Asked };
 type Asked = { readonly redirect: string | null; readonly link: boolean } | { readonly problem: Problem };
 type Finishing = Proposal & { readonly content?: Readonly<Record<string, unknown>> };
 
-export function oauthResources(options: OAuthResourcesOptions): readonly Resource[] {
-  const pattern = `${options.base}/auth/oauth/{provider}`;
+/**
+ * @param providers without any, sign-ins are not described
+ * @param redirectOrigins serialized origins that may send credentials, and that a browser may be led to
+ */
+export function oauthResources(
+  parts: AccountParts,
+  providers: ReadonlyMap<string, OAuthProvider>,
+  redirectOrigins: ReadonlySet<string>,
+): readonly Resource[] {
+  const oauth = createOAuth(parts, providers);
+  const pattern = `${parts.base}/auth/oauth/{provider}`;
   const parameters: readonly Item[] = [
     {
       name: 'provider',
       in: 'path',
       required: true,
       description: 'One of the configured providers; 404 for any other.',
-      schema: { type: 'string', enum: options.providers },
+      schema: { type: 'string', enum: [...providers.keys()] },
     },
   ];
   const resource = (path: string, name: string, noun: string, operation: Operation): Resource => ({
     pattern: path,
-    ...(options.providers.length === 0
-      ? {}
-      : { documentation: { name, noun, tag: accountsTag, parameters } }),
+    ...(providers.size === 0 ? {} : { documentation: { name, noun, tag: accountsTag, parameters } }),
     operations: new Map([['GET', operation]]),
     constantFields: [],
     offers: ['application/json'],
   });
-  const finish = finishOperation(options) as Operation;
+  const start = startOperation(oauth, redirectOrigins, parts.isCrossSite) as Operation;
+  const finish = finishOperation(oauth, parts.addressOf) as Operation;
   return [
-    resource(pattern, 'SignIn', 'a sign-in with a provider', startOperation(options) as Operation),
+    resource(pattern, 'SignIn', 'a sign-in with a provider', start),
     resource(`${pattern}/callback`, 'SignInCallback', 'the callback of a provider', finish),
   ];
 }
@@ -119,14 +115,17 @@ function queryParameter(name: string, rest: Item): Item {
   return { name, in: 'query', ...rest };
 }
 
-function startOperation(options: OAuthResourcesOptions): Operation<Starting, never, Proposal> {
-  const { oauth, redirectOrigins, crossSite } = options;
+function startOperation(
+  oauth: OAuth,
+  redirectOrigins: ReadonlySet<string>,
+  isCrossSite: CrossSiteCheck,
+): Operation<Starting, never, Proposal> {
   return {
     documentation: startDocumentation,
     permission: () => 'granted',
     standing: (ask) => {
       const asked = readStart(ask.query, redirectOrigins);
-      const permitted = 'problem' in asked || !asked.link || mayLink(ask, crossSite);
+      const permitted = 'problem' in asked || !asked.link || mayLink(ask, isCrossSite);
       return { exists: oauth.has(providerOf(ask)), visible: true, permitted, asked };
     },
     propose: async (ask, { asked }) => {
@@ -143,7 +142,7 @@ function startOperation(options: OAuthResourcesOptions): Operation<Starting, nev
   };
 }
 
-function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation<Standing, never, Finishing> {
+function finishOperation(oauth: OAuth, addressOf: AddressOf): Operation<Standing, never, Finishing> {
   return {
     documentation: finishDocumentation,
     permission: () => 'granted',
@@ -230,12 +229,12 @@ function readOnce(query = ''): ReadonlyMap<string, string> | undefined {
  * A key or a password stands for its owner without a session and may not open a further way in. A cookie comes along with whatever leads
  * the browser here, so that must be a page of ours: a navigation has no Origin, and `none` is also what a link in a mail gives.
  */
-function mayLink({ request, known }: Ask, crossSite: OAuthResourcesOptions['crossSite']): boolean {
+function mayLink({ request, known }: Ask, isCrossSite: CrossSiteCheck): boolean {
   if (known === undefined || known.session === null) return false;
   if (known.scheme !== 'session-cookie') return true;
   const { secFetchSite, origin } = request.fields;
   if (secFetchSite === 'none') return false;
-  return (secFetchSite !== undefined || origin !== undefined) && !crossSite(request);
+  return (secFetchSite !== undefined || origin !== undefined) && !isCrossSite(request);
 }
 
 function linkOf({ known }: Ask): Start['link'] {

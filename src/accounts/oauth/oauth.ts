@@ -2,33 +2,22 @@
  * Sign-in by a provider (§5.3): `start` redirects the browser to the provider, `finish` handles its callback. The other files of this
  * folder hold one step each.
  */
-
 import { hash } from 'node:crypto';
 import { isLoopbackHost, type OAuthProvider } from '../../config/oauth-providers.ts';
 import type { Problem } from '../../http/problem.ts';
 import { readCookie } from '../../http/syntax/cookie.ts';
 import type { Ask } from '../../kernel/resource.ts';
+import type { AccountParts } from '../account-parts.ts';
 import type { From } from '../audit-fact.ts';
-import { type EnterAccountOptions, type Entered, enterAccount } from './enter-account.ts';
-import { ProviderFailure } from './provider-failure.ts';
+import { type Entered, enterAccount } from './enter-account.ts';
 import {
   createProviderServers,
   fetchFromProvider,
-  type ProviderFetch,
+  ProviderFailure,
   type ProviderServer,
 } from './provider-server.ts';
 import { redeemCode } from './redeem-code.ts';
 import { createSignIns, isSecret, type Proofs, type SignIn } from './sign-ins.ts';
-
-export type OAuthOptions = EnterAccountOptions & {
-  readonly providers: ReadonlyMap<string, OAuthProvider>;
-  readonly random: (count: number) => Buffer;
-  /** The callback URL of a provider: this server's origin and the path that ends in `/{provider}/callback`. */
-  readonly callbackUrl: (provider: string) => string;
-  readonly signInSeconds: number;
-  readonly issuerTimeoutMs: number;
-  readonly fetch?: ProviderFetch;
-};
 
 export type Start = SignIn & {
   /** The browser secret from the cookie; undefined if it is missing or invalid. */
@@ -59,11 +48,11 @@ const secretBytes = 32;
 const unavailable: Problem = { code: 'provider_unavailable' };
 const invalid: Problem = { code: 'sign_in_invalid' };
 
-export function createOAuth(options: OAuthOptions): OAuth {
-  const { providers, random, signInSeconds, issuerTimeoutMs, callbackUrl, observe } = options;
-  const { fetch = fetchFromProvider } = options;
-  const signIns = createSignIns(options);
-  const servers = createProviderServers({ fetch, clock: options.clock, issuerTimeoutMs });
+export function createOAuth(parts: AccountParts, providers: ReadonlyMap<string, OAuthProvider>): OAuth {
+  const { base, origin, random, observe, settings } = parts;
+  const signIns = createSignIns(parts);
+  const servers = createProviderServers(parts, fetchFromProvider);
+  const callbackUrl = (name: string): string => `${origin()}${base}/auth/oauth/${name}/callback`;
 
   async function start({ browser, ...signIn }: Start): Promise<Started> {
     const provider = providerNamed(signIn.provider);
@@ -74,7 +63,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
       const endpoint = authorizationEndpoint(server);
       const proofs = await signIns.begin(signIn, secret);
       const location = authorizationUrl(endpoint, server, proofs, callbackUrl(provider.name));
-      return { kind: 'started', location, fields: setBrowserSecret(secret, signInSeconds) };
+      return { kind: 'started', location, fields: setBrowserSecret(secret, settings.signInSeconds) };
     } catch (error) {
       return failed(provider.name, error);
     }
@@ -96,13 +85,13 @@ export function createOAuth(options: OAuthOptions): OAuth {
         parameters,
         proofs,
         redirectUri: callbackUrl(name),
-        fetch,
-        timeoutMs: issuerTimeoutMs,
+        fetch: fetchFromProvider,
+        timeoutMs: settings.issuerTimeoutMs,
       });
       if (identity === undefined) return refused(invalid);
       const { link, redirect } = signIn;
       const arrival = { provider: name, link, identity, cookie: redirect !== null, ask, ...from };
-      const entered = await enterAccount(options, arrival);
+      const entered = await enterAccount(parts, arrival);
       return entered.kind === 'refused' ? entered : { ...entered, redirect };
     } catch (error) {
       return failed(name, error);

@@ -3,6 +3,7 @@
  * hour, and with it the provider's keys.
  */
 import {
+  AuthorizationResponseError,
   type AuthorizationServer,
   allowInsecureRequests,
   type Client,
@@ -11,11 +12,14 @@ import {
   ClientSecretPost,
   customFetch,
   discoveryRequest,
+  OperationProcessingError,
   type ProtectedResourceRequestBody,
   processDiscoveryResponse,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import { isLoopbackHost, type OAuthProvider, type OpenIdProvider } from '../../config/oauth-providers.ts';
-import { ProviderFailure, providerFailure } from './provider-failure.ts';
+import type { Services } from '../../store/capabilities.ts';
 
 export type ProviderServer = {
   readonly provider: OAuthProvider;
@@ -26,25 +30,18 @@ export type ProviderServer = {
 
 export type ProviderServers = (provider: OAuthProvider) => Promise<ProviderServer>;
 
-export type ProviderServersOptions = {
-  readonly fetch: ProviderFetch;
-  readonly clock: () => number;
-  readonly issuerTimeoutMs: number;
-};
-
 const discoveryMs = 3_600_000;
 
 type Kept = { readonly until: number; readonly server: Promise<ProviderServer> };
 
 /** The returned function rejects with `ProviderFailure`. */
-export function createProviderServers(options: ProviderServersOptions): ProviderServers {
-  const { clock } = options;
+export function createProviderServers({ clock, settings }: Services, fetch: ProviderFetch): ProviderServers {
   const kept = new Map<string, Kept>();
 
   return (provider) => {
     const known = kept.get(provider.name);
     if (known !== undefined && clock() < known.until) return known.server;
-    const server = loadServer(provider, options);
+    const server = loadServer(provider, fetch, settings.issuerTimeoutMs);
     const entry = { until: clock() + discoveryMs, server };
     kept.set(provider.name, entry);
     server.catch(() => kept.get(provider.name) === entry && kept.delete(provider.name));
@@ -57,10 +54,14 @@ export function requestOptions(fetch: ProviderFetch, signal: AbortSignal) {
   return { [customFetch]: fetch, [allowInsecureRequests]: true, signal };
 }
 
-async function loadServer(provider: OAuthProvider, options: ProviderServersOptions): Promise<ProviderServer> {
+async function loadServer(
+  provider: OAuthProvider,
+  fetch: ProviderFetch,
+  timeoutMs: number,
+): Promise<ProviderServer> {
   const client = { client_id: provider.clientId };
   if (provider.kind === 'openid') {
-    const as = await discover(provider, options);
+    const as = await discover(provider, fetch, timeoutMs);
     return { provider, as, client, clientAuth: chooseClientAuth(provider, as) };
   }
   const { authorizationUrl, tokenUrl, userinfoUrl } = provider;
@@ -76,14 +77,12 @@ async function loadServer(provider: OAuthProvider, options: ProviderServersOptio
 
 async function discover(
   provider: OpenIdProvider,
-  { fetch, issuerTimeoutMs }: ProviderServersOptions,
+  fetch: ProviderFetch,
+  timeoutMs: number,
 ): Promise<AuthorizationServer> {
   const issuer = new URL(provider.issuer);
   try {
-    const response = await discoveryRequest(
-      issuer,
-      requestOptions(fetch, AbortSignal.timeout(issuerTimeoutMs)),
-    );
+    const response = await discoveryRequest(issuer, requestOptions(fetch, AbortSignal.timeout(timeoutMs)));
     return await processDiscoveryResponse(issuer, response);
   } catch (error) {
     throw providerFailure(error, 'discovery');
@@ -153,4 +152,40 @@ export async function readBounded(response: Response): Promise<Uint8Array<ArrayB
     at += chunk.byteLength;
   }
   return whole;
+}
+
+/**
+ * A failure of a provider, described without tokens, codes and claims. Errors of oauth4webapi carry these as causes, so they never leave
+ * this folder.
+ */
+export class ProviderFailure extends Error {
+  override readonly name = 'ProviderFailure';
+}
+
+/** Converts an error to a ProviderFailure; `during` names the step, for the log. */
+export function providerFailure(error: unknown, during: string): ProviderFailure {
+  return error instanceof ProviderFailure ? error : new ProviderFailure(`${during}: ${describe(error)}`);
+}
+
+/** RFC 6749 §5.2: an unbounded word of a closed alphabet. */
+const errorCode = /^[a-z_]{1,40}$/;
+
+function describe(error: unknown): string {
+  if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {
+    return errorCode.test(error.error)
+      ? `the provider returned the error ${error.error}`
+      : 'the provider returned an error';
+  }
+  if (error instanceof WWWAuthenticateChallengeError) return `the provider returned status ${error.status}`;
+  if (error instanceof OperationProcessingError) return error.message;
+  if (!(error instanceof Error)) return 'unknown error';
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'no response in time';
+  const code = readCode(error) ?? readCode(error.cause);
+  return code === undefined ? error.message : `${error.message} (${code})`;
+}
+
+/** `fetch failed` has its reason in the cause, such as `ECONNREFUSED`. */
+function readCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
 }

@@ -6,7 +6,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Row, Store } from '../../store/store.ts';
+import type { Row } from '../../store/store.ts';
 import { signInsTable } from '../account-tables.ts';
 import { digestOf } from '../digest.ts';
 
@@ -40,16 +40,11 @@ export type SignIns = {
   ): Promise<{ readonly signIn: SignIn; readonly proofs: Proofs } | undefined>;
 };
 
-export type SignInsOptions = Pick<Services, 'clock' | 'random'> & {
-  readonly store: Pick<Store, 'read' | 'commit'>;
-  readonly signInSeconds: number;
-};
-
 type Doc = SignIn & { readonly browser: string };
 
 const secretBytes = 32;
 
-export function createSignIns({ store, clock, random, signInSeconds }: SignInsOptions): SignIns {
+export function createSignIns({ store, clock, random, settings }: Services): SignIns {
   async function begin(signIn: SignIn, browser: string): Promise<Proofs> {
     const state = random(secretBytes).toString('base64url');
     const doc: Doc = { ...signIn, browser: digestOf(browser) };
@@ -84,7 +79,7 @@ export function createSignIns({ store, clock, random, signInSeconds }: SignInsOp
   }
 
   function isOver(row: Row): boolean {
-    return clock() >= row.createdAt + signInSeconds * 1000;
+    return clock() >= row.createdAt + settings.signInSeconds * 1000;
   }
 
   return { begin, take };

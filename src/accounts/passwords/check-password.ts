@@ -4,18 +4,17 @@
  * after the same work: the same reads and one hash. The audit trail records failed attempts with the account, if it exists, and never
  * with the typed text.
  */
-import { hash } from 'node:crypto';
 import type { Allowance } from '../../http/message.ts';
 import { normalizeEmail } from '../../mail/email.ts';
-import type { Observe } from '../../observe/observation.ts';
-import type { Store } from '../../store/store.ts';
+import type { Services } from '../../store/capabilities.ts';
 import { passwordsTable, usersTable } from '../account-tables.ts';
 import { type Audit, type From, originOf } from '../audit-fact.ts';
+import { digestOf } from '../digest.ts';
 import type { LoginLimit } from '../login-limit.ts';
 import { readFactor } from '../second-factor/factor-row.ts';
 import type { FactorRule } from '../second-factor/factor-rule.ts';
 import { principalOf } from '../sessions/user-principal.ts';
-import { type FindUser, type FoundUser, nobodyId } from '../users/find-user.ts';
+import { createFindUser, type FoundUser, nobodyId } from '../users/find-user.ts';
 import type { Verdict } from '../verdict.ts';
 import type { PasswordHasher } from './hasher.ts';
 import { readPassword, type StoredPassword } from './password-row.ts';
@@ -39,17 +38,13 @@ export type CheckPassword = (
   use?: PasswordUse,
 ) => Promise<Checked>;
 
-export type CheckPasswordOptions = {
-  readonly store: Pick<Store, 'read'>;
-  readonly findUser: FindUser;
-  readonly hasher: Pick<PasswordHasher, 'verify'>;
-  readonly limit: LoginLimit;
-  readonly audit: Pick<Audit, 'note'>;
-  readonly observe: Observe;
-};
-
-export function createCheckPassword(options: CheckPasswordOptions): CheckPassword {
-  const { store, findUser, hasher, limit, audit, observe } = options;
+export function createCheckPassword(
+  { store, observe }: Services,
+  hasher: Pick<PasswordHasher, 'verify'>,
+  limit: LoginLimit,
+  audit: Pick<Audit, 'note'>,
+): CheckPassword {
+  const findUser = createFindUser(store);
 
   async function judge(email: string | undefined, password: string): Promise<Judged> {
     const found = email === undefined ? undefined : await findUser.byEmail(email);
@@ -64,7 +59,8 @@ export function createCheckPassword(options: CheckPasswordOptions): CheckPasswor
 
   return async (typed, password, from, use = 'login') => {
     const email = normalizeEmail(typed);
-    const attempt = await limit.begin(accountKey(email ?? typed), from.address);
+    // The counters hold a digest, and so no addresses and no typed text.
+    const attempt = await limit.begin(digestOf(email ?? typed), from.address);
     if (!attempt.ok) {
       observe({ kind: 'login-judged', outcome: 'limited' });
       if (attempt.first) {
@@ -91,25 +87,17 @@ export function createCheckPassword(options: CheckPasswordOptions): CheckPasswor
 
 type Judged = Extract<Checked, { ok: true }> | { readonly ok: false; readonly subject: string | null };
 
-/** The key of the counters: a digest, so that they hold no addresses and no typed text. */
-function accountKey(email: string): string {
-  return hash('sha256', email, 'base64url');
-}
-
 type PasswordVerifier = (user: string, password: string, from: From) => Promise<Verdict>;
 
 /**
  * Verifies Basic credentials of an account (RFC 7617). The verdict rests on the account and on its password row, so that a change of
  * either ends it.
- * @param options `verifiedEmailRequired`: as for a login, because Basic is a login at every request
  */
-export function createPasswordVerifier(options: {
-  readonly checkPassword: CheckPassword;
-  readonly verifiedEmailRequired: boolean;
-  readonly store: Pick<Store, 'read'>;
-  readonly factorRule: FactorRule;
-}): PasswordVerifier {
-  const { checkPassword, verifiedEmailRequired, store, factorRule } = options;
+export function createPasswordVerifier(
+  { store, settings }: Services,
+  checkPassword: CheckPassword,
+  factorRule: FactorRule,
+): PasswordVerifier {
   return async (typed, password, from) => {
     const checked = await checkPassword(typed, password, from, 'basic');
     if (!checked.ok) {
@@ -118,7 +106,8 @@ export function createPasswordVerifier(options: {
         : { problem: 'rate_limited', allowance: checked.allowance };
     }
     const { user, row } = checked.found;
-    if (verifiedEmailRequired && !user.emailVerified) return { problem: 'email_unverified' };
+    // Basic is a login at every request.
+    if (settings.verifiedEmailRequired && !user.emailVerified) return { problem: 'email_unverified' };
     const principal = principalOf(user);
     if (principal === undefined) return { problem: 'invalid_credentials' };
     // Basic has no place for a code. Adding a factor rewrites the row of the password, on which the verdict rests.

@@ -3,7 +3,6 @@
  * without a hash costs the same as with one. Passwords are composed first (NFC, as OpaqueString of RFC 8265 §4.2), so that the same
  * letters from another keyboard are the same password. Nothing is trimmed or case-folded.
  */
-
 import { timingSafeEqual } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../observe/own-emitter.ts';
@@ -27,23 +26,16 @@ export type PasswordHasher = {
   close(): Promise<void>;
 };
 
-export type PasswordHasherOptions = Pick<Services, 'random' | 'observe'> & {
-  readonly passwordMemoryKibibytes: number;
-  readonly passwordPasses: number;
-  readonly passwordBytesMax: number;
-  readonly passwordHashesWaitingMax: number;
-  readonly cores: number;
-};
-
 /** RFC 9106 §4: 128 bits of salt are sufficient for all uses. */
 const saltOctets = 16;
 const tagOctets = 32;
 
-export function createPasswordHasher(options: PasswordHasherOptions): PasswordHasher {
-  const { passwordBytesMax, passwordHashesWaitingMax, cores, random, observe } = options;
+/** @param cores processors of the machine */
+export function createPasswordHasher({ random, observe, settings }: Services, cores: number): PasswordHasher {
+  const { passwordBytesMax, passwordHashesWaitingMax } = settings;
   const costs: Argon2Costs = {
-    memoryKibibytes: options.passwordMemoryKibibytes,
-    passes: options.passwordPasses,
+    memoryKibibytes: settings.passwordMemoryKibibytes,
+    passes: settings.passwordPasses,
     lanes: 1,
   };
   // Half of the processors remain for requests that need no hash.

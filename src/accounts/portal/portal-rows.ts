@@ -2,12 +2,12 @@
  * Rows of the consumers' portal (§5.10). A link in `portal-links` is served and holds no secret. `portal_secrets` has one row for each
  * link: first the digest of the link's token, and after its exchange the digest of the session's token, so that a link opens one session.
  */
-import { hash } from 'node:crypto';
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Collection } from '../../model/collection.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 
 const tenantCharactersMax = 200;
 const time = (description: string) => Type.String({ format: 'date-time', description });
@@ -61,7 +61,7 @@ export type PortalSecret = { readonly kind: 'link' | 'session'; readonly link: s
 /** `updatedAt` is the end of the link, so that retention removes only ended rows. */
 export function portalSecretChange(token: string, secret: PortalSecret, at: number, endsAt: number): Change {
   const next = keptRow(JSON.stringify(secret), null, at, endsAt);
-  return { table: portalSecretsTable, id: digestOfToken(token), expect: { absent: true }, next };
+  return { table: portalSecretsTable, id: digestOf(token), expect: { absent: true }, next };
 }
 
 export function readPortalSecret({ doc }: Row): PortalSecret {
@@ -83,8 +83,4 @@ export function makePortalToken(kind: PortalSecret['kind'], random: (count: numb
 
 export function isPortalToken(text: string, kind: PortalSecret['kind']): boolean {
   return tokenForm.test(text) && text.startsWith(marks[kind]);
-}
-
-export function digestOfToken(token: string): string {
-  return hash('sha256', token, 'base64url');
 }

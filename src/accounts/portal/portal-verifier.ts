@@ -4,15 +4,16 @@
  * The session acts for the tenant: it has no rights of the creator.
  */
 import { isAdministrator, tenantPrincipal } from '../../model/principal.ts';
-import type { Row, Store } from '../../store/store.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Row } from '../../store/store.ts';
 import { keysTable, readUser, usersTable } from '../account-tables.ts';
+import { digestOf } from '../digest.ts';
 import { grantOf, type Key } from '../keys/key-rows.ts';
 import { judgeGrant } from '../keys/key-verifier.ts';
 import type { FactorRule } from '../second-factor/factor-rule.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import type { Bad, Basis, Verdict } from '../verdict.ts';
 import {
-  digestOfToken,
   isPortalToken,
   type PortalLink,
   type PortalSecret,
@@ -21,11 +22,7 @@ import {
   readPortalSecret,
 } from './portal-rows.ts';
 
-export type PortalVerifierOptions = {
-  readonly store: Pick<Store, 'read'>;
-  readonly clock: () => number;
-  readonly factorRule: FactorRule;
-};
+type PortalServices = Pick<Services, 'store' | 'clock'> & { readonly factorRule: FactorRule };
 
 /** A valid token, with the rows that it rests on. */
 export type ValidToken = {
@@ -43,9 +40,9 @@ const userIdPrefix = 'usr_';
 const uses = { note: () => undefined, intervalMs: Number.POSITIVE_INFINITY };
 
 /** @returns `Verifiers.portal` */
-export function createPortalVerifier(options: PortalVerifierOptions): (token: string) => Promise<Verdict> {
+export function createPortalVerifier(services: PortalServices): (token: string) => Promise<Verdict> {
   return async (token) => {
-    const valid = await validToken(options, token, 'session');
+    const valid = await validToken(services, token, 'session');
     if (valid === undefined) return unusable;
     const { link, endsAt: expiresAt, basis } = valid;
     return {
@@ -57,18 +54,18 @@ export function createPortalVerifier(options: PortalVerifierOptions): (token: st
 
 /** @returns undefined for a token that is unknown, used, ended or revoked, or of another kind */
 export async function validToken(
-  options: PortalVerifierOptions,
+  services: PortalServices,
   token: string,
   kind: PortalSecret['kind'],
 ): Promise<ValidToken | undefined> {
   if (!isPortalToken(token, kind)) return undefined;
-  const { store, clock } = options;
-  const secret = await store.read(portalSecretsTable, digestOfToken(token));
+  const { store, clock } = services;
+  const secret = await store.read(portalSecretsTable, digestOf(token));
   if (secret === undefined) return undefined;
   const row = await store.read(portalLinksCollection.name, readPortalSecret(secret).link);
   if (row === undefined) return undefined;
   const link = JSON.parse(row.doc) as PortalLink;
-  const maker = await judgeMaker(options, link, row.owner);
+  const maker = await judgeMaker(services, link, row.owner);
   if (maker === undefined) return undefined;
   const endsAt = Math.min(Date.parse(link.expiresAt), maker.expiresAt);
   if (endsAt <= clock()) return undefined;
@@ -84,17 +81,22 @@ type Maker = { readonly expiresAt: number; readonly basis: readonly Basis[] };
 
 /** @returns undefined if the creator is no administrator any more */
 async function judgeMaker(
-  options: PortalVerifierOptions,
+  services: PortalServices,
   { madeBy }: PortalLink,
   owner: string | null,
 ): Promise<Maker | undefined> {
-  const { store } = options;
+  const { store, clock, factorRule } = services;
   if (madeBy !== undefined) {
     const row = await store.read(keysTable, madeBy);
     if (row === undefined || row.deletedAt !== null) return undefined;
     const grant = grantOf(JSON.parse(row.doc) as Key, row.owner);
     const basis = [{ table: keysTable, id: row.id, rev: row.rev }];
-    const verdict = await judgeGrant({ ...options, uses }, grant, Number.POSITIVE_INFINITY, basis);
+    const verdict = await judgeGrant(
+      { store, clock, factorRule, uses },
+      grant,
+      Number.POSITIVE_INFINITY,
+      basis,
+    );
     return 'principal' in verdict && isAdministrator(verdict.principal) ? verdict : undefined;
   }
   if (owner?.startsWith(userIdPrefix) === true) {

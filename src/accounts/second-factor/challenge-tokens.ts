@@ -4,8 +4,9 @@
  * logins cost no storage. The unit that a token enables also writes its row, so it works once, in whichever process it arrives.
  */
 import { openText, sealText } from '../../kernel/sealed-text.ts';
+import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Store } from '../../store/store.ts';
+import type { Change } from '../../store/store.ts';
 
 /** By the id of a used challenge, until it would have expired. */
 export const usedChallengesTable = 'used_challenges';
@@ -55,20 +56,14 @@ export type ChallengeTokens = {
   readonly seconds: number;
 };
 
-export type ChallengeTokensOptions = {
-  readonly store: Pick<Store, 'read'>;
-  readonly secret: string;
-  readonly clock: () => number;
-  readonly random: (count: number) => Buffer;
-  readonly secondFactorChallengeSeconds: number;
-};
-
 const idBytes = 16;
 /** The longest token, with an account's id and a secret in it, has about 400 characters. */
 const tokenCharactersMax = 4096;
 
-export function createChallengeTokens(options: ChallengeTokensOptions): ChallengeTokens {
-  const { store, secret, clock, random, secondFactorChallengeSeconds: seconds } = options;
+/** @param secret shared by all processes of the store */
+export function createChallengeTokens(services: Services, secret: string): ChallengeTokens {
+  const { store, clock, random } = services;
+  const { secondFactorChallengeSeconds: seconds } = services.settings;
   const sealOf = (purpose: ChallengePurpose) => ({ secret, purpose: `challenge ${purpose}`, id: purpose });
   return {
     seconds,

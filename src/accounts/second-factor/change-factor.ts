@@ -5,33 +5,18 @@
  */
 import type { Allowance } from '../../http/message.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
-import type { Services } from '../../store/capabilities.ts';
 import type { Change } from '../../store/store.ts';
+import type { AccountParts } from '../account-parts.ts';
 import { passwordsTable, type User } from '../account-tables.ts';
-import { type Audit, type AuditType, type From, originOf } from '../audit-fact.ts';
+import { type AuditType, type From, originOf } from '../audit-fact.ts';
 import { type Attempted, commitRetried } from '../commit-retried.ts';
+import { digestOf } from '../digest.ts';
 import type { LoginLimit } from '../login-limit.ts';
-import type { CheckPassword } from '../passwords/check-password.ts';
+import type { FactorNews } from '../mail-texts.ts';
 import { passwordChange, readPassword, type StoredPassword } from '../passwords/password-row.ts';
-import type { FindUser } from '../users/find-user.ts';
-import type { ChallengeTokens } from './challenge-tokens.ts';
-import { limitedAttempt, type Wrong, wrongFactor } from './factor-limit.ts';
-import type { FactorMail, FactorNews } from './factor-mail.ts';
+import { useCode } from './factor-codes.ts';
 import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
-import type { RelyingParty } from './passkeys/relying-party.ts';
-import { type Assertion, usePasskey } from './passkeys/use-passkey.ts';
-import { useCode } from './use-code.ts';
-
-export type FactorOptions = Pick<Services, 'store' | 'clock' | 'random'> & {
-  readonly findUser: FindUser;
-  readonly checkPassword: CheckPassword;
-  readonly limit: LoginLimit;
-  readonly audit: Pick<Audit, 'entry' | 'note'>;
-  readonly challenges: ChallengeTokens;
-  readonly factorMail: FactorMail;
-  readonly totpWindowStepsMax: number;
-  readonly relyingParty: () => RelyingParty;
-};
+import { type Assertion, usePasskey } from './passkeys/webauthn.ts';
 
 /** The person whose factor changes, and the session that asks. */
 export type FactorOwner = From & {
@@ -78,23 +63,23 @@ export type ChangedFactor<T> = { readonly ok: true; readonly result: T } | Refus
 
 /** @param proof null: an earlier request proved it @throws StoreUnavailable */
 export async function changeFactor<T>(
-  options: FactorOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   proof: Proof | null,
   plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
 ): Promise<ChangedFactor<T>> {
-  const { store, audit } = options;
+  const { store, audit } = parts;
   const { userId } = owner;
-  if (proof === null) return commitPlan(options, owner, { kind: 'earlier' }, plan);
+  if (proof === null) return commitPlan(parts, owner, { kind: 'earlier' }, plan);
   const stored = await readFactor(store, userId);
-  if (stored === undefined) return byPassword(options, owner, proof, plan);
+  if (stored === undefined) return byPassword(parts, owner, proof, plan);
   const { code, passkey } = proof;
-  if (passkey !== undefined) return commitPlan(options, owner, { kind: 'passkey', ...passkey }, plan);
+  if (passkey !== undefined) return commitPlan(parts, owner, { kind: 'passkey', ...passkey }, plan);
   if (code === undefined) return { ok: false, problem: 'second_factor_required' };
   return limitedAttempt<ChangedFactor<T>>(
-    options.limit,
+    parts.limit,
     owner,
-    () => commitPlan(options, owner, { kind: 'code', code }, plan),
+    () => commitPlan(parts, owner, { kind: 'code', code }, plan),
     () => audit.note(limitedFact(userId, owner)),
   );
 }
@@ -112,21 +97,21 @@ type Proven =
   | { readonly kind: 'password'; readonly hash: string | null };
 
 async function byPassword<T>(
-  options: FactorOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   proof: Proof,
   plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
 ): Promise<ChangedFactor<T>> {
-  const { store, findUser, checkPassword } = options;
+  const { store, findUser, checkPassword } = parts;
   const { userId } = owner;
-  const standing = await readPassword(store, userId);
-  const hash = standing?.hash ?? null;
-  if (hash === null) return commitPlan(options, owner, { kind: 'password', hash }, plan);
+  const stored = await readPassword(store, userId);
+  const hash = stored?.hash ?? null;
+  if (hash === null) return commitPlan(parts, owner, { kind: 'password', hash }, plan);
   const found = await findUser.byId(userId);
   if (found === undefined || proof.password === undefined) return wrongPassword;
   const checked = await checkPassword(found.user.email, proof.password, owner, 'change');
   if (checked.ok && checked.found.user.id === userId) {
-    return commitPlan(options, owner, { kind: 'password', hash: checked.password.hash }, plan);
+    return commitPlan(parts, owner, { kind: 'password', hash: checked.password.hash }, plan);
   }
   if (checked.ok || checked.allowance === undefined) return wrongPassword;
   return { ok: false, problem: 'rate_limited', allowance: checked.allowance };
@@ -136,12 +121,12 @@ const wrongPassword: Refused = { ok: false, problem: 'invalid_credentials' };
 const unavailable: Refused = { ok: false, problem: 'unavailable' };
 
 function commitPlan<T>(
-  options: FactorOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   proven: Proven,
   plan: (state: FactorState) => Planned<T> | Promise<Planned<T>>,
 ): Promise<ChangedFactor<T> | Wrong> {
-  const { store, findUser, clock } = options;
+  const { store, findUser, clock } = parts;
   const { userId } = owner;
   const attempt = async (): Promise<Attempted<ChangedFactor<T> | Wrong>> => {
     const at = clock();
@@ -149,16 +134,16 @@ function commitPlan<T>(
     const before = await readFactor(store, userId);
     const password = await readPassword(store, userId);
     if (found === undefined || found.user.disabled) return { refused: wrongPassword };
-    const judged = await judgeProof(options, owner, proven, { before, password, at });
+    const judged = await judgeProof(parts, owner, proven, { before, password, at });
     if ('ok' in judged) {
-      if (judged === wrongFactor) noteWrongCode(options, owner);
+      if (judged === wrongFactor) noteWrongCode(parts, owner);
       return { refused: judged };
     }
     const state = { user: found.user, factor: judged.factor, hadFactor: before !== undefined, at };
     const planned = await plan(state);
     if ('ok' in planned) return { refused: planned };
     const usedUp = judged.changes ?? [];
-    const changes = [...usedUp, ...changesOfPlan(options, owner, state, { before, password, planned })];
+    const changes = [...usedUp, ...changesOfPlan(parts, owner, state, { before, password, planned })];
     const result = { ok: true, result: planned.result } as const;
     return changes.length === 0 ? { refused: result } : { changes, result };
   };
@@ -166,7 +151,7 @@ function commitPlan<T>(
   return commitRetried(store, { table: passwordsTable, id: userId }, attempt, () => unavailable);
 }
 
-function noteWrongCode({ audit }: FactorOptions, owner: FactorOwner): void {
+function noteWrongCode({ audit }: AccountParts, owner: FactorOwner): void {
   audit.note({
     ...{ type: 'login.failed', actor: null, subject: owner.userId },
     ...originOf(owner),
@@ -185,7 +170,7 @@ type Judged = { readonly factor: SecondFactor; readonly changes?: readonly Chang
 
 /** A proof by password is void once there is a factor, or another password. */
 async function judgeProof(
-  options: FactorOptions,
+  parts: AccountParts,
   { userId }: FactorOwner,
   proven: Proven,
   { before, password, at }: Found,
@@ -197,17 +182,17 @@ async function judgeProof(
       if (before !== undefined) return { ok: false, problem: 'second_factor_required' };
       return (password?.hash ?? null) === proven.hash ? { factor: noFactor } : wrongPassword;
     case 'code': {
-      const how = { at, windowSteps: options.totpWindowStepsMax };
+      const how = { at, windowSteps: parts.settings.totpWindowStepsMax };
       const used = before === undefined ? undefined : useCode(userId, before.factor, proven.code, how);
       return used === undefined ? wrongFactor : { factor: used.next };
     }
     case 'passkey':
-      return judgePasskey(options, userId, proven, before?.factor ?? noFactor, at);
+      return judgePasskey(parts, userId, proven, before?.factor ?? noFactor, at);
   }
 }
 
 async function judgePasskey(
-  { challenges, relyingParty }: FactorOptions,
+  { challenges, relyingParty }: AccountParts,
   userId: string,
   proven: Extract<Proven, { kind: 'passkey' }>,
   factor: SecondFactor,
@@ -223,7 +208,7 @@ async function judgePasskey(
 }
 
 function changesOfPlan<T>(
-  { audit, factorMail }: FactorOptions,
+  { audit, factorMail }: AccountParts,
   owner: FactorOwner,
   { user, at }: FactorState,
   { before, password, planned }: Omit<Found, 'at'> & { readonly planned: FactorPlan<T> },
@@ -248,4 +233,41 @@ function changesOfPlan<T>(
     ),
     ...(planned.news === undefined ? [] : factorMail(user, planned.news, at)),
   ];
+}
+
+/**
+ * The limit on wrong codes (§5.8): the limit of logins, with a counter of its own for each account, so that someone who does not know
+ * the password cannot use up the attempts of someone who does. The counter of the address is shared with logins.
+ */
+export type Wrong = {
+  readonly ok: false;
+  readonly problem: 'second_factor_invalid' | 'rate_limited';
+  readonly allowance?: Allowance;
+};
+
+export const wrongFactor: Wrong = { ok: false, problem: 'second_factor_invalid' };
+
+/**
+ * Runs one attempt: counted before anything is compared, and given back unless its result is `wrongFactor`.
+ * @param onLimited called for the first refusal in the window @throws StoreUnavailable
+ */
+export async function limitedAttempt<T>(
+  limit: LoginLimit,
+  who: { readonly userId: string; readonly address: string },
+  attempt: () => Promise<T | Wrong>,
+  onLimited: () => void,
+): Promise<T | Wrong> {
+  const begun = await limit.begin(digestOf(`second factor ${who.userId}`), who.address);
+  if (!begun.ok) {
+    if (begun.first) onLimited();
+    return { ok: false, problem: 'rate_limited', allowance: begun.allowance };
+  }
+  let result: T | Wrong | undefined;
+  try {
+    result = await attempt();
+    return result;
+  } finally {
+    if (result === wrongFactor) begun.failed();
+    else await begun.succeeded();
+  }
 }

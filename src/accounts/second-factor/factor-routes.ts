@@ -1,15 +1,27 @@
-/** `{base}/auth/second-factor`: the owner of an account reads, adds and removes its second factor (§5.8). */
+/**
+ * `{base}/auth/second-factor`: the owner of an account reads, adds and removes its second factor, an authenticator application, and replaces
+ * its recovery codes (§5.8). A new secret is not stored until a code made with it confirms that the application has it: until then it is
+ * sealed in the token of the enrolment.
+ */
 import { Type } from 'typebox';
 import { actionResource } from '../../kernel/action.ts';
 import { named } from '../../kernel/documentation.ts';
 import type { Resource } from '../../kernel/resource.ts';
-import { type AccountRouteOptions, accountsTag, anyCredential } from '../account-schemas.ts';
-import { beginTotp, confirmTotp, type EnrolOptions, removeTotp, renewRecoveryCodes } from './enrol-totp.ts';
-import { exampleChallenge, exampleFactorCode } from './factor-examples.ts';
-import { noFactor, readFactor } from './factor-row.ts';
-import { needsFactor, type SecondFactorMode } from './factor-rule.ts';
+import type { AccountParts } from '../account-parts.ts';
+import { accountsTag, anyCredential, exampleChallenge, exampleFactorCode } from '../account-schemas.ts';
 import {
-  type AdmitEnrolling,
+  type ChangedFactor,
+  changeFactor,
+  type FactorOwner,
+  type FactorState,
+  type Planned,
+  type Proof,
+  type Refused,
+} from './change-factor.ts';
+import { drawRecoveryCodes, drawTotpSecret, looksLikeTotp, stepOfCode, totpUri } from './factor-codes.ts';
+import { isFactor, noFactor, readFactor, type SecondFactor } from './factor-row.ts';
+import { needsFactor } from './factor-rule.ts';
+import {
   doneOf,
   ownerOfAsk,
   peopleOnly,
@@ -20,22 +32,16 @@ import {
   shownCodesOutput,
 } from './factor-schemas.ts';
 
-export type FactorRoutesOptions = AccountRouteOptions &
-  EnrolOptions & {
-    readonly secondFactor: SecondFactorMode;
-    readonly admitEnrolling: AdmitEnrolling;
-  };
-
 const people = { tag: accountsTag, permission: anyCredential } as const;
 const schemes = ['bearer', 'basic', 'cookieAuth'] as const;
-export function factorResources(options: FactorRoutesOptions): readonly Resource[] {
+export function factorResources(parts: AccountParts): readonly Resource[] {
   return [
-    statusResource(options),
-    beginResource(options),
-    confirmResource(options),
-    removalResource(options),
-    recoveryCodesResource(options),
-  ].map((resource) => options.admitEnrolling(resource));
+    statusResource(parts),
+    beginResource(parts),
+    confirmResource(parts),
+    removalResource(parts),
+    recoveryCodesResource(parts),
+  ];
 }
 
 const status = {
@@ -66,8 +72,7 @@ const status = {
   },
 };
 
-function statusResource({ base, limits, addressOf, ...options }: FactorRoutesOptions): Resource {
-  const { store, findUser, secondFactor } = options;
+function statusResource({ base, settings, addressOf, store, findUser }: AccountParts): Resource {
   return actionResource(
     {
       ...people,
@@ -88,7 +93,7 @@ function statusResource({ base, limits, addressOf, ...options }: FactorRoutesOpt
         const { totp, passkeys, recoveryCodes } = stored?.factor ?? noFactor;
         return {
           content: {
-            required: needsFactor(secondFactor, found.user),
+            required: needsFactor(settings.secondFactor, found.user),
             enrolled: stored !== undefined,
             totp: totp === null ? null : { addedAt: totp.addedAt },
             passkeys: passkeys.length,
@@ -97,7 +102,7 @@ function statusResource({ base, limits, addressOf, ...options }: FactorRoutesOpt
         };
       },
     },
-    limits,
+    settings,
   );
 }
 
@@ -121,11 +126,11 @@ const enrolment = {
   },
 };
 
-function beginResource(options: FactorRoutesOptions): Resource {
+function beginResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/second-factor/totp`,
+      path: `${parts.base}/auth/second-factor/totp`,
       noun: 'an authenticator application',
       id: 'beginTotp',
       summary: 'Begin to add an authenticator application (TOTP)',
@@ -135,19 +140,19 @@ function beginResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: proofCodes,
       handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await beginTotp(options, owner, proof));
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : doneOf(await beginTotp(parts, owner, proof));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
-function confirmResource(options: FactorRoutesOptions): Resource {
+function confirmResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/second-factor/totp/confirm`,
+      path: `${parts.base}/auth/second-factor/totp/confirm`,
       noun: 'the confirmation of an authenticator application',
       id: 'confirmTotp',
       summary: 'Add the authenticator application by one of its codes',
@@ -162,11 +167,11 @@ function confirmResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: ['forbidden', 'challenge_invalid', 'second_factor_invalid'],
       handler: async (ask, typed) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await confirmTotp(options, owner, typed));
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : doneOf(await confirmTotp(parts, owner, typed));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
@@ -175,11 +180,11 @@ const { password: _password, ...factorMembers } = proofMembers;
 /** The proof of an account that has a factor. */
 const factorProof = { schema: Type.Object(factorMembers), example: { code: exampleFactorCode } };
 
-function removalResource(options: FactorRoutesOptions): Resource {
+function removalResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/second-factor/totp/remove`,
+      path: `${parts.base}/auth/second-factor/totp/remove`,
       noun: 'the removal of an authenticator application',
       id: 'removeTotp',
       summary: 'Remove the authenticator application',
@@ -188,19 +193,19 @@ function removalResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: [...proofCodes, 'not_found'],
       handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await removeTotp(options, owner, proof));
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : doneOf(await removeTotp(parts, owner, proof));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
-function recoveryCodesResource(options: FactorRoutesOptions): Resource {
+function recoveryCodesResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/second-factor/recovery-codes`,
+      path: `${parts.base}/auth/second-factor/recovery-codes`,
       noun: 'recovery codes',
       id: 'renewRecoveryCodes',
       summary: 'Replace the recovery codes',
@@ -210,10 +215,121 @@ function recoveryCodesResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: [...proofCodes, 'not_found'],
       handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await renewRecoveryCodes(options, owner, proof));
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : doneOf(await renewRecoveryCodes(parts, owner, proof));
       },
     },
-    options.limits,
+    parts.settings,
   );
+}
+
+type Enrolment = {
+  readonly enrolment: string;
+  /** Seconds. */
+  readonly expiresIn: number;
+  /** Base32, for people who cannot scan the code. */
+  readonly secret: string;
+  readonly uri: string;
+};
+
+/** Codes that are shown once; absent if the account keeps those that it has. */
+export type ShownCodes = { readonly recoveryCodes?: readonly string[] };
+
+/** @throws StoreUnavailable */
+function beginTotp(parts: AccountParts, owner: FactorOwner, proof: Proof): Promise<ChangedFactor<Enrolment>> {
+  const { challenges, random, title } = parts;
+  const { userId } = owner;
+  return changeFactor(parts, owner, proof, ({ user, factor, hadFactor }) => {
+    const secret = drawTotpSecret(random);
+    const enrolment = challenges.issue('totp', { user: userId, secret, hadFactor });
+    const uri = totpUri(secret, title, user.email);
+    return {
+      next: factor,
+      facts: [],
+      result: { enrolment, expiresIn: challenges.seconds, secret, uri },
+    };
+  });
+}
+
+const voidEnrolment: Refused = { ok: false, problem: 'challenge_invalid' };
+const wrongCode: Refused = { ok: false, problem: 'second_factor_invalid' };
+
+/** @throws StoreUnavailable */
+async function confirmTotp(
+  parts: AccountParts,
+  owner: FactorOwner,
+  typed: { readonly enrolment: string; readonly code: string },
+): Promise<ChangedFactor<ShownCodes>> {
+  const { challenges, settings } = parts;
+  const enrolment = challenges.open('totp', typed.enrolment);
+  if (enrolment === undefined || enrolment.user !== owner.userId) return voidEnrolment;
+  return changeFactor(parts, owner, null, async (state): Promise<Planned<ShownCodes>> => {
+    const { secret, hadFactor } = enrolment;
+    // Proven without a factor, and one was added since.
+    if (state.hadFactor && !hadFactor) return voidEnrolment;
+    if (await challenges.isUsed(enrolment)) return voidEnrolment;
+    const code = typed.code.trim();
+    const step = looksLikeTotp(code)
+      ? stepOfCode({ secret, lastStep: 0 }, code, state.at, settings.totpWindowStepsMax)
+      : undefined;
+    if (step === undefined) return wrongCode;
+    const totp = { secret, lastStep: step, addedAt: new Date(state.at).toISOString() };
+    const added = await addFactor(parts, owner, state, { ...state.factor, totp });
+    return {
+      ...added,
+      facts: [{ type: 'second_factor.added', method: 'totp' }],
+      news: 'totp-added',
+      changes: [challenges.use(enrolment), ...added.changes],
+    };
+  });
+}
+
+/**
+ * The first factor of an account comes with recovery codes, and ends all other sessions, which were opened without it.
+ * @param next the factor with the new part
+ */
+export async function addFactor(
+  { random, sessions }: AccountParts,
+  { userId, session }: FactorOwner,
+  { hadFactor }: FactorState,
+  next: SecondFactor,
+) {
+  if (hadFactor) return { next, changes: [], result: {} };
+  const { codes, digests } = drawRecoveryCodes(userId, random);
+  return {
+    next: { ...next, recoveryCodes: digests },
+    changes: await sessions.endOfUser(userId, session),
+    result: { recoveryCodes: codes },
+  };
+}
+
+/** Also removes the recovery codes if nothing else is left. @throws StoreUnavailable */
+function removeTotp(parts: AccountParts, owner: FactorOwner, proof: Proof): Promise<ChangedFactor<null>> {
+  return changeFactor(parts, owner, proof, ({ factor }) => {
+    if (factor.totp === null) return { ok: false, problem: 'not_found' };
+    return {
+      next: { ...factor, totp: null },
+      facts: [{ type: 'second_factor.removed', method: 'totp' }],
+      news: 'totp-removed',
+      result: null,
+    };
+  });
+}
+
+/** Replaces the recovery codes. @throws StoreUnavailable */
+function renewRecoveryCodes(
+  parts: AccountParts,
+  owner: FactorOwner,
+  proof: Proof,
+): Promise<ChangedFactor<Required<ShownCodes>>> {
+  return changeFactor(parts, owner, proof, ({ factor }) => {
+    if (!isFactor(factor)) return { ok: false, problem: 'not_found' };
+    const { codes, digests } = drawRecoveryCodes(owner.userId, parts.random);
+    return {
+      next: { ...factor, recoveryCodes: digests },
+      facts: [{ type: 'recovery_codes.created' }],
+      news: 'codes-created',
+      result: { recoveryCodes: codes },
+    };
+  });
 }

@@ -39,7 +39,7 @@ export type Passkey = {
 export type SecondFactor = {
   readonly totp: Totp | null;
   readonly passkeys: readonly Passkey[];
-  /** Digests of the codes that are left (recovery-codes.ts). */
+  /** Digests of the codes that are left (factor-codes.ts). */
   readonly recoveryCodes: readonly string[];
 };
 

@@ -1,13 +1,10 @@
 /** Schemas that several operations of the second factor share, and who may call them. */
-
 import { Type } from 'typebox';
 import type { Done } from '../../kernel/action.ts';
 import { named } from '../../kernel/documentation.ts';
-import type { Ask, Resource } from '../../kernel/resource.ts';
-import type { Scheme } from '../../model/principal.ts';
-import { type AccountRouteOptions, examplePassword, passwordSchema } from '../account-schemas.ts';
-import { fromOf } from '../fact-of-ask.ts';
-import { refusedBy } from '../refused-by.ts';
+import type { Ask } from '../../kernel/resource.ts';
+import { examplePassword, passwordSchema, refusedBy, schemesOfPeople } from '../account-schemas.ts';
+import { type AddressOf, fromOf } from '../audit-fact.ts';
 import type { ChangedFactor, FactorOwner } from './change-factor.ts';
 import { assertionSchema } from './passkeys/passkey-schemas.ts';
 
@@ -55,13 +52,8 @@ export const shownCodesOutput = {
   example: { recoveryCodes: exampleRecoveryCodes },
 };
 
-const schemesOfPeople: ReadonlySet<Scheme> = new Set<Scheme>(['token', 'session-cookie', 'password']);
-
 /** The account of the caller; undefined for a key and for a token of an issuer, which are not a person at this service. */
-export function ownerOfAsk(
-  { known, request }: Ask,
-  addressOf: AccountRouteOptions['addressOf'],
-): FactorOwner | undefined {
+export function ownerOfAsk({ known, request }: Ask, addressOf: AddressOf): FactorOwner | undefined {
   if (known === undefined || !schemesOfPeople.has(known.scheme)) return undefined;
   return { userId: known.principal.id, session: known.session, ...fromOf(request, addressOf) };
 }
@@ -76,6 +68,3 @@ export const peopleOnly: Done = {
 export function doneOf<T extends Readonly<Record<string, unknown>> | null>(changed: ChangedFactor<T>): Done {
   return changed.ok ? { content: changed.result } : refusedBy(changed);
 }
-
-/** Accepts credentials that can only add a second factor, which all other routes refuse. */
-export type AdmitEnrolling = (resource: Resource) => Resource;

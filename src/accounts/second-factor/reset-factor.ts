@@ -5,30 +5,17 @@
 import { actionResource, type Done } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
-import type { Services } from '../../store/capabilities.ts';
 import { usersCollection } from '../account-collections.ts';
-import type { AccountRouteOptions } from '../account-schemas.ts';
+import type { AccountParts } from '../account-parts.ts';
+import { administratorsOnly } from '../account-schemas.ts';
 import { passwordsTable, usersTable } from '../account-tables.ts';
-import { administratorsOnly } from '../administrators-only.ts';
-import type { Audit } from '../audit-fact.ts';
+import { factOfAsk } from '../audit-fact.ts';
 import { commitRetried } from '../commit-retried.ts';
-import { factOfAsk } from '../fact-of-ask.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
-import type { Sessions } from '../sessions/sessions.ts';
-import type { FindUser } from '../users/find-user.ts';
-import type { FactorMail } from './factor-mail.ts';
 import { factorChange, noFactor, readFactor } from './factor-row.ts';
 
-export type ResetFactorOptions = AccountRouteOptions &
-  Pick<Services, 'store' | 'clock'> & {
-    readonly findUser: FindUser;
-    readonly sessions: Pick<Sessions, 'endOfUser'>;
-    readonly audit: Pick<Audit, 'entry'>;
-    readonly factorMail: FactorMail;
-  };
-
-export function resetFactorResource(options: ResetFactorOptions): Resource {
-  const { base, limits, findUser } = options;
+export function resetFactorResource(parts: AccountParts): Resource {
+  const { base, settings, findUser } = parts;
   return actionResource(
     {
       path: `${base}/${usersTable}/{id}/reset-second-factor`,
@@ -47,17 +34,17 @@ export function resetFactorResource(options: ResetFactorOptions): Resource {
         return { exists, visible: true, permitted: true };
       },
       mayBeMissing: true,
-      handler: (ask) => resetFactor(options, ask),
+      handler: (ask) => resetFactor(parts, ask),
     },
-    limits,
+    settings,
   );
 }
 
 const unavailable: Done = { refused: { code: 'unavailable' } };
 const missing: Done = { refused: { code: 'not_found' } };
 
-function resetFactor(options: ResetFactorOptions, ask: Ask): Promise<Done> {
-  const { store, clock, findUser, sessions, audit, addressOf, factorMail } = options;
+function resetFactor(parts: AccountParts, ask: Ask): Promise<Done> {
+  const { store, clock, findUser, sessions, audit, addressOf, factorMail } = parts;
   const id = ask.captures[0] ?? '';
   const attempt = async () => {
     const found = await findUser.byId(id);

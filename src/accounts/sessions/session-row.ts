@@ -61,7 +61,7 @@ export function matches(secret: string, digest: string): boolean {
   return given.length === kept.length && timingSafeEqual(given, kept);
 }
 
-export type RefreshParts = {
+export type RefreshTokenParts = {
   readonly session: string;
   readonly familySecret: string;
   readonly secret: string;
@@ -70,11 +70,11 @@ export type RefreshParts = {
 const refreshShape = /^rt_(ses_[0-9a-z]{26})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
 const refreshCharacters = 'rt_'.length + 'ses_'.length + 26 + 2 * ('.'.length + 43);
 
-export function formatRefreshToken(parts: RefreshParts): string {
+export function formatRefreshToken(parts: RefreshTokenParts): string {
   return `rt_${parts.session}.${parts.familySecret}.${parts.secret}`;
 }
 
-export function parseRefreshToken(text: string): RefreshParts | undefined {
+export function parseRefreshToken(text: string): RefreshTokenParts | undefined {
   if (text.length !== refreshCharacters) return undefined;
   const [, session, familySecret, secret] = refreshShape.exec(text) ?? [];
   if (session === undefined || familySecret === undefined || secret === undefined) return undefined;

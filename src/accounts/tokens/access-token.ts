@@ -31,79 +31,63 @@ export type AccessTokens = {
   ): Promise<{ readonly user: string; readonly session: string; readonly expiresAt: number } | undefined>;
 };
 
-export type AccessTokensOptions = Pick<Services, 'clock' | 'random'> & {
-  readonly keys: SigningKeys;
-  /**
-   * Issuer and audience: the origin that clients use. If it is not configured (undefined), the name of the ring takes its place,
-   * because the address that one process listens on may differ from that of others, and change at a restart.
-   */
-  readonly origin: () => string | undefined;
-  readonly accessTokenSeconds: number;
-  readonly tokenCharactersMax: number;
-};
-
 const tokenType = 'at+jwt';
 /** Tolerated difference between the clocks of processes, only for the start of a token, never for its end. */
 const clockSkewSeconds = 30;
 const jtiBytes = 16;
 
-export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
+export function createAccessTokens({ clock, random, settings }: Services, keys: SigningKeys): AccessTokens {
+  const { accessTokenSeconds, tokenCharactersMax } = settings;
+  /**
+   * Issuer and audience. Without a configured origin, the name of the ring takes its place: a token must be valid at all processes, and
+   * the address that one process listens on may differ from that of others, and change at a restart.
+   */
+  const origin = (): string => settings.publicUrl ?? keys.name();
   return {
-    sign: (claims, at, until) => signToken(options, claims, at, until),
-    verify: (token) => verifyToken(options, token),
+    async sign(claims, at, until) {
+      const key = keys.current();
+      const iat = Math.floor(at / 1000);
+      const exp = Math.max(iat + 1, Math.min(iat + accessTokenSeconds, Math.floor(until / 1000)));
+      const payload = {
+        iss: origin(),
+        aud: origin(),
+        sub: claims.user,
+        sid: claims.session,
+        scope: claims.scopes.join(' '),
+        iat,
+        exp,
+        jti: random(jtiBytes).toString('base64url'),
+      };
+      const token = await new SignJWT(payload)
+        .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
+        .sign(key.privateKey);
+      return { token, expiresIn: exp - iat };
+    },
+    async verify(token) {
+      if (token.length > tokenCharactersMax) return undefined;
+      const read = readJwt(token);
+      if (read === undefined || !isWrittenPlainly(read)) return undefined;
+      const { kid } = read.header;
+      const key = typeof kid === 'string' ? await keys.find(kid) : undefined;
+      if (key === undefined) return undefined;
+      const now = clock();
+      try {
+        const { payload } = await jwtVerify(token, key.publicKey, {
+          algorithms: [key.algorithm],
+          typ: tokenType,
+          issuer: origin(),
+          audience: origin(),
+          requiredClaims: ['sub', 'sid', 'iat', 'exp', 'jti'],
+          currentDate: new Date(now),
+          clockTolerance: clockSkewSeconds,
+        });
+        return checkClaims(payload, now);
+      } catch {
+        // The client learns only `invalid_token`, whatever the reason.
+        return undefined;
+      }
+    },
   };
-}
-
-async function signToken(
-  options: AccessTokensOptions,
-  claims: AccessClaims,
-  at: number,
-  until: number,
-): Promise<{ token: string; expiresIn: number }> {
-  const key = options.keys.current();
-  const origin = options.origin() ?? options.keys.name();
-  const iat = Math.floor(at / 1000);
-  const exp = Math.max(iat + 1, Math.min(iat + options.accessTokenSeconds, Math.floor(until / 1000)));
-  const payload = {
-    iss: origin,
-    aud: origin,
-    sub: claims.user,
-    sid: claims.session,
-    scope: claims.scopes.join(' '),
-    iat,
-    exp,
-    jti: options.random(jtiBytes).toString('base64url'),
-  };
-  const token = await new SignJWT(payload)
-    .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
-    .sign(key.privateKey);
-  return { token, expiresIn: exp - iat };
-}
-
-async function verifyToken(options: AccessTokensOptions, token: string): ReturnType<AccessTokens['verify']> {
-  if (token.length > options.tokenCharactersMax) return undefined;
-  const read = readJwt(token);
-  if (read === undefined || !isWrittenPlainly(read)) return undefined;
-  const { kid } = read.header;
-  const key = typeof kid === 'string' ? await options.keys.find(kid) : undefined;
-  if (key === undefined) return undefined;
-  const now = options.clock();
-  const origin = options.origin() ?? options.keys.name();
-  try {
-    const { payload } = await jwtVerify(token, key.publicKey, {
-      algorithms: [key.algorithm],
-      typ: tokenType,
-      issuer: origin,
-      audience: origin,
-      requiredClaims: ['sub', 'sid', 'iat', 'exp', 'jti'],
-      currentDate: new Date(now),
-      clockTolerance: clockSkewSeconds,
-    });
-    return checkClaims(payload, now);
-  } catch {
-    // The client learns only `invalid_token`, whatever the reason.
-    return undefined;
-  }
 }
 
 /** Checks what the library does not: the types of Comity's claims, a start in the future, and an end without tolerance. */
@@ -115,20 +99,18 @@ function checkClaims(payload: JWTPayload, now: number): Awaited<ReturnType<Acces
   return { user: sub, session: sid, expiresAt: exp * 1000 };
 }
 
-type BearerOptions = {
-  readonly own: (token: string) => MaybePromise<Verdict>;
-  readonly issuers: IssuerTokens;
-  readonly tokenCharactersMax: number;
-};
-
 const invalid: Bad = { problem: 'invalid_token' };
 
 /** Verifies a bearer token (RFC 6750); its unverified `iss` only selects the verifier. @throws StoreUnavailable */
-export function createBearerVerifier(options: BearerOptions): (token: string) => MaybePromise<Verdict> {
+export function createBearerVerifier(
+  { settings: { tokenCharactersMax } }: Services,
+  own: (token: string) => MaybePromise<Verdict>,
+  issuers: IssuerTokens,
+): (token: string) => MaybePromise<Verdict> {
   return (token) => {
-    if (token.length > options.tokenCharactersMax) return invalid;
+    if (token.length > tokenCharactersMax) return invalid;
     const read = readJwt(token);
     if (read === undefined) return invalid;
-    return options.issuers.knows(read.claims.iss) ? options.issuers.verify(token, read) : options.own(token);
+    return issuers.knows(read.claims.iss) ? issuers.verify(token, read) : own(token);
   };
 }

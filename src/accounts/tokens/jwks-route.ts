@@ -5,7 +5,6 @@
 import { preferredMediaType } from '../../http/syntax/accept.ts';
 import { named } from '../../kernel/documentation.ts';
 import type { Operation, Proposal, Resource, Standing } from '../../kernel/resource.ts';
-
 import { contentTag } from '../../resources/program/document.ts';
 import { accountsTag } from '../account-schemas.ts';
 

@@ -9,7 +9,7 @@
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { type Tried, tryCommit } from '../../store/lines.ts';
-import { type Change, type MaybePromise, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { type Change, type MaybePromise, Overtaken, type Row } from '../../store/store.ts';
 import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
 
 type Key = {
@@ -21,17 +21,14 @@ type Key = {
 /** The row: the keys in the order in which they begin to sign. */
 export type Ring<S> = { readonly keys: readonly S[] };
 
-/** @typeParam R the row @typeParam S a key as stored @typeParam K a key that can sign */
-export type RotatingKeysOptions<R extends Ring<S>, S extends Key, K extends Key> = Pick<
-  Services,
-  'clock' | 'observe'
-> & {
-  readonly store: Pick<Store, 'read' | 'commit' | 'onChange' | 'lines'>;
+/**
+ * A kind of keys: where they are stored, and how they are made and used.
+ * @typeParam R the row @typeParam S a key as stored @typeParam K a key that can sign
+ */
+export type RingKind<R extends Ring<S>, S extends Key, K extends Key> = {
   readonly table: string;
   /** What fails if the store does, for the log: `following signing keys`. */
   readonly what: string;
-  /** Age at which a key is replaced. */
-  readonly signingKeySeconds: number;
   /** Milliseconds for which a key stays after the next one began to sign. */
   readonly keptMs: number;
   /** The algorithm of the keys that this process creates. */
@@ -52,9 +49,10 @@ const lookMsMax = 3_600_000;
 
 /** Loads the ring, or creates the first key. @throws StoreUnavailable */
 export async function openRotatingKeys<R extends Ring<S>, S extends Key, K extends Key>(
-  options: RotatingKeysOptions<R, S, K>,
+  services: Services,
+  kind: RingKind<R, S, K>,
 ): Promise<RotatingKeys<R, S, K>> {
-  const keys = new RotatingKeys(options);
+  const keys = new RotatingKeys(services, kind);
   await keys.look();
   keys.follow();
   return keys;
@@ -63,18 +61,21 @@ export async function openRotatingKeys<R extends Ring<S>, S extends Key, K exten
 export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
   /** Seconds for which clients may cache the JWK set: less than a key is published before it signs. */
   readonly publishedSeconds: number;
-  readonly #options: RotatingKeysOptions<R, S, K>;
+  readonly #services: Services;
+  readonly #kind: RingKind<R, S, K>;
   readonly #looks: TableLooks;
   #ring: R;
   #keys: readonly K[] = [];
   #rev = 0;
   #readAt = 0;
 
-  constructor(options: RotatingKeysOptions<R, S, K>) {
-    const { store, table, what, signingKeySeconds, newRing, observe } = options;
-    this.#options = options;
+  constructor(services: Services, kind: RingKind<R, S, K>) {
+    const { store, settings, observe } = services;
+    const { table, what, newRing } = kind;
+    this.#services = services;
+    this.#kind = kind;
     this.#ring = newRing;
-    const lead = leadMs(signingKeySeconds);
+    const lead = leadMs(settings.signingKeySeconds);
     this.#looks = createTableLooks({
       store,
       table,
@@ -114,7 +115,8 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
   }
 
   #lookOnce(): Promise<void> {
-    const { store, table, clock, newRing } = this.#options;
+    const { store, clock } = this.#services;
+    const { table, newRing } = this.#kind;
     return store.lines.change({ table, id: ringId }, async () => {
       this.#readAt = clock();
       const row = await store.read(table, ringId);
@@ -128,17 +130,19 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
 
   /** Returns the ring as it should be now; the same object if nothing is due. */
   async #due(ring: R): Promise<R> {
-    const { signingKeySeconds, keptMs, clock, create } = this.#options;
+    const { clock, settings } = this.#services;
+    const { keptMs, create } = this.#kind;
     const now = clock();
     const kept = withoutSpent(ring.keys, keptMs, now);
-    const signsFrom = nextSignsFrom(kept, signingKeySeconds, now);
+    const signsFrom = nextSignsFrom(kept, settings.signingKeySeconds, now);
     if (signsFrom !== undefined) return { ...ring, keys: [...kept, await create(signsFrom, now)] };
     return kept === ring.keys ? ring : { ...ring, keys: kept };
   }
 
   /** If several processes find the same change due, one commits it and the others read it. */
   async #commit(before: R, after: R, row: Row | undefined): Promise<Tried> {
-    const { store, table, clock, auditRotation } = this.#options;
+    const { store, clock } = this.#services;
+    const { table, auditRotation } = this.#kind;
     const now = clock();
     const updatedAt = Math.max(now, row?.updatedAt ?? 0);
     const next = keptRow(JSON.stringify(after), null, row?.createdAt ?? now, updatedAt);
@@ -154,7 +158,8 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
   }
 
   #report(before: R, after: R): void {
-    const { observe, algorithm } = this.#options;
+    const { observe } = this.#services;
+    const { algorithm } = this.#kind;
     for (const { kid } of added(before, after)) observe({ kind: 'signing-key-made', kid, algorithm });
     for (const { kid } of added(after, before)) observe({ kind: 'signing-key-retired', kid });
   }
@@ -162,7 +167,7 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
   async #adopt(ring: R, rev: number): Promise<void> {
     if (rev === this.#rev) return;
     const known = new Map(this.#keys.map((key) => [key.kid, key]));
-    this.#keys = await Promise.all(ring.keys.map((key) => known.get(key.kid) ?? this.#options.load(key)));
+    this.#keys = await Promise.all(ring.keys.map((key) => known.get(key.kid) ?? this.#kind.load(key)));
     this.#ring = ring;
     this.#rev = rev;
   }

@@ -24,13 +24,6 @@ export type SigningKeys = {
   close(): Promise<void>;
 };
 
-export type SigningKeysOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
-  readonly audit: Pick<Audit, 'entry'>;
-  readonly signingAlgorithm: SigningAlgorithm;
-  readonly signingKeySeconds: number;
-  readonly accessTokenSeconds: number;
-};
-
 type SigningRing = Ring<StoredKey> & {
   /** The issuer name of this store's tokens if no public URL is configured. */
   readonly name: string;
@@ -42,10 +35,13 @@ const graceMs = 60_000;
 const unknownLookMs = 1000;
 
 /** Loads the ring, or creates the first key. @throws StoreUnavailable */
-export async function createSigningKeys(options: SigningKeysOptions): Promise<SigningKeys> {
-  const { clock, newId, audit, signingAlgorithm, accessTokenSeconds } = options;
-  const rotating = await openRotatingKeys<SigningRing, StoredKey, SigningKey>({
-    ...options,
+export async function createSigningKeys(
+  services: Services,
+  audit: Pick<Audit, 'entry'>,
+): Promise<SigningKeys> {
+  const { clock, newId } = services;
+  const { signingAlgorithm, accessTokenSeconds } = services.settings;
+  const rotating = await openRotatingKeys<SigningRing, StoredKey, SigningKey>(services, {
     table: signingKeysTable,
     what: 'following signing keys',
     keptMs: keptMs(accessTokenSeconds),

@@ -5,19 +5,10 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Cause } from '../../model/actor.ts';
-import type { Collection } from '../../model/collection.ts';
 import type { Accompaniment, Written } from '../../resources/collection/served.ts';
 import type { Change, NextRow, Row } from '../../store/store.ts';
+import type { AccountParts, EndpointGeneration } from '../account-parts.ts';
 import { changedFields, fieldsOfUser, readUser, type User } from '../account-tables.ts';
-import type { Audit } from '../audit-fact.ts';
-
-export type FunctionWritesOptions = {
-  readonly audit: Pick<Audit, 'entry'>;
-  readonly accounts: { readonly users: Collection; readonly fieldNames: ReadonlySet<string> };
-  readonly accountBytesMax: number;
-  /** Have the endpoints of an account judged anew. */
-  readonly generationChanges: () => readonly Change[];
-};
 
 export type FunctionWrites = {
   readonly judge: (written: Written) => Accompaniment;
@@ -30,8 +21,11 @@ type AccountWrite = {
   readonly next: NextRow | null;
 };
 
-export function createFunctionWrites(options: FunctionWritesOptions): FunctionWrites {
-  const { audit, accounts, accountBytesMax, generationChanges } = options;
+export function createFunctionWrites(
+  { audit, accounts, settings }: AccountParts,
+  { generationChanges }: EndpointGeneration,
+): FunctionWrites {
+  const { accountBytesMax } = settings;
   const open = new Set(['name', ...accounts.fieldNames]);
 
   function refusalOf(before: User, after: User): Problem | undefined {

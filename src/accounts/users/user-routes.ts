@@ -3,7 +3,6 @@
  * Roles, scopes and whatever else decides what it may do are for administrators, and for accounts that administer others within their own
  * rights (administering.ts). The rules of the application decide about its fields, and who else sees an account.
  */
-
 import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../../config/accounts.ts';
 import type { Problem } from '../../http/problem.ts';
@@ -22,30 +21,33 @@ import { type ServedCollection, type Serving, serveCollection } from '../../reso
 import { memberStanding } from '../../resources/collection/standing.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import type { Change, MaybePromise } from '../../store/store.ts';
-import { examplePassword, newPasswordSchema } from '../account-schemas.ts';
+import type { AccountParts, EndpointGeneration } from '../account-parts.ts';
+import { administratorsOnly, examplePassword, newPasswordSchema, refusedField } from '../account-schemas.ts';
 import { changedFields, passwordsTable, readUser, type User } from '../account-tables.ts';
-import { administratorsOnly } from '../administrators-only.ts';
-import type { AuditFact } from '../audit-fact.ts';
+import { type AuditFact, factOfAsk } from '../audit-fact.ts';
 import { commitRetried } from '../commit-retried.ts';
-import { factOfAsk } from '../fact-of-ask.ts';
 import { newPasswordFault } from '../passwords/new-password.ts';
 import { passwordChange, readPassword } from '../passwords/password-row.ts';
+import { type AccountRemoval, createAccountRemoval } from './account-removal.ts';
 import { type Administering, createAdministering } from './administering.ts';
-import { createLeavings, type Leavings } from './leavings.ts';
 import { demandAddress } from './new-accounts.ts';
-import type { UserResourcesOptions } from './user-route-options.ts';
 
-export function userResources(options: UserResourcesOptions, serving: Serving): ServedCollection {
-  const leavings = createLeavings(serving.store, options.sessions);
-  const { accounts, accountBytesMax } = options;
+export function userResources(
+  parts: AccountParts,
+  endpoints: EndpointGeneration,
+  serving: Serving,
+): ServedCollection {
+  const { accounts, settings } = parts;
+  const removal = createAccountRemoval(serving.store, parts.sessions);
   const administering = createAdministering(accounts);
-  const documentCharactersMax = Math.min(serving.documentCharactersMax, accountBytesMax);
-  const own: OwnOptions = { ...options, administering, revise: reviseUser(administering) };
+  const revise = reviseUser(administering);
+  const documentCharactersMax = Math.min(serving.documentCharactersMax, settings.accountBytesMax);
+  const own: UserParts = { ...parts, ...endpoints, administering, removal };
   const plain = serveCollection({ ...serving, documentCharactersMax }, accounts.users, {
     announced: false,
-    accompany: accompanyUser(own, leavings),
+    accompany: accompanyUser(own),
     ...(accounts.isListed ? {} : { listPermission: administratorsOnly }),
-    create: createUserOperation(accounts, own.revise),
+    create: createUserOperation(accounts, revise),
     documentation: {
       names: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
       idPrefix: 'usr_',
@@ -54,32 +56,31 @@ export function userResources(options: UserResourcesOptions, serving: Serving): 
   return {
     ...plain,
     resources: [
-      ...plain.resources.map((resource) => adapted(resource, own, leavings)),
-      setPasswordResource(own, plain.served, leavings),
+      ...plain.resources.map((resource) => adapted(resource, own, revise)),
+      setPasswordResource(own, plain.served),
     ],
   };
 }
 
-type OwnOptions = UserResourcesOptions & {
-  readonly administering: Administering;
-  readonly revise: Revise;
-};
+type UserParts = AccountParts &
+  EndpointGeneration & { readonly administering: Administering; readonly removal: AccountRemoval };
 
-function adapted(resource: Resource, options: OwnOptions, leavings: Leavings): Resource {
+function adapted(resource: Resource, parts: UserParts, revise: Revise): Resource {
+  const { accountBytesMax } = parts.settings;
   const isBulkDelete = resource.pattern.endsWith('/bulk-delete');
   const operations = [...resource.operations].map(([method, operation]) => {
     if (method === 'PUT' || method === 'PATCH')
-      return [method, short(revised(operation, options.revise), options)] as const;
-    if (method === 'POST' && !isBulkDelete) return [method, short(operation, options)] as const;
-    if (method === 'DELETE') return [method, clearing(operation, options, leavings, idOfMember)] as const;
-    if (isBulkDelete) return [method, clearing(operation, options, leavings, idsNamed)] as const;
+      return [method, short(revised(operation, revise), accountBytesMax)] as const;
+    if (method === 'POST' && !isBulkDelete) return [method, short(operation, accountBytesMax)] as const;
+    if (method === 'DELETE') return [method, clearing(operation, parts, idOfMember)] as const;
+    if (isBulkDelete) return [method, clearing(operation, parts, idsNamed)] as const;
     return [method, operation] as const;
   });
   return { ...resource, operations: new Map(operations) };
 }
 
 /** Every request of an account reads it, and its content is checked on the event loop. */
-function short(operation: Operation, { accountBytesMax }: OwnOptions): Operation {
+function short(operation: Operation, accountBytesMax: number): Operation {
   const { understand } = operation;
   if (understand === undefined) throw new Error('an operation that writes an account requires content');
   const message = `an account takes at most ${accountBytesMax} bytes (COMITY_ACCOUNT_BYTES_MAX)`;
@@ -99,12 +100,7 @@ const idOfMember: IdsOf = ({ captures }) => captures;
 const idsNamed: IdsOf = (_ask, proposal) => (proposal as { readonly ids?: readonly string[] })?.ids ?? [];
 
 /** A deletion, and after it the end of what did not fit into its unit. */
-function clearing(
-  operation: Operation,
-  options: UserResourcesOptions,
-  leavings: Leavings,
-  idsOf: IdsOf,
-): Operation {
+function clearing(operation: Operation, parts: UserParts, idsOf: IdsOf): Operation {
   const { act } = operation;
   if (act === undefined) throw new Error('a deletion requires an act stage');
   return {
@@ -113,7 +109,7 @@ function clearing(
       const result = await act(ask, standing, proposal);
       if ('made' in result)
         for (const id of idsOf(ask, proposal)) {
-          await leavings.clear(id, revocationEntry(options, ask));
+          await parts.removal.clear(id, revocationEntry(parts, ask));
         }
       return result;
     },
@@ -126,11 +122,8 @@ type Told = Pick<AuditFact, 'type' | 'detail'>;
  * Returns the changes that accompany a change of an account in one unit: the entries of the audit trail, the end of its sessions and codes when it is
  * disabled, of the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
  */
-function accompanyUser(
-  options: OwnOptions,
-  leavings: Leavings,
-): (written: Written) => Promise<Accompaniment> {
-  const { audit, addressOf, sessions, generationChanges, administering } = options;
+function accompanyUser(parts: UserParts): (written: Written) => Promise<Accompaniment> {
+  const { audit, addressOf, sessions, generationChanges, administering, removal } = parts;
 
   async function consequences(
     ask: Written['ask'],
@@ -139,12 +132,12 @@ function accompanyUser(
     after: User | undefined,
   ): Promise<readonly Change[]> {
     if (after === undefined) {
-      return [...(await leavings.gather(id, revocationEntry(options, ask))), ...generationChanges()];
+      return [...(await removal.changes(id, revocationEntry(parts, ask))), ...generationChanges()];
     }
     const told = mayBeToldOtherwise(before, after) ? generationChanges() : [];
     const isDisabled = after.disabled && !before.disabled;
     const ends = isDisabled ? await sessions.endOfUser(id, null) : [];
-    const codes = isDisabled || before.email !== after.email ? await leavings.codes(id) : [];
+    const codes = isDisabled || before.email !== after.email ? await removal.codes(id) : [];
     return [...ends, ...codes, ...told];
   }
 
@@ -164,10 +157,7 @@ function accompanyUser(
 }
 
 /** @returns the entry of the audit trail about a key that goes with its account */
-function revocationEntry(
-  { audit, addressOf }: Pick<UserResourcesOptions, 'audit' | 'addressOf'>,
-  ask: Written['ask'],
-): (key: string) => Change {
+function revocationEntry({ audit, addressOf }: AccountParts, ask: Written['ask']): (key: string) => Change {
   const detail = { reason: 'account.deleted' };
   return (key) => audit.entry(factOfAsk(ask, addressOf, { type: 'key.revoked', subject: key, detail }));
 }
@@ -222,7 +212,8 @@ const closed: Done = { refused: beyondRights };
  * POST to `/users/{id}/password`: an administrator, or an account that administers it, sets the password of an account, which ends all of
  * its sessions and makes every code that was mailed to it void. One's own password is changed at `/auth/password`, which asks for the old one.
  */
-function setPasswordResource(options: OwnOptions, served: Served, leavings: Leavings): Resource {
+function setPasswordResource(parts: UserParts, served: Served): Resource {
+  const { accounts, settings, administering, hasher } = parts;
   return actionResource(
     {
       path: `${served.path}/{id}/password`,
@@ -233,12 +224,12 @@ function setPasswordResource(options: OwnOptions, served: Served, leavings: Leav
       id: 'setUserPassword',
       summary: 'Set the password of an account',
       description:
-        options.accounts.admin === undefined
+        accounts.admin === undefined
           ? 'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.'
           : 'For administrators, and for accounts that administer this one. Ends all sessions of the account and revokes the codes that were mailed to it.',
       input: {
         name: 'PasswordSet',
-        schema: Type.Object({ password: newPasswordSchema(options) }),
+        schema: Type.Object({ password: newPasswordSchema(settings) }),
         example: { password: examplePassword },
       },
       codes: [],
@@ -246,38 +237,30 @@ function setPasswordResource(options: OwnOptions, served: Served, leavings: Leav
       standing: async (ask) => {
         const standing = await memberStanding(served, ask, 'update');
         const { row } = standing;
-        const reaches = row === undefined || options.administering.reaches(ask.principal, row);
+        const reaches = row === undefined || administering.reaches(ask.principal, row);
         return { ...standing, permitted: standing.permitted && reaches };
       },
       mayBeMissing: true,
       handler: async (ask, { password }) => {
-        const fault = newPasswordFault(password, options);
-        if (fault !== undefined) {
-          const errors = [{ pointer: '/password', message: fault }];
-          return { refused: { code: 'validation_failed', errors } };
-        }
-        return setPassword(options, served, leavings, ask, await options.hashPassword(password));
+        const fault = newPasswordFault(password, settings);
+        if (fault !== undefined) return refusedField('/password', fault);
+        return setPassword(parts, served, ask, await hasher.hash(password));
       },
     },
-    options.limits,
+    settings,
   );
 }
 
-async function setPassword(
-  options: OwnOptions,
-  served: Served,
-  leavings: Leavings,
-  ask: Ask,
-  hash: string,
-): Promise<Done> {
+async function setPassword(parts: UserParts, served: Served, ask: Ask, hash: string): Promise<Done> {
   const { store, clock } = served;
+  const { administering, sessions, removal, audit, addressOf } = parts;
   const id = ask.captures[0] ?? '';
-  const fact = factOfAsk(ask, options.addressOf, { type: 'password.changed', subject: id });
+  const fact = factOfAsk(ask, addressOf, { type: 'password.changed', subject: id });
   const attempt = async () => {
     const account = await store.read(served.collection.name, id);
     if (account === undefined) return { refused: gone };
     // The account may have got rights meanwhile that the caller lacks.
-    if (!options.administering.reaches(ask.principal, account)) return { refused: closed };
+    if (!administering.reaches(ask.principal, account)) return { refused: closed };
     const before = await readPassword(store, id);
     const at = Math.max(clock(), before?.row.updatedAt ?? 0);
     const changes = [
@@ -287,9 +270,9 @@ async function setPassword(
         stays: true,
       } as const,
       passwordChange(id, before, hash, at),
-      ...(await options.sessions.endOfUser(id, null)),
-      ...(await leavings.codes(id)),
-      options.audit.entry(fact),
+      ...(await sessions.endOfUser(id, null)),
+      ...(await removal.codes(id)),
+      audit.entry(fact),
     ];
     return { changes, result: { content: null } };
   };

@@ -2,7 +2,6 @@
 import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
-import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
@@ -10,7 +9,6 @@ import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetc
 import type { Resource } from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
-import type { ProgramMemory } from '../../memory/program-memory.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -34,7 +32,6 @@ import { senderResources } from './senders/sender-routes.ts';
 
 export type ReceivedOptions = Services & {
   readonly configuration: Configuration;
-  readonly settings: Settings;
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
   /** URL of the configuration as a module, which the threads of handlers import; undefined: there is none. */
   readonly module: string | undefined;
@@ -44,7 +41,6 @@ export type ReceivedOptions = Services & {
   readonly starts?: Starts;
   /** For the functions of handlers; called when the first message is handled. */
   readonly openTransaction: OpenTransaction;
-  readonly memory: Pick<ProgramMemory, 'budget'>;
 };
 
 export type Received = {

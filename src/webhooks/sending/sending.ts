@@ -5,10 +5,9 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { keysTable, usersTable } from '../../accounts/account-tables.ts';
-import type { AuditExpunction } from '../../accounts/fact-of-ask.ts';
+import type { AuditExpunction } from '../../accounts/audit-fact.ts';
 import type { OwnerPrincipal } from '../../accounts/owner-principal.ts';
 import type { Configuration } from '../../config/configuration.ts';
-import type { Settings } from '../../config/settings.ts';
 import { createDialer, type Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createLateExchanges } from '../../egress/late-exchanges.ts';
@@ -16,8 +15,6 @@ import type { OwnListener } from '../../egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
 import type { Resource } from '../../kernel/resource.ts';
-import type { MemoryBudget } from '../../memory/budget.ts';
-import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { packageVersion } from '../../package-version.ts';
@@ -46,7 +43,6 @@ import { createWants } from './fan-out/event-rights.ts';
 import { createExpansion } from './fan-out/make-owed-deliveries.ts';
 import { withDeliveries } from './fan-out/with-deliveries.ts';
 import { createRecoveries, recoveryResources } from './recovery/recoveries.ts';
-
 import { createSend } from './send-delivery.ts';
 import { sendingRetention } from './sending-tables.ts';
 import { createEventSource, type EventSource } from './sent-event.ts';
@@ -54,14 +50,11 @@ import { createSettle } from './settle-delivery.ts';
 import { createWakes, type Wakes } from './wakes.ts';
 import { createWebhookKeys, type WebhookKeys } from './webhook-keys.ts';
 
-export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random' | 'newId' | 'observe'> & {
+export type WebhooksOptions<S extends Store> = Services & {
   readonly configuration: Configuration;
-  readonly settings: Settings;
   readonly store: S;
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
-  readonly memory: MemoryBudget;
-  readonly fanOuts: OctetLine;
   readonly turns: LoopTurns;
   /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
@@ -108,7 +101,7 @@ type Parts<S extends Store> = WebhooksOptions<S> & {
 };
 
 export async function createSending<S extends Store>(options: WebhooksOptions<S>): Promise<Webhooks<S>> {
-  const { configuration, settings, store } = options;
+  const { configuration, settings, store, memory } = options;
   const collections = [...configuration.collections.values()];
   const directory = await createEndpointDirectory({
     ...options,
@@ -120,7 +113,10 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
   const wakes = await createWakes({ ...options, directory });
   const expansion = createExpansion({ ...options, directory, wakes });
   const events = createEventSource(options);
-  const fannedOut = withDeliveries(store, { ...options, directory, wakes, expansion, events });
+  const fannedOut = withDeliveries(store, {
+    ...{ ...options, directory, wakes, expansion, events },
+    fanOuts: memory.fanOuts,
+  });
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
   const parts = { ...options, directory, wakes, policy, events, fannedOut };
   const sender = await composeSender(parts);
@@ -165,7 +161,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const { lanes, sendingLanes, starts } = await lanesOf(parts, monotonic);
-  const keys = await createWebhookKeys({ ...parts, ...settings });
+  const keys = await createWebhookKeys(parts);
   const dial = createDialer({
     policy,
     ...settings,
@@ -185,7 +181,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     view: createEventViews(configuration.collections.values()),
     ...{ keys, starts },
     clock,
-    memory,
+    memory: memory.deliveries,
     version: packageVersion(),
   });
   const health = createHealth({ ...parts, store: fannedOut, lanes: sendingLanes });

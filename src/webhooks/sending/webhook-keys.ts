@@ -7,11 +7,9 @@
  * The whole instance has one ring, unlike secrets: a signature authenticates the sender of a delivery, not its
  * recipient.
  */
-
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { leadMs, openRotatingKeys, type Ring } from '../../accounts/tokens/rotating-keys.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { Store } from '../../store/store.ts';
 import { webhookKeysTable } from './sending-tables.ts';
 
 export type WebhookKeys = {
@@ -30,20 +28,14 @@ export type WebhookKeys = {
   close(): Promise<void>;
 };
 
-export type WebhookKeysOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly store: Pick<Store, 'read' | 'commit' | 'onChange' | 'lines'>;
-  /** Age at which a key is replaced, the same setting as for keys of tokens. */
-  readonly signingKeySeconds: number;
-};
-
 /** After its last signature: the tolerance of receivers, and differing clocks of processes and receivers. */
 const graceMs = 600_000;
 
 /** Loads the ring, or creates the first key. @throws StoreUnavailable */
-export async function createWebhookKeys(options: WebhookKeysOptions): Promise<WebhookKeys> {
-  const { clock, newId, signingKeySeconds } = options;
-  const rotating = await openRotatingKeys<Ring<StoredKey>, StoredKey, WebhookKey>({
-    ...options,
+export async function createWebhookKeys(services: Services): Promise<WebhookKeys> {
+  const { clock, newId, settings } = services;
+  const { signingKeySeconds } = settings;
+  const rotating = await openRotatingKeys<Ring<StoredKey>, StoredKey, WebhookKey>(services, {
     table: webhookKeysTable,
     what: 'following the keys of webhooks',
     keptMs: keptMs(signingKeySeconds),

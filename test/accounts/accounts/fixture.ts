@@ -1,9 +1,8 @@
 /** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
-
 import assert from 'node:assert/strict';
-import { randomBytes, randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { type AccountMail, createAccountMail } from '../../../src/accounts/account-mail.ts';
+import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { auditTable, type User } from '../../../src/accounts/account-tables.ts';
 import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
 import { type ChangePassword, createChangePassword } from '../../../src/accounts/change-password.ts';
@@ -15,17 +14,18 @@ import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts
 import { createRegister, type Register, type Registered } from '../../../src/accounts/register.ts';
 import { createResetPassword, type ResetPassword } from '../../../src/accounts/reset-password.ts';
 import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
-import { createFactorRule, type FactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
-import { createFindUser, type FindUser } from '../../../src/accounts/users/find-user.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
+import type { Settings } from '../../../src/config/settings.ts';
 import type { Letter, MailPort } from '../../../src/mail/mail-port.ts';
 import { mailsCollection } from '../../../src/mail/mail-tables.ts';
-import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import type { Services } from '../../../src/store/capabilities.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { noAsk, plainAccounts, plainNewAccounts } from '../fixtures/plain-accounts.ts';
+import { servicesOver } from '../../harness/services-over.ts';
+import { noAsk, partsOver } from '../fixtures/plain-accounts.ts';
 import { type Clock, type Process, start, startProcess } from '../sessions/fixture.ts';
 
 export const address = '192.0.2.1';
@@ -41,12 +41,11 @@ export type Given = {
 };
 
 export type Accounts = {
+  readonly parts: AccountParts;
   readonly store: Store;
   readonly clock: Clock;
   readonly process: Process;
-  readonly findUser: FindUser;
   readonly checkPassword: CheckPassword;
-  readonly factorRule: FactorRule;
   readonly register: Register;
   readonly login: Login;
   readonly changePassword: ChangePassword;
@@ -64,15 +63,15 @@ export type Accounts = {
   hashes(): number;
 };
 
-const challengeSettings = { secret: 'a secret of the processes', secondFactorChallengeSeconds: 300 };
-
-const settings = {
+const settings: Partial<Settings> = {
   passwordCharactersMin: 8,
   passwordBytesMax: 256,
+  passwordMemoryKibibytes: 64,
+  passwordHashesWaitingMax: 100,
+  loginWindowSeconds: 900,
   verificationCodeSeconds: 86_400,
   resetCodeSeconds: 3600,
   mailsWaitingMax: 100,
-  mailVerificationUrl: undefined,
   mailResetUrl: 'https://shop.example/reset#{code}',
 };
 
@@ -85,58 +84,41 @@ export async function startAccounts(
   const process = await startProcess(store, clock);
   const mails: Letter[] = [];
   const observed: Observation[] = [];
-  const newId = createIdSource(
-    () => clock.now,
-    () => randomInt(32),
-  );
-  const { audit, entries, notes } = listeningAudit(clock, newId);
-  const findUser = createFindUser(store);
-  const { hasher, hashes } = countingHasher(context, given.passwordPasses ?? 1);
-  const { sessions } = process;
-  const common = {
-    users: plainAccounts.users,
-    newAccounts: plainNewAccounts,
-    store: noting(store, mails),
-    findUser,
-    hasher,
-    sessions,
-    audit,
-    newId,
+  const services = servicesOver(noting(store, mails), {
     clock: () => clock.now,
-    random: randomBytes,
-    observe: (fact: Observation) => void observed.push(fact),
-    verifiedEmailRequired,
-    ...settings,
-  };
-  const limit = createLoginLimit({
-    store,
-    attempts: given.loginAttempts ?? 5,
-    windowSeconds: 900,
-    clock: common.clock,
+    observe: (fact) => void observed.push(fact),
+    settings: {
+      ...settings,
+      verifiedEmailRequired,
+      loginAttempts: given.loginAttempts ?? 5,
+      passwordPasses: given.passwordPasses ?? 1,
+    },
   });
-  const port = portOf(clock, newId);
-  const texts = createMailTexts({ ...settings, templates: new Map(), title: 'Shop' });
-  const mail = createAccountMail({
-    ...common,
-    port: given.mailConfigured === false ? undefined : port,
-    texts,
-  });
-  const checkPassword = createCheckPassword({ ...common, limit });
-  const challenges = createChallengeTokens({ ...common, ...challengeSettings });
+  const { audit, entries, notes } = listeningAudit(clock, services.newId);
+  const { hasher, hashes } = countingHasher(context, services);
+  const { sessions, tokens } = process;
+  const limit = createLoginLimit(services);
+  const application = { templates: new Map(), title: 'Shop' };
+  const port = given.mailConfigured === false ? undefined : portOf(clock, services.newId);
   const factorRule = createFactorRule(store, 'optional');
+  const parts = partsOver(services, {
+    ...{ audit, hasher, limit, sessions, tokens, factorRule },
+    checkPassword: createCheckPassword(services, hasher, limit, audit),
+    challenges: createChallengeTokens(services, 'a secret of the processes'),
+    mail: createAccountMail(services, audit, port, createMailTexts(application, services.settings)),
+  });
   return {
+    parts,
     store,
     clock,
     process,
-    findUser,
-    checkPassword,
-    factorRule,
-    register: createRegister({ ...common, mail }),
-    login: createLogin({ ...common, checkPassword, challenges }),
-    changePassword: createChangePassword({ ...common, checkPassword }),
-    resetPassword: createResetPassword(common),
-    verifyEmail: createVerifyEmail(common),
-    mail,
+    register: createRegister(parts),
+    login: createLogin(parts),
+    changePassword: createChangePassword(parts),
+    resetPassword: createResetPassword(parts),
+    verifyEmail: createVerifyEmail(parts),
+    checkPassword: parts.checkPassword,
+    mail: parts.mail,
     sessions,
     entries,
     notes,
@@ -187,18 +169,10 @@ function listeningAudit(clock: Clock, newId: () => string) {
 
 function countingHasher(
   context: TestContext,
-  passwordPasses: number,
+  services: Services,
 ): { hasher: PasswordHasher; hashes(): number } {
   let count = 0;
-  const hasher = createPasswordHasher({
-    passwordMemoryKibibytes: 64,
-    passwordPasses,
-    passwordBytesMax: 256,
-    passwordHashesWaitingMax: 100,
-    cores: 2,
-    random: randomBytes,
-    observe: () => undefined,
-  });
+  const hasher = createPasswordHasher({ ...services, observe: () => undefined }, 2);
   context.after(() => hasher.close());
   return {
     hashes: () => count,

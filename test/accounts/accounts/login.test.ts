@@ -25,6 +25,11 @@ function loggedIn(outcome: LoggedIn): Extract<LoggedIn, { ok: true }> {
   return outcome;
 }
 
+function verifierOf({ parts }: Accounts, verifiedEmailRequired = false) {
+  const settings = { ...parts.settings, verifiedEmailRequired };
+  return createPasswordVerifier({ ...parts, settings }, parts.checkPassword, parts.factorRule);
+}
+
 async function hashOf(store: Store, userId: string): Promise<string> {
   const row = await store.read(passwordsTable, userId);
   return (JSON.parse(row?.doc ?? '') as { hash: string }).hash;
@@ -153,7 +158,7 @@ test('answers the sixth attempt after five failures with the limit, and spends n
 test('counts failures of Basic, of logins and of changes of the password together', async (context) => {
   const accounts = await startAccounts(context, await openEmbedded(context));
   const { user } = await join(accounts);
-  const basic = createPasswordVerifier({ ...accounts, verifiedEmailRequired: false });
+  const basic = verifierOf(accounts);
   const who = { userId: user.id, session: null, address };
   await basic(ada.email, 'wrong horse', { address });
   await basic(ada.email, 'wrong horse', { address });
@@ -254,7 +259,7 @@ test('verifies Basic credentials, resting on the account and on its password', a
   const store = await openEmbedded(context);
   const accounts = await startAccounts(context, store);
   const { user } = await join(accounts);
-  const verify = createPasswordVerifier({ ...accounts, verifiedEmailRequired: false });
+  const verify = verifierOf(accounts);
   const verdict = await good(verify(ada.email, ada.password, { address }));
   assert.equal(verdict.principal.id, user.id);
   assert.equal(verdict.scheme, 'password');
@@ -276,6 +281,6 @@ test('verifies Basic credentials, resting on the account and on its password', a
 test('lets Basic past the verified address no more than a login', async (context) => {
   const accounts = await startAccounts(context, await openEmbedded(context));
   await join(accounts);
-  const verify = createPasswordVerifier({ ...accounts, verifiedEmailRequired: true });
+  const verify = verifierOf(accounts, true);
   assert.deepEqual(await verify(ada.email, ada.password, { address }), { problem: 'email_unverified' });
 });

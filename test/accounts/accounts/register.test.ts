@@ -44,7 +44,7 @@ for (const [engine, open] of embeddedOnly) {
     const accounts = await startAccounts(context, broken);
     broken.fault = 'lost';
     await assert.rejects(accounts.register(ada, how));
-    assert.equal(await accounts.findUser.byEmail('ada@shop.example'), undefined);
+    assert.equal(await accounts.parts.findUser.byEmail('ada@shop.example'), undefined);
     assert.equal(accounts.mails.length, 0);
     broken.fault = 'none';
     await join(accounts);
@@ -89,7 +89,7 @@ test('sends a code to the new address, and one that works', async (context) => {
   assert.equal(accounts.mails.length, 1);
   assert.equal(accounts.mails[0]?.to[0], 'ada@shop.example');
   assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), how), { ok: true });
-  assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, true);
+  assert.equal((await accounts.parts.findUser.byId(user.id))?.user.emailVerified, true);
 });
 
 test('registers without a mail server, and sends nothing', async (context) => {

@@ -20,7 +20,7 @@ for (const [engine, open] of engines) {
     await wish(accounts, 'reset', email);
     assert.deepEqual(await elsewhere.resetPassword(codeOf(accounts), next, { address }), { ok: true });
     await refused(accounts.sessions.verifyToken(opened.content.token));
-    assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, true);
+    assert.equal((await accounts.parts.findUser.byId(user.id))?.user.emailVerified, true);
     assert.equal((await accounts.login(ada.email, ada.password, how)).ok, false);
     assert.equal((await accounts.login(ada.email, next, how)).ok, true);
   });
@@ -86,7 +86,7 @@ for (const [engine, open] of embeddedOnly) {
     const code = codeOf(accounts);
     await putUser(store, { ...user, email: 'new@shop.example' });
     assert.deepEqual(await accounts.resetPassword(code, next, { address }), invalid);
-    assert.equal((await accounts.findUser.byId(user.id))?.user.email, 'new@shop.example');
+    assert.equal((await accounts.parts.findUser.byId(user.id))?.user.email, 'new@shop.example');
   });
 }
 
@@ -285,7 +285,7 @@ test('verifies no address that the account no longer has', async (context) => {
   const { user } = await join(accounts);
   await putUser(store, { ...user, email: 'new@shop.example' });
   assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), { address }), invalid);
-  assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, false);
+  assert.equal((await accounts.parts.findUser.byId(user.id))?.user.emailVerified, false);
 });
 
 test('keeps everything else of an account that it verifies', async (context) => {
@@ -296,7 +296,7 @@ test('keeps everything else of an account that it verifies', async (context) => 
   await putUser(store, { ...user, ...given });
   accounts.clock.now += 1000;
   assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), { address }), { ok: true });
-  const after = (await accounts.findUser.byId(user.id))?.user;
+  const after = (await accounts.parts.findUser.byId(user.id))?.user;
   assert.deepEqual(after, {
     ...user,
     ...given,

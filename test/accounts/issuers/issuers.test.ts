@@ -7,6 +7,7 @@ import { createBearerVerifier } from '../../../src/accounts/tokens/access-token.
 import type { Verdict } from '../../../src/accounts/verdict.ts';
 import { inspectIssuers, type TrustedIssuerDeclaration } from '../../../src/config/trusted-issuers.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { audience, type Issuer, startIssuer } from '../../harness/token-issuer.ts';
 import { good, refused, start } from '../sessions/fixture.ts';
 
@@ -33,20 +34,19 @@ async function given(
   assert.deepEqual(mistakes, []);
   const observed: Observation[] = [];
   const own: string[] = [];
-  const bearer = createBearerVerifier({
-    own: (token) => {
-      own.push(token);
-      return { problem: 'invalid_token' };
-    },
-    issuers: createIssuerTokens({
-      issuers,
+  const services = servicesOver(
+    {},
+    {
       clock: () => clock.now,
       observe: (fact) => void observed.push(fact),
-      fetch,
-      issuerTimeoutMs,
-    }),
-    tokenCharactersMax: 8192,
-  });
+      settings: { issuerTimeoutMs, tokenCharactersMax: 8192 },
+    },
+  );
+  const verifyOwn = (token: string): Verdict => {
+    own.push(token);
+    return { problem: 'invalid_token' };
+  };
+  const bearer = createBearerVerifier(services, verifyOwn, createIssuerTokens(services, issuers, fetch));
   return { issuer, clock, observed, own, verify: async (token) => bearer(token) };
 }
 
@@ -200,17 +200,13 @@ test('asks for the keys once for many tokens, and again after ten minutes', asyn
 test('asks no discovery document where the declaration says where the keys are', async (context) => {
   const clock = { now: start };
   const issuer = await startIssuer(context, { now: () => start / 1000 });
-  const tokens = createBearerVerifier({
-    own: () => ({ problem: 'invalid_token' }),
-    issuers: createIssuerTokens({
-      issuers: inspectIssuers([{ issuer: issuer.url, audience, jwksUri: `${issuer.url}/elsewhere` }], []),
-      clock: () => clock.now,
-      observe: () => undefined,
-      fetch,
-      issuerTimeoutMs: 5000,
-    }),
-    tokenCharactersMax: 8192,
-  });
+  const services = servicesOver({}, { clock: () => clock.now });
+  const issuers = inspectIssuers([{ issuer: issuer.url, audience, jwksUri: `${issuer.url}/elsewhere` }], []);
+  const tokens = createBearerVerifier(
+    services,
+    () => ({ problem: 'invalid_token' }),
+    createIssuerTokens(services, issuers, fetch),
+  );
   await good(tokens(await issuer.sign()));
   assert.deepEqual(issuer.asked, ['/elsewhere']);
 });

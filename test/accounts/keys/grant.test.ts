@@ -1,13 +1,13 @@
 /** What a new or changed key may hold at most. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { administrator } from '../../../src/accounts/admin-key.ts';
-import { createKeyOperation } from '../../../src/accounts/keys/create-key.ts';
 import { exceeds, expiryOf, grantKey } from '../../../src/accounts/keys/grant.ts';
-import type { KeyResourcesOptions } from '../../../src/accounts/keys/key-route-options.ts';
-import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
+import { createKeyOperation } from '../../../src/accounts/keys/key-routes.ts';
 import { authenticated, type Known, type Scope } from '../../../src/model/principal.ts';
 import type { Served } from '../../../src/resources/collection/served.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
 import { knownAs } from '../../resources/known.ts';
@@ -82,8 +82,7 @@ test('a key may be given the text of one that does as much or less, and ends as 
 });
 
 test('refuses keys to principals of another issuer, who could keep them after it has shut them out', async () => {
-  const options = { limits: { ...contentLimitsDefault, validationErrorsMax: 20 } } as KeyResourcesOptions;
-  const { act } = createKeyOperation(options, { path: '/keys' } as Served);
+  const { act } = createKeyOperation(servicesOver({}) as AccountParts, { path: '/keys' } as Served);
   const known: Known = { ...operator, scheme: 'issuer' };
   const result = await act?.(
     { ...askOf({}), known },

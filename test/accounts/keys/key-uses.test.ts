@@ -1,11 +1,11 @@
 /** When keys were last used: noted in the background, seldom, and never in anybody's way. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keysCollection } from '../../../src/accounts/account-collections.ts';
 import { keysTable } from '../../../src/accounts/account-tables.ts';
 import { createKeyUses } from '../../../src/accounts/keys/key-uses.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { iso, mustRead, now, plantKey, rewrite } from './planted.ts';
 
@@ -13,9 +13,9 @@ const minuteMs = 60_000;
 
 function usesOf(store: Store, delayMs = 1) {
   const facts: Observation[] = [];
-  const { searchFields } = keysCollection;
   const observe = (fact: Observation) => facts.push(fact);
-  return { uses: createKeyUses({ store, observe, keyUseSeconds: 60, searchFields, delayMs }), facts };
+  const services = servicesOver(store, { observe, settings: { keyUseSeconds: 60 } });
+  return { uses: createKeyUses(services, delayMs), facts };
 }
 
 async function lastUsedAt(store: Store, id: string): Promise<unknown> {
@@ -87,8 +87,7 @@ test('a store that is away loses the uses and is told of, and later uses are kep
   const { key } = await plantKey(store);
   store.fault = 'lost-once';
   const { promise, resolve } = Promise.withResolvers<Observation>();
-  const { searchFields } = keysCollection;
-  const uses = createKeyUses({ store, observe: resolve, keyUseSeconds: 60, searchFields, delayMs: 1 });
+  const uses = createKeyUses(servicesOver(store, { observe: resolve, settings: { keyUseSeconds: 60 } }), 1);
   uses.note(key.id, now);
   const fact = await promise;
   assert.deepEqual([fact.kind, 'what' in fact && fact.what], ['store-failed', 'key uses']);

@@ -1,35 +1,28 @@
 /** A key that was verified once, seen from another process: dead at once when it is revoked, and unharmed when its use is noted. */
-
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
-import { keysCollection } from '../../../src/accounts/account-collections.ts';
 import { keySecretsTable, keysTable, usersTable } from '../../../src/accounts/account-tables.ts';
 import { createKeyUses } from '../../../src/accounts/keys/key-uses.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
 import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
 import { createVerifiedCredentials } from '../../../src/accounts/verified-credentials.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { mustRead, now, plantKey, plantUser, remove, rewrite } from './planted.ts';
 
 /** What a process does with a key: whether it holds at this use, and whether it had to be verified for that. */
 function startProcess(store: Store) {
-  const uses = createKeyUses({
-    ...{ store, observe: () => assert.fail('the store is there'), keyUseSeconds: 60, delayMs: 1 },
-    searchFields: keysCollection.searchFields,
-  });
+  const observe = () => assert.fail('the store is there');
+  const uses = createKeyUses(servicesOver(store, { observe, settings: { keyUseSeconds: 60 } }), 1);
   const clock = () => now;
-  const adminKeyHash = () => hash('sha256', 'sk_administrator', 'buffer');
-  const verify = createKeyVerifier({
-    store,
-    clock,
-    adminKeyHash,
-    adminKeyKept: false,
-    uses,
-    factorRule: createFactorRule(store, 'optional'),
-  });
-  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
+  const factorRule = createFactorRule(store, 'optional');
+  const verify = createKeyVerifier(
+    { store, clock, uses, factorRule },
+    { hash: () => hash('sha256', 'sk_administrator', 'buffer'), isKept: false },
+  );
+  const cache = createVerifiedCredentials(store, clock, 1_000_000);
   let verified = 0;
   return {
     verifications: () => verified,

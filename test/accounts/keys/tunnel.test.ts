@@ -1,5 +1,4 @@
 /** Hosts that a key may tunnel to, besides what holds for its owner (§4.10). */
-
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
@@ -24,11 +23,11 @@ const narrow: KeyTunnel = { mode: 'enforce', allow: ['a.example.com'], deny: ['b
 const reporting: KeyTunnel = { mode: 'report', deny: ['*.example.net'] };
 
 function verifierOf(store: Store) {
-  return createKeyVerifier({
-    ...{ store, clock: () => now, adminKeyHash: () => hash('sha256', 'sk_administrator', 'buffer') },
-    ...{ adminKeyKept: false, uses: { intervalMs: 60_000, note: () => undefined } },
-    factorRule: createFactorRule(store, 'optional'),
-  });
+  const uses = { intervalMs: 60_000, note: () => undefined };
+  return createKeyVerifier(
+    { store, clock: () => now, uses, factorRule: createFactorRule(store, 'optional') },
+    { hash: () => hash('sha256', 'sk_administrator', 'buffer'), isKept: false },
+  );
 }
 
 async function verified(store: Store, text: string): Promise<Good> {
@@ -66,11 +65,7 @@ for (const [engine, open] of engines) {
 test('a credential that is remembered keeps its lists', async (context) => {
   const store = await openEmbedded(context);
   const { text, key } = await plantKey(store, tunnelKey({ tunnel: narrow }));
-  const cache = createVerifiedCredentials({
-    store,
-    clock: () => now,
-    verifiedCredentialsBytesMax: 1_000_000,
-  });
+  const cache = createVerifiedCredentials(store, () => now, 1_000_000);
   context.after(() => cache.close());
   const known = await cache.verify({ name: text, verify: () => verifierOf(store)(text), repeatable: true });
   assert.ok('scheme' in known);

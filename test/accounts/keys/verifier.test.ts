@@ -1,5 +1,4 @@
 /** API keys to verdicts, on both stores. */
-
 import assert from 'node:assert/strict';
 import { hash, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -19,14 +18,11 @@ const unusable = { problem: 'invalid_api_key' };
 
 function verifierOf(store: Store, at: () => number = () => now) {
   const noted: (readonly [key: string, at: number])[] = [];
-  const verify = createKeyVerifier({
-    store,
-    clock: at,
-    adminKeyHash: () => hash('sha256', adminKey, 'buffer'),
-    adminKeyKept: false,
-    uses: { intervalMs: 60_000, note: (key, atMs) => noted.push([key, atMs]) },
-    factorRule: createFactorRule(store, 'optional'),
-  });
+  const uses = { intervalMs: 60_000, note: (key: string, atMs: number) => void noted.push([key, atMs]) };
+  const verify = createKeyVerifier(
+    { store, clock: at, uses, factorRule: createFactorRule(store, 'optional') },
+    { hash: () => hash('sha256', adminKey, 'buffer'), isKept: false },
+  );
   return { verify, noted };
 }
 
@@ -57,11 +53,13 @@ for (const [engine, open] of engines) {
   test(`${engine}: an administrator key that another process changed is refused before this one is told`, async (context) => {
     const [store, other] = await open(context);
     const { made = '', hash: known } = await loadAdminKey(store, undefined, now);
-    const verify = createKeyVerifier({
-      ...{ store: other, clock: () => now, adminKeyHash: () => known, adminKeyKept: true },
-      uses: { intervalMs: 1, note: () => assert.fail('the administrator key has no row to note it in') },
-      factorRule: createFactorRule(other, 'optional'),
-    });
+    const verify = createKeyVerifier(
+      {
+        ...{ store: other, clock: () => now, factorRule: createFactorRule(other, 'optional') },
+        uses: { intervalMs: 1, note: () => assert.fail('the administrator key has no row to note it in') },
+      },
+      { hash: () => known, isKept: true },
+    );
     const verdict = good(await verify(made));
     assert.equal(verdict.principal, administrator);
     verdict.onUse?.(now);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import test, { type TestContext } from 'node:test';
 import type { Attempted } from '../../../src/mail/conclude-mail.ts';
-import { createSmtp, type SentMail, type SmtpOptions } from '../../../src/mail/smtp.ts';
+import { createSmtp, type MailServer, type SentMail } from '../../../src/mail/smtp.ts';
 import { listen } from '../../harness/listening.ts';
 import { fieldOf, headerOf, startMailServer, textOf } from '../../harness/mail-server.ts';
 import { freePort } from '../../wire/free-port.ts';
@@ -25,7 +25,7 @@ const mail: SentMail = {
 
 type Send = (given?: Partial<SentMail>) => Promise<Attempted>;
 
-function open(given: Partial<SmtpOptions> & { readonly smtpUrl: string }): Send {
+function open(given: Partial<MailServer> & { readonly smtpUrl: string }): Send {
   const transport = createSmtp({ mailFrom: 'Comity <no-reply@localhost>', mailTimeoutMs: 5000, ...given });
   return (other = {}) => transport({ ...mail, ...other }, new AbortController().signal);
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createMailTexts, formatDuration, type MailTextOptions } from '../../../src/accounts/mail-texts.ts';
+import { createMailTexts, formatDuration } from '../../../src/accounts/mail-texts.ts';
+import type { MailTemplate } from '../../../src/config/mail-templates.ts';
 
-const options: MailTextOptions = {
+const options = {
   title: 'Shop',
-  templates: new Map(),
+  templates: new Map<string, MailTemplate>(),
   mailVerificationUrl: undefined,
   mailResetUrl: undefined,
   verificationCodeSeconds: 86_400,
@@ -14,7 +15,7 @@ const code = 'A-very_long_code';
 
 test('writes the code alone where the application has no page for it', () => {
   for (const purpose of ['verification', 'reset'] as const) {
-    const mail = createMailTexts(options)(purpose, 'ada@shop.example', code);
+    const mail = createMailTexts(options, options)(purpose, 'ada@shop.example', code);
     assert.deepEqual(mail.to, ['ada@shop.example']);
     assert.match(mail.subject, /^Shop: /);
     assert.ok(mail.text?.includes(`\n\n${code}\n\n`));
@@ -23,7 +24,7 @@ test('writes the code alone where the application has no page for it', () => {
 });
 
 test('writes the page of the application with the code in its place', () => {
-  const texts = createMailTexts({
+  const texts = createMailTexts(options, {
     ...options,
     mailVerificationUrl: 'https://shop.example/verify#{code}',
     mailResetUrl: 'https://shop.example/reset?c={code}',
@@ -33,12 +34,12 @@ test('writes the page of the application with the code in its place', () => {
 });
 
 test('takes a code for text, not for a pattern of a replacement', () => {
-  const texts = createMailTexts({ ...options, mailResetUrl: 'https://shop.example/{code}' });
+  const texts = createMailTexts(options, { ...options, mailResetUrl: 'https://shop.example/{code}' });
   assert.ok(texts('reset', 'a@b', '$&').text?.includes('https://shop.example/$&\n'));
 });
 
 test('says how long each code is good', () => {
-  const texts = createMailTexts(options);
+  const texts = createMailTexts(options, options);
   assert.match(texts('verification', 'a@b', code).text ?? '', /within 1 day\./);
   assert.match(texts('reset', 'a@b', code).text ?? '', /within 1 hour\./);
 });
@@ -57,5 +58,8 @@ test('says a time in the greatest unit without a rest', () => {
 });
 
 test('has a name for an application without a title', () => {
-  assert.match(createMailTexts({ ...options, title: '' })('reset', 'a@b', code).subject, /^Comity: /);
+  assert.match(
+    createMailTexts({ ...options, title: '' }, options)('reset', 'a@b', code).subject,
+    /^Comity: /,
+  );
 });

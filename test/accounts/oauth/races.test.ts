@@ -1,19 +1,20 @@
 /** Callbacks that meet at one store, from two processes. */
-
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { type User, usersTable } from '../../../src/accounts/account-tables.ts';
 import { enterAccount } from '../../../src/accounts/oauth/enter-account.ts';
-import type { ProviderIdentity } from '../../../src/accounts/oauth/provider-identity.ts';
+import type { ProviderIdentity } from '../../../src/accounts/oauth/redeem-code.ts';
 import { createSignIns, type Proofs } from '../../../src/accounts/oauth/sign-ins.ts';
 import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
+import type { Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createFindUser } from '../../../src/accounts/users/find-user.ts';
 import { userRow } from '../../../src/accounts/users/user-row.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { countsOf } from '../../oidc/rows.ts';
-import { noAsk, plainAccounts, plainNewAccounts } from '../fixtures/plain-accounts.ts';
+import { noAsk, partsOver, plainAccounts } from '../fixtures/plain-accounts.ts';
 
 const ada: ProviderIdentity = {
   issuer: 'https://login.example',
@@ -26,20 +27,11 @@ const ada: ProviderIdentity = {
 let drawn = 0;
 
 /** What compose.ts hands over, with sessions that are nothing but rows. */
-function optionsOn(store: Store) {
+function partsOn(store: Store): AccountParts {
   const newId = () => String(++drawn).padStart(26, '0');
-  return {
-    store,
-    clock: Date.now,
-    newId,
-    findUser: createFindUser(store),
-    registration: 'open' as const,
-    verifiedEmailRequired: false,
-    challenges: createChallengeTokens({
-      ...{ store, clock: Date.now, random: randomBytes, secret: 'shared by the processes' },
-      secondFactorChallengeSeconds: 300,
-    }),
-    observe: () => undefined,
+  const services = servicesOver(store, { newId });
+  return partsOver(services, {
+    challenges: createChallengeTokens(services, 'shared by the processes'),
     sessions: {
       open: async (user: User) => {
         const id = `ses_${newId()}`;
@@ -60,8 +52,7 @@ function optionsOn(store: Store) {
           fields: [],
         };
       },
-    },
-    newAccounts: plainNewAccounts,
+    } as unknown as Sessions,
     audit: {
       entry: () => {
         const id = `aud_${newId()}`;
@@ -77,9 +68,8 @@ function optionsOn(store: Store) {
         return { table: 'audit', id, expect: { absent: true } as const, next };
       },
       note: () => undefined,
-      close: async () => undefined,
     },
-  };
+  });
 }
 
 const arrival = {
@@ -97,7 +87,7 @@ for (const [engine, openStores] of engines) {
     const entries = await Promise.all(
       Array.from({ length: 6 }, (_, at) => {
         const identity = at < 4 ? ada : { ...ada, issuer: `https://other${at}.example` };
-        return enterAccount(optionsOn(handles[at % 2 === 0 ? 0 : 1]), { ...arrival, identity });
+        return enterAccount(partsOn(handles[at % 2 === 0 ? 0 : 1]), { ...arrival, identity });
       }),
     );
     const users = entries.map((entered) => entered.kind === 'entered' && entered.opened.content.user.id);
@@ -114,9 +104,7 @@ for (const [engine, openStores] of engines) {
 
   test(`gives a sign-in to one process alone (${engine})`, async (context) => {
     const handles = await openStores(context);
-    const processes = handles.map((store) =>
-      createSignIns({ store, clock: Date.now, random: randomBytes, signInSeconds: 600 }),
-    );
+    const processes = handles.map((store) => createSignIns(servicesOver(store)));
     const [one, other] = processes;
     if (one === undefined || other === undefined) throw new Error('two processes are wanted');
     for (let round = 0; round < 20; round += 1) {
@@ -137,7 +125,7 @@ for (const [engine, openStores] of engines) {
   test(`does not let an unproven identity in beside the owner who takes the account back (${engine})`, async (context) => {
     const [store, other] = await openStores(context);
     const claimed = { ...ada, emailVerified: false };
-    const first = await enterAccount(optionsOn(store), { ...arrival, identity: claimed });
+    const first = await enterAccount(partsOn(store), { ...arrival, identity: claimed });
     if (first.kind !== 'entered') throw new Error('the first comer was refused');
     const { id } = first.opened.content.user;
     /** The address is verified, and all sessions end, after the account was read and before the session is committed. */
@@ -157,7 +145,7 @@ for (const [engine, openStores] of engines) {
         return store.commit(unit);
       },
     };
-    const second = await enterAccount(optionsOn(racing), { ...arrival, identity: claimed });
+    const second = await enterAccount(partsOn(racing), { ...arrival, identity: claimed });
     assert.equal(resets, 1);
     assert.deepEqual(second, { kind: 'refused', problem: { code: 'account_exists' } });
     assert.equal((await countsOf(store)).sessions, 1);

@@ -55,7 +55,7 @@ for (const [engine, openStores] of embeddedOnly) {
     assert.deepEqual(Object.keys(first.json()).sort(), ['expiresIn', 'refreshToken', 'token', 'user']);
     assert.deepEqual(Object.keys(user as object), ['id', 'email']);
     assert.equal(expiresIn, 900);
-    assert.equal((await comity.sessions.refresh(String(refreshToken), null)).ok, true);
+    assert.equal((await comity.refresh(String(refreshToken), null)).ok, true);
     const verdict = await comity.sessions.verifyToken(String(token));
     assert.ok(!('problem' in verdict));
     const [account] = await docsOf(store, 'users');

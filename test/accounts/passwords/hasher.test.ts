@@ -4,27 +4,30 @@ import test, { type TestContext } from 'node:test';
 import {
   createPasswordHasher,
   type PasswordHasher,
-  type PasswordHasherOptions,
   parsePhcString,
 } from '../../../src/accounts/passwords/hasher.ts';
-
-import type { Observation } from '../../../src/observe/observation.ts';
+import type { Settings } from '../../../src/config/settings.ts';
+import type { Observation, Observe } from '../../../src/observe/observation.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { processorMs } from '../../harness/processor-time.ts';
 import { roundsOf } from '../../harness/rounds.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
-const cheap: PasswordHasherOptions = {
+const cheap: Partial<Settings> = {
   passwordMemoryKibibytes: 64,
   passwordPasses: 1,
   passwordBytesMax: 64,
   passwordHashesWaitingMax: 100,
-  cores: 2,
-  random: randomBytes,
-  observe: () => undefined,
 };
 
-function open(context: TestContext, given: Partial<PasswordHasherOptions> = {}): PasswordHasher {
-  const hasher = createPasswordHasher({ ...cheap, ...given });
+type Given = Partial<Settings> & { readonly cores?: number; readonly observe?: Observe };
+
+function hasherOf({ cores = 2, observe = () => undefined, ...settings }: Given): PasswordHasher {
+  return createPasswordHasher(servicesOver({}, { observe, settings: { ...cheap, ...settings } }), cores);
+}
+
+function open(context: TestContext, given: Given = {}): PasswordHasher {
+  const hasher = hasherOf(given);
   context.after(() => hasher.close());
   return hasher;
 }
@@ -192,7 +195,7 @@ test('lets the event loop turn while it hashes', async (context) => {
 });
 
 test('ends what runs and refuses what waits when it is closed', async () => {
-  const hasher = createPasswordHasher({ ...cheap, ...slow });
+  const hasher = hasherOf(slow);
   const running = hasher.verify('a', null);
   const waiting = hasher.verify('b', null);
   const refused = assert.rejects(waiting, StoreUnavailable);

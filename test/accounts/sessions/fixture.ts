@@ -1,23 +1,18 @@
 /** A process of the program as far as sessions go: keys, tokens and sessions over a store, with a clock that the test moves. */
-
 import assert from 'node:assert/strict';
-import { randomBytes, randomInt } from 'node:crypto';
 import { auditTable, type User, usersTable } from '../../../src/accounts/account-tables.ts';
 import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
+import { createRefresh, type Refresh } from '../../../src/accounts/refresh.ts';
 import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
-import { createSessions } from '../../../src/accounts/sessions/create-sessions.ts';
-import type { Opened, Sessions, SessionsOptions } from '../../../src/accounts/sessions/sessions.ts';
+import { createSessions, type Opened, type Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { type AccessTokens, createAccessTokens } from '../../../src/accounts/tokens/access-token.ts';
-import {
-  createSigningKeys,
-  type SigningAlgorithm,
-  type SigningKeys,
-} from '../../../src/accounts/tokens/signing-keys.ts';
+import { createSigningKeys, type SigningKeys } from '../../../src/accounts/tokens/signing-keys.ts';
 import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
-import { createIdSource } from '../../../src/model/id.ts';
+import type { Settings } from '../../../src/config/settings.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 export const start = Date.UTC(2030, 0, 1);
 export const origin = 'https://api.example';
@@ -32,6 +27,7 @@ export type Process = {
   readonly keys: SigningKeys;
   readonly tokens: AccessTokens;
   readonly sessions: Sessions;
+  readonly refresh: Refresh;
   readonly facts: AuditFact[];
   readonly observed: Observation[];
   /** Opens a session and commits it. */
@@ -40,21 +36,7 @@ export type Process = {
   logout(session: string): Promise<void>;
 };
 
-export type Settings = Pick<
-  SessionsOptions,
-  | 'refreshTokenSeconds'
-  | 'refreshReuseSeconds'
-  | 'sessionIdleSeconds'
-  | 'sessionSeconds'
-  | 'sessionsPerAccountMax'
-> & {
-  readonly accessTokenSeconds: number;
-  readonly signingKeySeconds: number;
-  readonly signingAlgorithm: SigningAlgorithm;
-  readonly origin: string | undefined;
-};
-
-export const settings: Settings = {
+export const settings: Partial<Settings> = {
   accessTokenSeconds: 900,
   refreshTokenSeconds: 14 * 86_400,
   // Strict: what is tolerated by default is the subject of refresh-reuse.test.ts.
@@ -64,7 +46,8 @@ export const settings: Settings = {
   sessionsPerAccountMax: 100,
   signingKeySeconds: 30 * 86_400,
   signingAlgorithm: 'EdDSA',
-  origin,
+  tokenCharactersMax: 8192,
+  publicUrl: origin,
 };
 
 export async function startProcess(
@@ -74,44 +57,28 @@ export async function startProcess(
 ): Promise<Process> {
   const facts: AuditFact[] = [];
   const observed: Observation[] = [];
-  const newId = createIdSource(
-    () => clock.now,
-    () => randomInt(32),
-  );
+  const services = servicesOver(store, {
+    clock: () => clock.now,
+    observe: (fact) => void observed.push(fact),
+    settings: { ...settings, ...given },
+  });
   const audit = {
     entry(fact: AuditFact) {
       facts.push(fact);
       const next = keptRow(JSON.stringify(fact), null, clock.now, clock.now);
-      return { table: auditTable, id: `aud_${newId()}`, expect: { absent: true } as const, next };
+      return { table: auditTable, id: `aud_${services.newId()}`, expect: { absent: true } as const, next };
     },
   };
-  const common = {
-    ...settings,
-    ...given,
-    store,
-    clock: () => clock.now,
-    random: randomBytes,
-    newId,
-    audit,
-    observe: (fact: Observation) => void observed.push(fact),
-  };
-  const keys = await createSigningKeys(common);
-  const tokens = createAccessTokens({
-    ...common,
-    keys,
-    origin: () => common.origin,
-    tokenCharactersMax: 8192,
-  });
-  const sessions = createSessions({
-    ...common,
-    ...{ tokens, sessionSameSite: 'Lax', factorRule: createFactorRule(store, 'optional') },
-  });
+  const keys = await createSigningKeys(services, audit);
+  const tokens = createAccessTokens(services, keys);
+  const sessions = createSessions(services, tokens, createFactorRule(store, 'optional'));
   return {
     store,
     clock,
     keys,
     tokens,
     sessions,
+    refresh: createRefresh({ ...services, tokens, audit }),
     facts,
     observed,
     async login(user, cookie = false) {

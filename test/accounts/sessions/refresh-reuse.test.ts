@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sessionsTable } from '../../../src/accounts/account-tables.ts';
-import type { Refreshed } from '../../../src/accounts/sessions/sessions.ts';
+import type { Refreshed } from '../../../src/accounts/refresh.ts';
 import { engines } from '../../harness/stores.ts';
 import { good, putUser, removeUser, start, startProcess } from './fixture.ts';
 
@@ -24,15 +24,13 @@ for (const [engine, open] of engines) {
     const given = { refreshReuseSeconds: reuseMs / 1000 };
     const here = await startProcess(one, clock, given);
     const there = await startProcess(other, clock, given);
-    const use = async (token: string, key?: string) => pairOf(await there.sessions.refresh(token, null, key));
+    const use = async (token: string, key?: string) => pairOf(await there.refresh(token, null, key));
     const isRefused = async (token: string, key?: string) =>
-      assert.deepEqual(await here.sessions.refresh(token, null, key), { ok: false });
+      assert.deepEqual(await here.refresh(token, null, key), { ok: false });
     const openFirst = async () => (await here.login(user)).content.refreshToken;
 
     const both = await openFirst();
-    const pairs = await Promise.all(
-      [here, there, here, there].map(({ sessions }) => sessions.refresh(both, null)),
-    );
+    const pairs = await Promise.all([here, there, here, there].map(({ refresh }) => refresh(both, null)));
     const [first] = pairs.map(pairOf);
     for (const pair of pairs) assert.deepEqual(pairOf(pair), first, 'at the same moment');
     await good(here.sessions.verifyToken(String(first?.token)));
@@ -86,7 +84,7 @@ for (const [engine, open] of engines) {
     const clock = { now: start };
     const user = await putUser(one, ada);
     const here = await startProcess(one, clock, { refreshReuseSeconds: reuseMs / 1000 });
-    const use = async (token: string, key?: string) => pairOf(await here.sessions.refresh(token, null, key));
+    const use = async (token: string, key?: string) => pairOf(await here.refresh(token, null, key));
     const { refreshToken: z } = (await here.login(user)).content;
     const z1 = await use(z, 'first');
     const z2 = await use(z1.refreshToken, 'second');
@@ -96,7 +94,7 @@ for (const [engine, open] of engines) {
     const z3 = await use(z2.refreshToken);
     assert.deepEqual(await use(z2.refreshToken), z3);
     for (const [token, key] of [[z1.refreshToken, 'second'], [z, 'first'], [z3.refreshToken]] as const)
-      assert.deepEqual(await here.sessions.refresh(token, null, key), { ok: false });
+      assert.deepEqual(await here.refresh(token, null, key), { ok: false });
     assert.equal(here.facts.filter(({ type }) => type === 'session.reused').length, 1);
     await here.keys.close();
   });
@@ -106,7 +104,7 @@ for (const [engine, open] of engines) {
     const user = await putUser(one, ada);
     const process = await startProcess(one, { now: start }, { refreshReuseSeconds: 10 });
     const { session, content } = await process.login(user);
-    const next = pairOf(await process.sessions.refresh(content.refreshToken, null));
+    const next = pairOf(await process.refresh(content.refreshToken, null));
     const row = await one.read(sessionsTable, session);
     for (const secret of [next.token, ...next.refreshToken.split('.')]) {
       assert.ok(secret.startsWith('rt_') || !row?.doc.includes(secret), secret);

@@ -27,11 +27,7 @@ function requestWith(name: string, value: string): Request {
 /** The process as requests meet it, and how often it verified a token anew. */
 function remembering(process: Process) {
   let verified = 0;
-  const cache = createVerifiedCredentials({
-    store: process.store,
-    clock: () => process.clock.now,
-    verifiedCredentialsBytesMax: 1_000_000,
-  });
+  const cache = createVerifiedCredentials(process.store, () => process.clock.now, 1_000_000);
   const authenticate = createAuthenticate({
     verifiers: {
       key: () => ({ problem: 'invalid_api_key' }),
@@ -43,7 +39,7 @@ function remembering(process: Process) {
       session: process.sessions.verifyCookie,
     },
     cache,
-    crossSite: () => false,
+    isCrossSite: () => false,
     addressOf: () => '',
   });
   return { authenticate, verified: () => verified, close: () => cache.close() };

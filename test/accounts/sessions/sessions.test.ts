@@ -65,7 +65,7 @@ for (const [engine, open] of engines) {
         );
       }
     }
-    const refreshed = await there.sessions.refresh(content.refreshToken, null);
+    const refreshed = await there.refresh(content.refreshToken, null);
     assert.ok(refreshed.ok);
     for (const process of [here, there]) await process.keys.close();
   });
@@ -79,7 +79,7 @@ for (const [engine, open] of engines) {
     for (const process of [there, here]) {
       await refused(process.sessions.verifyToken(ended.content.token));
       await refused(process.sessions.verifyCookie(cookieOf(ended.fields)));
-      assert.deepEqual(await process.sessions.refresh(ended.content.refreshToken, null), { ok: false });
+      assert.deepEqual(await process.refresh(ended.content.refreshToken, null), { ok: false });
       await good(process.sessions.verifyToken(left.content.token));
       await good(process.sessions.verifyCookie(cookieOf(left.fields)));
     }
@@ -90,16 +90,16 @@ for (const [engine, open] of engines) {
   test(`${engine}: a refresh token works once, and its reuse ends the session and is audited`, async (context) => {
     const { user, here, there } = await twoProcesses(await open(context));
     const { session, content, fields } = await here.login(user, true);
-    const second = await there.sessions.refresh(content.refreshToken, null);
+    const second = await there.refresh(content.refreshToken, null);
     assert.ok(second.ok);
     assert.notEqual(second.content.refreshToken, content.refreshToken);
     await good(here.sessions.verifyToken(second.content.token));
     await good(here.sessions.verifyToken(content.token));
-    assert.deepEqual(await here.sessions.refresh(content.refreshToken, { address: '192.0.2.1' }), {
+    assert.deepEqual(await here.refresh(content.refreshToken, { address: '192.0.2.1' }), {
       ok: false,
     });
     for (const process of [here, there]) {
-      assert.deepEqual(await process.sessions.refresh(second.content.refreshToken, null), { ok: false });
+      assert.deepEqual(await process.refresh(second.content.refreshToken, null), { ok: false });
       await refused(process.sessions.verifyToken(second.content.token));
       await refused(process.sessions.verifyToken(content.token));
       await refused(process.sessions.verifyCookie(cookieOf(fields)));
@@ -122,8 +122,8 @@ for (const [engine, open] of engines) {
     for (let round = 0; round < 10; round += 1) {
       const { session, content } = await here.login(user);
       const both = await Promise.all([
-        here.sessions.refresh(content.refreshToken, null),
-        there.sessions.refresh(content.refreshToken, null),
+        here.refresh(content.refreshToken, null),
+        there.refresh(content.refreshToken, null),
       ]);
       assert.equal(both.filter(({ ok }) => ok).length, 1);
       assert.equal(await one.read(sessionsTable, session), undefined);
@@ -142,7 +142,7 @@ for (const [engine, open] of engines) {
     for (const process of [here, there]) {
       await refused(process.sessions.verifyToken(content.token));
       await refused(process.sessions.verifyCookie(cookieOf(fields)));
-      assert.deepEqual(await process.sessions.refresh(content.refreshToken, null), { ok: false });
+      assert.deepEqual(await process.refresh(content.refreshToken, null), { ok: false });
     }
     await putUser(one, ada);
     await good(there.sessions.verifyCookie(cookieOf(fields)));
@@ -150,7 +150,7 @@ for (const [engine, open] of engines) {
     for (const process of [here, there]) {
       await refused(process.sessions.verifyToken(content.token));
       await refused(process.sessions.verifyCookie(cookieOf(fields)));
-      assert.deepEqual(await process.sessions.refresh(content.refreshToken, null), { ok: false });
+      assert.deepEqual(await process.refresh(content.refreshToken, null), { ok: false });
       await process.keys.close();
     }
   });
@@ -216,9 +216,9 @@ test('a wrong secret of a refresh token is refused and ends nothing where the fa
     'rt_',
     `rt_${'x'.repeat(100_000)}`,
   ]) {
-    assert.deepEqual(await process.sessions.refresh(token, null), { ok: false });
+    assert.deepEqual(await process.refresh(token, null), { ok: false });
   }
-  assert.ok((await process.sessions.refresh(content.refreshToken, null)).ok);
+  assert.ok((await process.refresh(content.refreshToken, null)).ok);
   assert.deepEqual(
     process.facts.filter(({ type }) => type === 'session.reused'),
     [],
@@ -230,14 +230,14 @@ test('a refresh token is good until the last moment of refreshTokenSeconds', asy
   const { store, user, clock, process } = await oneProcess(context, { refreshTokenSeconds: 100 });
   const [first, second] = [await process.login(user), await process.login(user)];
   clock.now = start + 100_000 - 1;
-  const refreshed = await process.sessions.refresh(first.content.refreshToken, null);
+  const refreshed = await process.refresh(first.content.refreshToken, null);
   assert.ok(refreshed.ok);
   clock.now = start + 100_000;
-  assert.deepEqual(await process.sessions.refresh(second.content.refreshToken, null), { ok: false });
+  assert.deepEqual(await process.refresh(second.content.refreshToken, null), { ok: false });
   assert.ok(await store.read(sessionsTable, second.session), 'too late is not reuse');
   clock.now = start + 200_000 - 2;
   assert.ok(
-    (await process.sessions.refresh(refreshed.content.refreshToken, null)).ok,
+    (await process.refresh(refreshed.content.refreshToken, null)).ok,
     'the next one has its own time',
   );
   await process.keys.close();
@@ -252,7 +252,7 @@ test('a session ends after sessionSeconds however busy it is', async (context) =
   const { content, fields } = await process.login(user, true);
   assert.equal(content.expiresIn, 900);
   clock.now = start + 400_000;
-  const refreshed = await process.sessions.refresh(content.refreshToken, null);
+  const refreshed = await process.refresh(content.refreshToken, null);
   assert.ok(refreshed.ok);
   assert.equal(refreshed.content.expiresIn, 600, 'a token does not outlive its session');
   clock.now = start + 999_999;
@@ -260,13 +260,13 @@ test('a session ends after sessionSeconds however busy it is', async (context) =
   assert.equal(atEdge.expiresAt, start + 1_000_000);
   const byToken = await good(process.sessions.verifyToken(refreshed.content.token));
   assert.equal(byToken.expiresAt, start + 1_000_000);
-  const third = await process.sessions.refresh(refreshed.content.refreshToken, null);
+  const third = await process.refresh(refreshed.content.refreshToken, null);
   assert.ok(third.ok);
   clock.now = start + 1_000_000;
   await refused(process.sessions.verifyCookie(cookieOf(fields)));
   await refused(process.sessions.verifyToken(refreshed.content.token));
   await refused(process.sessions.verifyToken(third.content.token));
-  assert.deepEqual(await process.sessions.refresh(third.content.refreshToken, null), { ok: false });
+  assert.deepEqual(await process.refresh(third.content.refreshToken, null), { ok: false });
   await process.keys.close();
 });
 
@@ -314,7 +314,7 @@ for (const times of [
       await process.sessions.verifyToken(content.token),
       await process.sessions.verifyCookie(cookieOf(fields)),
     ];
-    const refreshed = await process.sessions.refresh(content.refreshToken, null);
+    const refreshed = await process.refresh(content.refreshToken, null);
     assert.ok(refreshed.ok || verdicts.some((verdict) => 'principal' in verdict));
     clock.now = (await store.read(sessionsTable, session))?.updatedAt ?? 0;
     clock.now += 100_001;
@@ -378,7 +378,7 @@ test('a cookie with another secret, of another session or of a session without o
 test('no secret of a session stands in the store', async (context) => {
   const { store, user, process } = await oneProcess(context);
   const { session, content, fields } = await process.login(user, true);
-  const refreshed = await process.sessions.refresh(content.refreshToken, null);
+  const refreshed = await process.refresh(content.refreshToken, null);
   assert.ok(refreshed.ok);
   const row = await store.read(sessionsTable, session);
   const secrets = [content.refreshToken, refreshed.content.refreshToken, cookieOf(fields)]
@@ -386,7 +386,7 @@ test('no secret of a session stands in the store', async (context) => {
     .concat(content.token, refreshed.content.token);
   assert.equal(secrets.length, 7);
   for (const secret of secrets) assert.ok(!row?.doc.includes(secret));
-  await process.sessions.refresh(content.refreshToken, null);
+  await process.refresh(content.refreshToken, null);
   const entry = process.facts.find(({ type }) => type === 'session.reused');
   for (const secret of secrets) assert.ok(!JSON.stringify(entry).includes(secret));
   assert.equal(await store.count(auditTable, { op: 'always' }), 1);

@@ -196,7 +196,7 @@ test('without a public URL tokens name the ring, so they are good on every proce
   const store = await openEmbedded(context);
   const user = await putUser(store, ada);
   const [here, there] = [
-    await startProcess(store, undefined, { origin: undefined }),
+    await startProcess(store, undefined, { publicUrl: undefined }),
     await startProcess(store),
   ];
   assert.match(here.keys.name(), /^urn:comity:[0-9a-z]{26}$/);

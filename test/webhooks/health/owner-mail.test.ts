@@ -28,7 +28,10 @@ async function sentFor(
     mail: { send: async (mail) => void sent.push(mail) },
     findAddress: async (owner) => (owner === 'usr_ada' ? 'ada@shop.example' : undefined),
     operatorMail,
-    texts: createEndpointMailTexts({ templates: new Map(), title: 'Shop', endpointDisableSeconds: 432_000 }),
+    texts: createEndpointMailTexts(
+      { templates: new Map(), title: 'Shop' },
+      { endpointDisableSeconds: 432_000 },
+    ),
   });
   await notify?.(notice);
   return sent;
@@ -74,14 +77,14 @@ test('tells the operator where the owner is no account, and nobody where there i
     mail: { send: async (mail) => void sent.push(mail) },
     findAddress: async () => undefined,
     operatorMail: undefined,
-    texts: createEndpointMailTexts({ templates: new Map(), title: '', endpointDisableSeconds: 60 }),
+    texts: createEndpointMailTexts({ templates: new Map(), title: '' }, { endpointDisableSeconds: 60 }),
   });
   await notify?.(failing);
   assert.deepEqual(sent, []);
 });
 
 test('is not there without a mail server', () => {
-  const texts = createEndpointMailTexts({ templates: new Map(), title: '', endpointDisableSeconds: 60 });
+  const texts = createEndpointMailTexts({ templates: new Map(), title: '' }, { endpointDisableSeconds: 60 });
   const options = { findAddress: async () => 'a@b', operatorMail: undefined, texts };
   assert.equal(createOwnerNotices({ ...options, mail: undefined }), undefined);
 });

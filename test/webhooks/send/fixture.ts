@@ -1,20 +1,19 @@
 /**
  * A sender over a real store, with the least exchange that there can be: what the house's own does is tested where it is.
  */
-import { randomInt } from 'node:crypto';
 import { request } from 'node:http';
 import { after } from 'node:test';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import { MemoryBudget } from '../../../src/memory/budget.ts';
 import type { Endpoint, EndpointSecret } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
-import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Attempted, Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
 import { createSend, type SendOptions } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/sending/webhook-keys.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 export const [current, previous] = [7, 8].map(
   (octet) => `whsec_${Buffer.alloc(24, octet).toString('base64')}`,
@@ -56,18 +55,10 @@ export type Sender = {
 export async function startSender(store: Store, more: Partial<SendOptions> = {}): Promise<Sender> {
   // The judges look at the clock of the machine.
   const clock = { now: Date.now() };
-  const newId = createIdSource(
-    () => clock.now,
-    () => randomInt(32),
-  );
   const now = () => clock.now;
-  const keys = await createWebhookKeys({
-    store,
-    clock: now,
-    newId,
-    observe: () => undefined,
-    signingKeySeconds: 86_400,
-  });
+  const settings = { signingKeySeconds: 86_400 };
+  const services = servicesOver(store, { clock: now, settings });
+  const keys = await createWebhookKeys(services);
   after(() => keys.close());
   const send = createSend({
     ...{
@@ -86,7 +77,10 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
   return {
     clock,
     keys,
-    async post(object, { id = `evt_${newId()}`, type = 'products.created', doc, owner = null } = {}) {
+    async post(
+      object,
+      { id = `evt_${services.newId()}`, type = 'products.created', doc, owner = null } = {},
+    ) {
       const text = doc ?? eventDocument(id, type, clock.now, object);
       const entry = { id, type, collection: 'products', owner, doc: text, createdAt: clock.now };
       const { outcome } = await store.commit({ changes: [], events: [entry] });

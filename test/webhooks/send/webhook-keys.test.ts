@@ -1,9 +1,8 @@
 /** The keys of v1a: one ring for all processes, replaced with an overlap, and published before they sign and after. */
 import assert from 'node:assert/strict';
-import { createPublicKey, randomInt, verify } from 'node:crypto';
+import { createPublicKey, verify } from 'node:crypto';
 import { test } from 'node:test';
 import { withoutSpent } from '../../../src/accounts/tokens/rotating-keys.ts';
-import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { webhookKeysTable } from '../../../src/webhooks/sending/sending-tables.ts';
@@ -13,6 +12,7 @@ import {
   signingAt,
   type WebhookKeys,
 } from '../../../src/webhooks/sending/webhook-keys.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
 const start = Date.UTC(2030, 0, 1);
@@ -26,13 +26,12 @@ type Process = { readonly keys: WebhookKeys; readonly observed: Observation[] };
 
 async function startProcess(store: Store, clock: { now: number }): Promise<Process> {
   const observed: Observation[] = [];
-  const newId = createIdSource(
-    () => clock.now,
-    () => randomInt(32),
-  );
-  const observe = (fact: Observation) => void observed.push(fact);
-  const given = { store, clock: () => clock.now, newId, observe, signingKeySeconds: period };
-  return { keys: await createWebhookKeys(given), observed };
+  const services = servicesOver(store, {
+    clock: () => clock.now,
+    observe: (fact) => void observed.push(fact),
+    settings: { signingKeySeconds: period },
+  });
+  return { keys: await createWebhookKeys(services), observed };
 }
 
 /** The names of the published keys that made the signatures, in the order of the signatures. */

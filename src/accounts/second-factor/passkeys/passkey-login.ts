@@ -1,20 +1,89 @@
 /**
- * Logins by passkey (§5.8): as the second step of a login by password, and alone with a discoverable passkey that verifies its user. The
- * options carry a challenge for the authenticator in a sealed token, so that asking for them stores nothing.
+ * POST /auth/login/passkey/options and /auth/login/passkey (§5.8): logins by passkey, as the second step of a login by password, and alone
+ * with a discoverable passkey that verifies its user. The options carry a challenge for the authenticator in a sealed token, so that
+ * asking for them stores nothing.
  */
-
+import { Type } from 'typebox';
+import { actionResource } from '../../../kernel/action.ts';
+import type { Resource } from '../../../kernel/resource.ts';
 import type { Change } from '../../../store/store.ts';
+import type { AccountParts } from '../../account-parts.ts';
+import { accountsTag, cookieSchema, exampleChallenge, tokensOutput } from '../../account-schemas.ts';
 import { passwordsTable, type User } from '../../account-tables.ts';
-import { type From, originOf } from '../../audit-fact.ts';
+import { type From, fromOf, originOf } from '../../audit-fact.ts';
 import { type Attempted, commitRetried } from '../../commit-retried.ts';
+import { finishedDone, passwordMark } from '../../login.ts';
 import { passwordChange, readPassword } from '../../passwords/password-row.ts';
 import type { Opened } from '../../sessions/sessions.ts';
 import type { ChallengeContents, OpenedChallenge } from '../challenge-tokens.ts';
 import { factorChange, readFactor, type StoredFactor } from '../factor-row.ts';
-import type { FinishLoginOptions } from '../finish-login.ts';
-import { passwordMark } from '../next-step.ts';
-import { type Assertion, type UsedPasskey, usePasskey } from './use-passkey.ts';
-import { authenticationOptions, type PasskeyOptions, userOfHandle } from './webauthn.ts';
+import { assertionSchema, exampleAssertion, passkeyRequestOutput } from './passkey-schemas.ts';
+import {
+  type Assertion,
+  authenticationOptions,
+  type PasskeyOptions,
+  type UsedPasskey,
+  usePasskey,
+  userOfHandle,
+} from './webauthn.ts';
+
+const shared = { tag: accountsTag, ignoresCredentials: true } as const;
+
+export function passkeyLoginResources(parts: AccountParts): readonly Resource[] {
+  const { base, settings, addressOf, isCrossSite } = parts;
+  const begin = actionResource(
+    {
+      ...shared,
+      path: `${base}/auth/login/passkey/options`,
+      noun: 'the options for a login by passkey',
+      id: 'beginPasskeyLogin',
+      summary: 'Get the options for a login by passkey',
+      description:
+        'Without a `challenge`: any discoverable passkey, which verifies its user. With the `challenge` of a login by password: a passkey of that account.',
+      input: {
+        name: 'PasskeyLoginOptions',
+        schema: Type.Object({ challenge: Type.Optional(Type.String()) }),
+        example: { challenge: exampleChallenge },
+        optional: true,
+      },
+      output: passkeyRequestOutput,
+      codes: ['challenge_invalid'],
+      handler: async (_ask, { challenge }) => {
+        const begun = await beginPasskeyLogin(parts, challenge);
+        return begun === undefined ? { refused: { code: 'challenge_invalid' } } : { content: { ...begun } };
+      },
+    },
+    settings,
+  );
+  const finish = actionResource(
+    {
+      ...shared,
+      path: `${base}/auth/login/passkey`,
+      noun: 'a login by passkey',
+      id: 'loginByPasskey',
+      summary: 'Log in by passkey',
+      description: 'A challenge works once.',
+      input: {
+        name: 'PasskeyLogin',
+        schema: Type.Object({ challenge: Type.String(), response: assertionSchema, cookie: cookieSchema }),
+        example: { challenge: exampleChallenge, response: exampleAssertion },
+      },
+      output: tokensOutput,
+      fields: ['Set-Cookie'],
+      codes: [
+        ...(settings.verifiedEmailRequired ? (['email_unverified'] as const) : []),
+        ...(['challenge_invalid', 'cross_site_request', 'passkey_invalid'] as const),
+      ],
+      handler: async (ask, { challenge, response, cookie = false }) => {
+        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
+        const from = fromOf(ask.request, addressOf);
+        return finishedDone(await finishPasskeyLogin(parts, { challenge, response, cookie, ...from }));
+      },
+    },
+    settings,
+  );
+  return [begin, finish];
+}
 
 /** Octets of a challenge for an authenticator; WebAuthn asks for at least 16. */
 export const challengeBytes = 32;
@@ -27,7 +96,7 @@ export type PasskeyRequest = {
   readonly options: PasskeyOptions;
 };
 
-export type PasskeyLogin =
+type PasskeyLogin =
   | { readonly ok: true; readonly opened: Opened }
   | {
       readonly ok: false;
@@ -42,11 +111,11 @@ const unavailable: PasskeyLogin = { ok: false, problem: 'unavailable' };
  * @param step the challenge of a login by password; undefined: a login by passkey alone
  * @returns undefined if that challenge is not valid @throws StoreUnavailable
  */
-export async function beginPasskeyLogin(
-  options: FinishLoginOptions,
+async function beginPasskeyLogin(
+  parts: AccountParts,
   step: string | undefined,
 ): Promise<PasskeyRequest | undefined> {
-  const { challenges, random, store, relyingParty } = options;
+  const { challenges, random, store, relyingParty } = parts;
   const challenge = random(challengeBytes).toString('base64url');
   let content: ChallengeContents['passkeyLogin'] = { challenge, login: null };
   let stored: StoredFactor | undefined;
@@ -66,30 +135,30 @@ export async function beginPasskeyLogin(
 }
 
 /** @throws StoreUnavailable */
-export async function finishPasskeyLogin(
-  options: FinishLoginOptions,
+async function finishPasskeyLogin(
+  parts: AccountParts,
   step: From & {
     readonly challenge: string;
     readonly response: Assertion;
     readonly cookie: boolean;
   },
 ): Promise<PasskeyLogin> {
-  const { store, challenges } = options;
+  const { store, challenges } = parts;
   const challenge = challenges.open('passkeyLogin', step.challenge);
   if (challenge === undefined) return voidChallenge;
   const user = challenge.login?.user ?? userOfHandle(step.response.response.userHandle);
   if (user === undefined) return wrongPasskey;
-  const attempt = () => tryOnce(options, challenge, user, step);
+  const attempt = () => tryOnce(parts, challenge, user, step);
   return commitRetried<PasskeyLogin>(store, { table: passwordsTable, id: user }, attempt, () => unavailable);
 }
 
 async function tryOnce(
-  options: FinishLoginOptions,
+  parts: AccountParts,
   challenge: OpenedChallenge<'passkeyLogin'>,
   userId: string,
   step: From & { readonly response: Assertion; readonly cookie: boolean },
 ): Promise<Attempted<PasskeyLogin>> {
-  const { store, findUser, clock, challenges, audit, relyingParty } = options;
+  const { store, findUser, clock, challenges, audit, relyingParty } = parts;
   const at = clock();
   const { login } = challenge;
   const steps = login === null ? [challenge] : [challenge, login];
@@ -110,22 +179,22 @@ async function tryOnce(
     audit.note({ ...fact, ...originOf(step), detail: { use: 'passkey' } });
     return { refused: wrongPasskey };
   }
-  if (options.verifiedEmailRequired && !found.user.emailVerified) {
+  if (parts.settings.verifiedEmailRequired && !found.user.emailVerified) {
     return { refused: { ok: false, problem: 'email_unverified' } };
   }
-  const opened = await options.sessions.open(found.user, { cookie: step.cookie, at });
+  const opened = await parts.sessions.open(found.user, { cookie: step.cookie, at });
   const changes = [
     ...factorChange(userId, stored, used.next, at),
     ...steps.map((each) => challenges.use(each)),
     ...(password === undefined ? [] : [passwordChange(userId, password, password.hash, at)]),
     ...opened.changes,
-    entryOf(options, { user: found.user, used, opened, from: step }),
+    entryOf(parts, { user: found.user, used, opened, from: step }),
   ];
   return { changes, result: { ok: true, opened } };
 }
 
 function entryOf(
-  { audit }: FinishLoginOptions,
+  { audit }: AccountParts,
   login: {
     readonly user: User;
     readonly used: UsedPasskey;

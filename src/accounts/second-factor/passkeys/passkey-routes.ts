@@ -3,7 +3,8 @@ import { Type } from 'typebox';
 import { actionResource } from '../../../kernel/action.ts';
 import { pathParameter } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
-import { accountsTag, anyCredential } from '../../account-schemas.ts';
+import type { AccountParts } from '../../account-parts.ts';
+import { accountsTag, anyCredential, exampleChallenge, exampleFactorCode } from '../../account-schemas.ts';
 import {
   type ChangedFactor,
   changeFactor,
@@ -12,9 +13,7 @@ import {
   type Proof,
   type Refused,
 } from '../change-factor.ts';
-import { addFactor, type EnrolOptions, type ShownCodes } from '../enrol-totp.ts';
-import { exampleChallenge, exampleFactorCode } from '../factor-examples.ts';
-import type { FactorRoutesOptions } from '../factor-routes.ts';
+import { addFactor, type ShownCodes } from '../factor-routes.ts';
 import { type Passkey, readFactor } from '../factor-row.ts';
 import {
   doneOf,
@@ -42,19 +41,19 @@ const schemes = ['bearer', 'basic', 'cookieAuth'] as const;
 const passkeyName = Type.String({ minLength: 1, maxLength: passkeyNameCharactersMax });
 const parameters = [pathParameter('id', 'Id of the passkey.')];
 
-export function passkeyResources(options: FactorRoutesOptions): readonly Resource[] {
+export function passkeyResources(parts: AccountParts): readonly Resource[] {
   return [
-    listResource(options),
-    beginResource(options),
-    proofResource(options),
-    renameResource(options),
-    removalResource(options),
-  ].map((resource) => options.admitEnrolling(resource));
+    listResource(parts),
+    beginResource(parts),
+    proofResource(parts),
+    renameResource(parts),
+    removalResource(parts),
+  ];
 }
 
 /** GET and POST of one path. */
-function listResource(options: FactorRoutesOptions): Resource {
-  const { base, limits, addressOf, store } = options;
+function listResource(parts: AccountParts): Resource {
+  const { base, settings, addressOf, store } = parts;
   const path = `${base}/auth/passkeys`;
   const list = actionResource(
     {
@@ -75,7 +74,7 @@ function listResource(options: FactorRoutesOptions): Resource {
         return { content: { items: (stored?.factor.passkeys ?? []).map(shownPasskey) } };
       },
     },
-    limits,
+    settings,
   );
   const addition = actionResource(
     {
@@ -101,19 +100,19 @@ function listResource(options: FactorRoutesOptions): Resource {
       handler: async (ask, { challenge, name = 'Passkey', response }) => {
         const owner = ownerOfAsk(ask, addressOf);
         if (owner === undefined) return peopleOnly;
-        return doneOf(await addPasskey(options, owner, { challenge, name, response }));
+        return doneOf(await addPasskey(parts, owner, { challenge, name, response }));
       },
     },
-    limits,
+    settings,
   );
   return { ...list, operations: new Map([...list.operations, ...addition.operations]) };
 }
 
-function beginResource(options: FactorRoutesOptions): Resource {
+function beginResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/passkeys/options`,
+      path: `${parts.base}/auth/passkeys/options`,
       noun: 'the options for a new passkey',
       id: 'beginPasskey',
       summary: 'Begin to add a passkey',
@@ -123,19 +122,19 @@ function beginResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: proofCodes,
       handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await beginPasskey(options, owner, proof));
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : doneOf(await beginPasskey(parts, owner, proof));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
-function proofResource(options: FactorRoutesOptions): Resource {
+function proofResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/second-factor/passkey-options`,
+      path: `${parts.base}/auth/second-factor/passkey-options`,
       name: 'PasskeyProof',
       noun: 'the options for a proof by passkey',
       id: 'beginPasskeyProof',
@@ -144,21 +143,19 @@ function proofResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: ['forbidden'],
       handler: async (ask) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
-        return owner === undefined
-          ? peopleOnly
-          : { content: { ...(await beginProof(options, owner.userId)) } };
+        const owner = ownerOfAsk(ask, parts.addressOf);
+        return owner === undefined ? peopleOnly : { content: { ...(await beginProof(parts, owner.userId)) } };
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
-function renameResource(options: FactorRoutesOptions): Resource {
+function renameResource(parts: AccountParts): Resource {
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/passkeys/{id}/rename`,
+      path: `${parts.base}/auth/passkeys/{id}/rename`,
       parameters,
       noun: 'the name of a passkey',
       id: 'renamePasskey',
@@ -168,21 +165,21 @@ function renameResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: ['forbidden', 'not_found'],
       handler: async (ask, { name }) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
+        const owner = ownerOfAsk(ask, parts.addressOf);
         if (owner === undefined) return peopleOnly;
-        return doneOf(await renamePasskey(options, owner, { id: idOf(ask), name }));
+        return doneOf(await renamePasskey(parts, owner, { id: idOf(ask), name }));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
-function removalResource(options: FactorRoutesOptions): Resource {
+function removalResource(parts: AccountParts): Resource {
   const { password: _password, ...members } = proofMembers;
   return actionResource(
     {
       ...people,
-      path: `${options.base}/auth/passkeys/{id}/remove`,
+      path: `${parts.base}/auth/passkeys/{id}/remove`,
       parameters,
       noun: 'the removal of a passkey',
       id: 'removePasskey',
@@ -197,12 +194,12 @@ function removalResource(options: FactorRoutesOptions): Resource {
       schemes,
       codes: [...proofCodes, 'not_found'],
       handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, options.addressOf);
+        const owner = ownerOfAsk(ask, parts.addressOf);
         if (owner === undefined) return peopleOnly;
-        return doneOf(await removePasskey(options, owner, { id: idOf(ask), proof }));
+        return doneOf(await removePasskey(parts, owner, { id: idOf(ask), proof }));
       },
     },
-    options.limits,
+    parts.settings,
   );
 }
 
@@ -226,12 +223,12 @@ const missing: Refused = { ok: false, problem: 'not_found' };
 
 /** @throws StoreUnavailable */
 function beginPasskey(
-  options: EnrolOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   proof: Proof,
 ): Promise<ChangedFactor<PasskeyRequest>> {
-  const { challenges, random, relyingParty } = options;
-  return changeFactor(options, owner, proof, async ({ user, factor, hadFactor }) => {
+  const { challenges, random, relyingParty } = parts;
+  return changeFactor(parts, owner, proof, async ({ user, factor, hadFactor }) => {
     const challenge = random(challengeBytes).toString('base64url');
     const timeoutMs = challenges.seconds * 1000;
     const { passkeys } = factor;
@@ -251,26 +248,27 @@ type AddedPasskey = { readonly passkey: ShownPasskey } & ShownCodes;
 
 /** @throws StoreUnavailable */
 async function addPasskey(
-  options: EnrolOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   typed: { readonly challenge: string; readonly name: string; readonly response: unknown },
 ): Promise<ChangedFactor<AddedPasskey>> {
-  const { challenges, relyingParty, newId, passkeysPerAccountMax } = options;
+  const { challenges, relyingParty, newId, settings } = parts;
   const opened = challenges.open('passkey', typed.challenge);
   if (opened === undefined || opened.user !== owner.userId) return voidChallenge;
   const registered = await verifyRegistration(relyingParty(), opened.challenge, typed.response);
   if (registered === undefined) return wrongPasskey;
   const id = `pas_${newId()}`;
-  return changeFactor(options, owner, null, async (state): Promise<Planned<AddedPasskey>> => {
+  return changeFactor(parts, owner, null, async (state): Promise<Planned<AddedPasskey>> => {
     // Proven without a factor, and one was added since.
     if (state.hadFactor && !opened.hadFactor) return voidChallenge;
     if (await challenges.isUsed(opened)) return voidChallenge;
     const { passkeys } = state.factor;
     if (passkeys.some(({ credential }) => credential === registered.credential)) return wrongPasskey;
-    if (passkeys.length >= passkeysPerAccountMax) return { ok: false, problem: 'passkeys_exhausted' };
+    if (passkeys.length >= settings.passkeysPerAccountMax)
+      return { ok: false, problem: 'passkeys_exhausted' };
     const createdAt = new Date(state.at).toISOString();
     const passkey: Passkey = { id, name: typed.name, ...registered, createdAt, lastUsedAt: null };
-    const added = await addFactor(options, owner, state, {
+    const added = await addFactor(parts, owner, state, {
       ...state.factor,
       passkeys: [...passkeys, passkey],
     });
@@ -286,11 +284,11 @@ async function addPasskey(
 
 /** @throws StoreUnavailable */
 function renamePasskey(
-  options: EnrolOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   typed: { readonly id: string; readonly name: string },
 ): Promise<ChangedFactor<ShownPasskey>> {
-  return changeFactor(options, owner, null, ({ factor }) => {
+  return changeFactor(parts, owner, null, ({ factor }) => {
     const passkey = factor.passkeys.find(({ id }) => id === typed.id);
     if (passkey === undefined) return missing;
     const renamed = { ...passkey, name: typed.name };
@@ -303,11 +301,11 @@ function renamePasskey(
 
 /** Also removes the recovery codes if no other factor is left. @throws StoreUnavailable */
 function removePasskey(
-  options: EnrolOptions,
+  parts: AccountParts,
   owner: FactorOwner,
   typed: { readonly id: string; readonly proof: Proof },
 ): Promise<ChangedFactor<null>> {
-  return changeFactor(options, owner, typed.proof, ({ factor }) => {
+  return changeFactor(parts, owner, typed.proof, ({ factor }) => {
     const passkeys = factor.passkeys.filter(({ id }) => id !== typed.id);
     if (passkeys.length === factor.passkeys.length) return missing;
     return {
@@ -320,8 +318,8 @@ function removePasskey(
 }
 
 /** Options for a passkey that proves a change of the factor. @throws StoreUnavailable */
-async function beginProof(options: EnrolOptions, userId: string): Promise<PasskeyRequest> {
-  const { challenges, random, relyingParty, store } = options;
+async function beginProof(parts: AccountParts, userId: string): Promise<PasskeyRequest> {
+  const { challenges, random, relyingParty, store } = parts;
   const stored = await readFactor(store, userId);
   const challenge = random(challengeBytes).toString('base64url');
   const passkeys = stored?.factor.passkeys ?? [];

@@ -1,7 +1,7 @@
 /** Schemas of passkeys: what a browser sends, with bounds, and what it is sent (WebAuthn §5.8, in the form of `toJSON`). */
 import { Type } from 'typebox';
 import { named } from '../../../kernel/documentation.ts';
-import { exampleChallenge } from '../factor-examples.ts';
+import { exampleChallenge } from '../../account-schemas.ts';
 
 /** 1023 octets (WebAuthn §4, credential id) in base64url. */
 const idCharactersMax = 1364;

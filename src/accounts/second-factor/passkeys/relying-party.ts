@@ -1,6 +1,7 @@
 /** The relying party of passkeys (WebAuthn §4): the domain that they belong to, and the origins of the pages that may use them. */
 import { isIP } from 'node:net';
 import { ConfigurationError } from '../../../config/inspection.ts';
+import type { Settings } from '../../../config/settings.ts';
 
 export type RelyingParty = {
   /** Shown by browsers. */
@@ -9,29 +10,23 @@ export type RelyingParty = {
   readonly origins: readonly string[];
 };
 
-export type RelyingPartyOptions = {
-  readonly title: string;
-  readonly publicUrl: string | undefined;
-  /** Comma-separated. */
-  readonly passkeyOrigins: string;
-  readonly passkeyRelyingPartyId: string | undefined;
-  /** The origin that clients see, as far as it is known. */
-  readonly origin: () => string;
-};
-
 /**
  * Without settings, passkeys belong to the host of the public URL; without that too, to `localhost`, which browsers trust, because an
  * IP address cannot be a relying party.
+ * @param name shown by browsers @param origin the origin that clients see, as far as it is known
  * @throws ConfigurationError if an origin is not on the domain
  */
-export function createRelyingParty(options: RelyingPartyOptions): () => RelyingParty {
-  const { title: name, passkeyRelyingPartyId } = options;
-  const listed = options.passkeyOrigins
+export function createRelyingParty(
+  { publicUrl, passkeyOrigins, passkeyRelyingPartyId }: Settings,
+  name: string,
+  origin: () => string,
+): () => RelyingParty {
+  const listed = passkeyOrigins
     .split(',')
     .map((origin) => origin.trim())
     .filter((origin) => origin !== '');
   const read = (): RelyingParty => {
-    const own = options.publicUrl ?? onLocalhost(options.origin());
+    const own = publicUrl ?? onLocalhost(origin());
     const origins = listed.length > 0 ? listed : [own];
     return { name, origins, id: passkeyRelyingPartyId ?? new URL(origins[0] ?? own).hostname };
   };

@@ -1,6 +1,5 @@
 /** The routes that sending webhooks adds to `/events`: POST, and the removal of one subject's events. */
-
-import type { AuditExpunction } from '../../../accounts/fact-of-ask.ts';
+import type { AuditExpunction } from '../../../accounts/audit-fact.ts';
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import type { Serving } from '../../../resources/collection/serving.ts';
 import type { EventTypes } from '../event-types/event-types.ts';

@@ -1,65 +1,16 @@
 /**
- * POST /auth/refresh (§2.3, §5.4): a refresh token for the next one and a new access token. It is its own credential, so nothing else
- * is asked for. Whatever is wrong with it, the answer is the same 401.
+ * GET /auth/me (§5.1): who the caller is to the program, and by what credential. The response is never cached and has no validators: it
+ * changes with the account, the session and the key together.
  */
-
-import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../config/accounts.ts';
-import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { actionResource } from '../kernel/action.ts';
 import { type Item, named } from '../kernel/documentation.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { type Authenticated, operatorId, type Principal, type Scheme, scopes } from '../model/principal.ts';
 import { createViews, seenBy, type View } from '../resources/collection/view.ts';
-import type { Store } from '../store/store.ts';
-import {
-  type AccountRouteOptions,
-  accountId,
-  accountsTag,
-  anyCredential,
-  exampleEmail,
-  tokensOutput,
-} from './account-schemas.ts';
+import type { AccountParts } from './account-parts.ts';
+import { accountId, accountsTag, anyCredential, exampleEmail } from './account-schemas.ts';
 import { readUser, type User, usersTable } from './account-tables.ts';
-import { fromOf } from './fact-of-ask.ts';
-import type { Sessions } from './sessions/sessions.ts';
-
-export type RefreshOptions = AccountRouteOptions & { readonly sessions: Pick<Sessions, 'refresh'> };
-
-const schema = Type.Object({ refreshToken: Type.String() });
-
-export function refreshResource({ base, sessions, limits, addressOf }: RefreshOptions): Resource {
-  return actionResource(
-    {
-      path: `${base}/auth/refresh`,
-      tag: accountsTag,
-      noun: 'the renewal of a session',
-      ignoresCredentials: true,
-      id: 'refresh',
-      summary: 'Exchange a refresh token for a new pair of tokens',
-      description:
-        'A refresh token is exchanged once. For COMITY_REFRESH_REUSE_SECONDS, and as long as the new one is unused for requests with the same Idempotency-Key, it is answered with the same new pair; a later use ends its session in every process immediately.',
-      input: { name: 'Refresh', schema, example: { refreshToken: tokensOutput.example.refreshToken } },
-      output: tokensOutput,
-      codes: ['invalid_token', 'field_invalid'],
-      handler: async (ask, { refreshToken }) => {
-        const field = ask.request.fields.idempotencyKey;
-        const idempotencyKey = field === undefined ? undefined : parseIdempotencyKey(field);
-        if (field !== undefined && idempotencyKey === undefined)
-          return { refused: { code: 'field_invalid' } };
-        const from = fromOf(ask.request, addressOf);
-        const refreshed = await sessions.refresh(refreshToken, from, idempotencyKey);
-        return refreshed.ok ? { content: refreshed.content } : { refused: { code: 'invalid_token' } };
-      },
-    },
-    limits,
-  );
-}
-
-type MeOptions = Omit<AccountRouteOptions, 'addressOf'> & {
-  readonly store: Pick<Store, 'read'>;
-  readonly accounts: Pick<ResolvedAccounts, 'users' | 'fieldNames'>;
-};
 
 type Me = {
   readonly id: string;
@@ -77,7 +28,7 @@ type Me = {
 
 const texts = { type: 'array', items: { type: 'string' } };
 
-function outputOf({ users, fieldNames }: MeOptions['accounts']) {
+function outputOf({ users, fieldNames }: ResolvedAccounts) {
   if (fieldNames.size === 0) return me({});
   const properties = Object.fromEntries([...fieldNames].map((name) => [name, users.schema.properties[name]]));
   const description = 'Fields of the account that this application declares.';
@@ -113,32 +64,29 @@ const me = (further: Item) => ({
   } satisfies Me,
 });
 
-/**
- * GET /auth/me (§5.1): who the caller is to the program, and by what credential. Never kept by anyone on the way, and without
- * validators: it changes with the account, the session and the key together.
- */
-export function meResource(options: MeOptions): Resource {
-  const view = createViews(options.accounts.users);
+export function meResource(parts: AccountParts): Resource {
+  const { base, settings, accounts } = parts;
+  const view = createViews(accounts.users);
   return actionResource(
     {
       method: 'GET',
-      path: `${options.base}/auth/me`,
+      path: `${base}/auth/me`,
       tag: accountsTag,
       name: 'Me',
       noun: 'the caller',
       id: 'readMe',
       summary: 'Read the caller',
-      output: outputOf(options.accounts),
+      output: outputOf(accounts),
       codes: [],
       permission: anyCredential,
-      handler: async (ask) => ({ content: await whoAsks(options, view, ask) }),
+      handler: async (ask) => ({ content: await readCaller(parts, view, ask) }),
     },
-    options.limits,
+    settings,
   );
 }
 
-async function whoAsks(
-  { store, accounts: { fieldNames } }: MeOptions,
+async function readCaller(
+  { store, accounts: { fieldNames } }: AccountParts,
   view: (principal: Principal) => View,
   { principal, known }: Ask,
 ): Promise<Me> {

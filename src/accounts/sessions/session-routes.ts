@@ -1,36 +1,27 @@
 /**
- * `/users/{id}/sessions` (§5.4.6): the sessions of an account with their times, and their end, for the account itself and for
- * administrators. An account has at most `sessionsPerAccountMax` sessions, so there is one page. A key is for programs: it neither sees
- * nor ends the sessions of the account that it acts for.
+ * POST /auth/logout (§5.2) and `/users/{id}/sessions` (§5.4.6). Logout ends the session of the credential. The account itself and
+ * administrators list the sessions of an account and end them. An account has at most `sessionsPerAccountMax` sessions, so there is one
+ * page. A key is for programs: it neither sees nor ends the sessions of the account that it acts for.
  */
 import { Type } from 'typebox';
+import { readCookie } from '../../http/syntax/cookie.ts';
 import { actionResource, type Done } from '../../kernel/action.ts';
 import { named, pageSchema, pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Resource, Standing } from '../../kernel/resource.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import { tryCommit } from '../../store/lines.ts';
-import { Overtaken, type Row, type Store } from '../../store/store.ts';
+import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
 import { usersCollection } from '../account-collections.ts';
-import { type AccountRouteOptions, anyCredential } from '../account-schemas.ts';
+import type { AccountParts } from '../account-parts.ts';
+import { accountsTag, anyCredential } from '../account-schemas.ts';
 import { sessionsTable, usersTable } from '../account-tables.ts';
-import type { Audit } from '../audit-fact.ts';
-import { factOfAsk } from '../fact-of-ask.ts';
-import type { FindUser } from '../users/find-user.ts';
-import { sessionsOfUser } from './open-session.ts';
+import { factOfAsk } from '../audit-fact.ts';
+import { sessionCookieName } from './cookie.ts';
 import { endOf, readSession } from './session-row.ts';
-import type { Sessions } from './sessions.ts';
+import { type Sessions, sessionsOfUser } from './sessions.ts';
 
-export type UserSessionsOptions = AccountRouteOptions & {
-  readonly store: Store;
-  readonly findUser: FindUser;
-  readonly sessions: Pick<Sessions, 'end' | 'endOfUser'>;
-  readonly audit: Pick<Audit, 'entry'>;
-  readonly sessionSeconds: number;
-  readonly sessionsPerAccountMax: number;
-};
-
-export function userSessionResources(options: UserSessionsOptions): readonly Resource[] {
-  return [listResource(options), endResource(options)];
+export function userSessionResources(parts: AccountParts): readonly Resource[] {
+  return [listResource(parts), endResource(parts)];
 }
 
 const sessionSchema = named('Session', {
@@ -66,8 +57,8 @@ const example = {
 
 const parameters = [pathParameter('id', 'Id of the account.')];
 
-function listResource(options: UserSessionsOptions): Resource {
-  const { base, limits, store, sessionsPerAccountMax } = options;
+function listResource(parts: AccountParts): Resource {
+  const { base, settings, store } = parts;
   return actionResource(
     {
       method: 'GET',
@@ -82,22 +73,24 @@ function listResource(options: UserSessionsOptions): Resource {
       },
       codes: [],
       permission: anyCredential,
-      standing: (ask) => standingOf(options, ask),
+      standing: (ask) => standingOf(parts, ask),
       mayBeMissing: true,
       handler: async (ask) => {
-        const plan = sessionsOfUser(store, ask.captures[0] ?? '', 'desc', sessionsPerAccountMax);
+        const plan = sessionsOfUser(store, ask.captures[0] ?? '', 'desc', settings.sessionsPerAccountMax);
         const { docs } = await plan.page({ from: 'start' });
         const ids = docs.map((doc) => (JSON.parse(doc) as { readonly id: string }).id);
         const rows = await Promise.all(ids.map((id) => store.read(sessionsTable, id)));
-        const items = rows.flatMap((row) => (row === undefined ? [] : [shown(options, ask, row)]));
+        const items = rows.flatMap((row) =>
+          row === undefined ? [] : [shown(settings.sessionSeconds, ask, row)],
+        );
         return { content: { items, nextCursor: null } };
       },
     },
-    limits,
+    settings,
   );
 }
 
-function shown({ sessionSeconds }: UserSessionsOptions, { known }: Ask, row: Row): typeof example {
+function shown(sessionSeconds: number, { known }: Ask, row: Row): typeof example {
   const time = (ms: number): string => new Date(ms).toISOString();
   return {
     id: row.id,
@@ -115,8 +108,8 @@ const endSchema = Type.Object({
   ),
 });
 
-function endResource(options: UserSessionsOptions): Resource {
-  const { base, limits } = options;
+function endResource(parts: AccountParts): Resource {
+  const { base, settings } = parts;
   return actionResource(
     {
       path: `${base}/${usersTable}/{id}/sessions/end`,
@@ -136,16 +129,16 @@ function endResource(options: UserSessionsOptions): Resource {
       },
       codes: [],
       permission: anyCredential,
-      standing: (ask) => standingOf(options, ask),
+      standing: (ask) => standingOf(parts, ask),
       mayBeMissing: true,
-      handler: (ask, { session }) => end(options, ask, session),
+      handler: (ask, { session }) => end(parts, ask, session),
     },
-    limits,
+    settings,
   );
 }
 
 /** The account of another is hidden, whether it exists or not. */
-async function standingOf({ findUser }: UserSessionsOptions, ask: Ask): Promise<Standing> {
+async function standingOf({ findUser }: AccountParts, ask: Ask): Promise<Standing> {
   const [id = ''] = ask.captures;
   const { principal, known } = ask;
   const isOwn = principal.kind === 'authenticated' && principal.id === id && known?.scheme !== 'key';
@@ -153,19 +146,14 @@ async function standingOf({ findUser }: UserSessionsOptions, ask: Ask): Promise<
   return { exists: (await findUser.byId(id)) !== undefined, visible: true, permitted: true };
 }
 
-async function end(
-  { store, sessions, audit, addressOf }: UserSessionsOptions,
-  ask: Ask,
-  session: string | undefined,
-): Promise<Done> {
+async function end(parts: AccountParts, ask: Ask, session: string | undefined): Promise<Done> {
+  const { store, sessions } = parts;
   const [user = ''] = ask.captures;
   const all = await sessions.endOfUser(user, ask.known?.session ?? null);
   const ends = session === undefined ? all : await endOne(store, sessions, user, session);
   if (ends.length > 0) {
-    const entries = ends.map(({ id }) =>
-      audit.entry(factOfAsk(ask, addressOf, { type: 'session.ended', subject: id })),
-    );
-    const commit = await tryCommit(store, { changes: [...ends, ...entries], events: [] });
+    const changes = [...ends, ...endEntries(parts, ask, ends)];
+    const commit = await tryCommit(store, { changes, events: [] });
     if (commit instanceof Overtaken) return commit;
   }
   return { content: { ended: ends.length } };
@@ -174,10 +162,83 @@ async function end(
 /** No change for a session that is over, or of another account. */
 async function endOne(
   store: Store,
-  sessions: UserSessionsOptions['sessions'],
+  sessions: Pick<Sessions, 'end'>,
   user: string,
   session: string,
 ): ReturnType<Sessions['end']> {
   const row = await store.read(sessionsTable, session);
   return row !== undefined && readSession(row).user === user ? sessions.end(session) : [];
+}
+
+const logoutSchema = Type.Object({
+  everywhere: Type.Optional(
+    Type.Boolean({ default: false, description: '`true`: ends all sessions of the account.' }),
+  ),
+});
+
+/**
+ * POST /auth/logout ends the session that the credential belongs to, and with it the access tokens, the refresh token and the cookie,
+ * immediately and in every process. A key, a password and a token of another issuer have no session here: 403, because a success would
+ * claim that something has ended.
+ */
+export function logoutResource(parts: AccountParts): Resource {
+  const { base, settings } = parts;
+  return actionResource(
+    {
+      path: `${base}/auth/logout`,
+      tag: accountsTag,
+      noun: 'logout',
+      id: 'logout',
+      summary: 'End the session',
+      description:
+        'Revokes the access token, the refresh token and the cookie immediately. Requests with a key or a password have no session and are refused with 403.',
+      input: { name: 'Logout', schema: logoutSchema, example: { everywhere: true }, optional: true },
+      fields: ['Set-Cookie'],
+      schemes: ['bearer', 'cookieAuth'],
+      codes: ['forbidden'],
+      permission: anyCredential,
+      handler: (ask, { everywhere = false }) => logOut(parts, ask, everywhere),
+    },
+    settings,
+  );
+}
+
+async function logOut(parts: AccountParts, ask: Ask, everywhere: boolean): Promise<Done> {
+  const { store, sessions } = parts;
+  const session = ask.known?.session ?? null;
+  if (session === null) {
+    return { refused: { code: 'forbidden', message: 'this credential has no session to end' } };
+  }
+  const ends = everywhere
+    ? await sessions.endOfUser(ask.principal.kind === 'authenticated' ? ask.principal.id : '', null)
+    : await sessions.end(session);
+  if (ends.length > 0) {
+    const changes = [...ends, ...endEntries(parts, ask, ends)];
+    const commit = await tryCommit(store, { changes, events: [] });
+    if (commit instanceof Overtaken) return commit;
+  }
+  return { content: null, fields: clearing(sessions, ask, session, ends) };
+}
+
+function endEntries(
+  { audit, addressOf }: AccountParts,
+  ask: Ask,
+  ends: readonly Change[],
+): readonly Change[] {
+  return ends.map(({ id }) => audit.entry(factOfAsk(ask, addressOf, { type: 'session.ended', subject: id })));
+}
+
+/** A browser forgets the cookie of a session that has ended, also where a token said so; that of another stays. */
+function clearing(
+  sessions: Pick<Sessions, 'clearCookie'>,
+  ask: Ask,
+  session: string,
+  ends: readonly Change[],
+): readonly string[] {
+  const { cookie } = ask.request.fields;
+  const value = cookie === undefined ? undefined : readCookie(cookie, sessionCookieName);
+  if (value === undefined) return [];
+  const named = value?.split('.', 1)[0];
+  const isOver = value === null || named === session || ends.some(({ id }) => id === named);
+  return isOver ? sessions.clearCookie : [];
 }

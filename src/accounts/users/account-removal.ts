@@ -1,11 +1,10 @@
 /**
- * Removes the leavings of a deleted account: its password, sessions, identities at providers, codes that were mailed to it, and its keys with their
- * texts. All of it is dead from the moment that the account is gone, since every verifier looks the account up; it is
- * removed all the same, in the unit of the deletion as far as that stays small, the rest right after.
+ * Removes what a deleted account leaves: its password, sessions, identities at providers, mailed codes, and its keys with their secrets. All
+ * of it is void from the moment that the account is removed, because every verifier reads the account. It is removed in the unit of the
+ * deletion as far as that stays small, the rest right after.
  *
- * What it made in the collections of the application stays, as anybody's does.
+ * What the account created in the collections of the application stays.
  */
-
 import { ownerField } from '../../model/field.ts';
 import { byId } from '../../model/filter.ts';
 import { pagesOf } from '../../store/in-batches.ts';
@@ -16,30 +15,30 @@ import { secondFactorsTable } from '../second-factor/factor-row.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 /** Rows of each kind that go in one unit. */
-export const leavingsPerUnitMax = keysPerUnitMax;
-/** Units after the deletion; each removes up to `leavingsPerUnitMax` of each kind, and a lost race repeats one. */
+export const removedPerUnitMax = keysPerUnitMax;
+/** Units after the deletion; each removes up to `removedPerUnitMax` of each kind, and a lost race repeats one. */
 const unitsMax = 1000;
 
-export type Leavings = {
+export type AccountRemoval = {
   /**
-   * Changes that remove what the account leaves, up to `leavingsPerUnitMax` of each kind.
+   * Changes that remove what the account leaves, up to `removedPerUnitMax` of each kind.
    * @param entryOf the entry of the audit trail about the revocation of a key
    */
-  gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
+  changes(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
   /** Codes mailed to the account, which a change of its address and its disabling make void. */
   codes(user: string): Promise<readonly Change[]>;
   /** Removes what is left of an account that is gone; does nothing for one that is not. */
   clear(user: string, entryOf: (key: string) => Change): Promise<void>;
 };
 
-export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser'>): Leavings {
+export function createAccountRemoval(store: Store, sessions: Pick<Sessions, 'endOfUser'>): AccountRemoval {
   const codes = (user: string) => removalOfOwned(store, mailCodesTable, user);
 
-  async function gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
+  async function changes(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
     const parts = await Promise.all([
       removalOf(store, passwordsTable, user),
       removalOf(store, secondFactorsTable, user),
-      sessions.endOfUser(user, null).then((ends) => ends.slice(0, leavingsPerUnitMax)),
+      sessions.endOfUser(user, null).then((ends) => ends.slice(0, removedPerUnitMax)),
       removalOfOwned(store, identitiesTable, user),
       codes(user),
       createKeysOfOwner(store, entryOf).removal(user),
@@ -48,14 +47,14 @@ export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser
   }
 
   return {
-    gather,
+    changes,
     codes,
     async clear(user, entryOf) {
       for (let unit = 0; unit < unitsMax; unit += 1) {
         if ((await store.read(usersTable, user)) !== undefined) return;
-        const changes = await gather(user, entryOf);
-        if (changes.length === 0) return;
-        await store.commit({ changes, events: [] });
+        const left = await changes(user, entryOf);
+        if (left.length === 0) return;
+        await store.commit({ changes: left, events: [] });
       }
     },
   };
@@ -80,7 +79,7 @@ async function firstIds(plan: Plan): Promise<readonly string[]> {
   const ids: string[] = [];
   for await (const { last } of pagesOf(plan)) {
     if (last !== null) ids.push(String(last[0]));
-    if (ids.length >= leavingsPerUnitMax) break;
+    if (ids.length >= removedPerUnitMax) break;
   }
   return ids;
 }

@@ -72,7 +72,7 @@ const groups: readonly Group[] = [
       ['src/store/postgres/read/point-reads.ts', 'tables'],
       ['src/store/secrets/secret-key-ring.ts', '#keys'],
       ['src/store/sqlite/reconcile.ts', 'tables'],
-      ['src/store/sqlite/writer/queue.ts', '#indexOf', '#nameOf'],
+      ['src/store/sqlite/writer/writer-client.ts', '#indexOf', '#nameOf'],
       ['src/store/sqlite/writer/statements.ts', 'prepared'],
       ['src/webhooks/receiving/accept-message.ts', 'verifiers'],
       ['src/webhooks/receiving/handing-on-engine.ts', '#queues'],

@@ -71,6 +71,7 @@ export const importTable: readonly FolderRow[] = [
       'node:path',
       'node:process',
       'node:sqlite',
+      'node:timers/promises',
       'node:url',
       'node:worker_threads',
     ],

@@ -1,7 +1,7 @@
 /** When the next batch of a group commit leaves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BatchTurns } from '../../src/store/sqlite/writer/queue.ts';
+import { BatchTurns } from '../../src/store/group-commit.ts';
 
 /** A queue whose batches leave; `turns` counts turns of the event loop. */
 function queue() {

@@ -8,12 +8,13 @@ import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import type { UnitBounds } from '../group-commit.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
 import { endOfRevision, eventsTable, type ListQuery, type Store, type Table } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
 import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
-import { type Committer, createCommitter } from './commit/committer.ts';
+import { Committer } from './commit/committer.ts';
 import { isLostSql } from './commit/raise.ts';
 import { type Address, addressOf } from './connection/address.ts';
 import { type Connection, createConnection } from './connection/connection.ts';
@@ -32,7 +33,7 @@ import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layou
 import { type SearchSweep, startSearchSweep } from './search-sweep.ts';
 import { createTallies } from './tallies.ts';
 
-export type PostgresOptions = {
+export type PostgresOptions = UnitBounds & {
   /** `postgres://user:password@host:5432/database` */
   readonly url: string;
   /** Default `comity`. */
@@ -52,14 +53,6 @@ export type PostgresOptions = {
   readonly readerQueueMax?: number;
   /** Timeout of one scan. Default 10 s. */
   readonly scanTimeoutMs?: number;
-  /** Units that may wait to be committed; more get `StoreUnavailable`. Default 10,000. */
-  readonly unitsWaitingMax?: number;
-  /** Octets of their documents; more get `StoreUnavailable`. Default 64 MiB. */
-  readonly unitsWaitingBytesMax?: number;
-  /** Units per transaction. Default 512. */
-  readonly unitsPerTransactionMax?: number;
-  /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
-  readonly charactersPerTransactionMax?: number;
   /** Version of the program, recorded with the migrations it makes. */
   readonly program?: string;
   /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
@@ -209,30 +202,20 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   const commits = createConnection({ ...connecting, name: 'comity commit', timeoutMs });
   const named = new Map(layouts.map((layout) => [layout.table.name, layout]));
   const lines = new Lines(options);
-  const committer = createCommitter({
-    connection: commits,
-    layouts,
-    numbers,
-    schema,
-    channel: channelOf(schema),
-    writer: process,
-    unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
-    unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
-    unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
-    charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
-    timeoutMs,
-    retriesMax,
-    findOld: (table, updatedBefore, limit) => findOld(scan, layoutOf(named, table), updatedBefore, limit),
-    onChanged: (touched) => {
-      for (const [table, rev] of touched) changes.note(table, rev);
+  const committer = new Committer(
+    {
+      ...{ connection: commits, layouts, numbers, schema, channel: channelOf(schema), writer: process },
+      ...{ timeoutMs, retriesMax, observe, revisions: lines.revisions },
+      findOld: (table, updatedBefore, limit) => findOld(scan, layoutOf(named, table), updatedBefore, limit),
+      onChanged: (touched) => {
+        for (const [table, rev] of touched) changes.note(table, rev);
+      },
+      newestRev: looksOnly ? undefined : () => changes.newestRev,
+      clock: options.clock,
+      onRaised: () => void changes.poll(),
     },
-    onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
-    onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
-    revisions: lines.revisions,
-    newestRev: looksOnly ? undefined : () => changes.newestRev,
-    clock: options.clock,
-    onRaised: () => void changes.poll(),
-  });
+    options,
+  );
   const everyMs = options.searchSweepMs ?? 10_000;
   const sweep = startSearchSweep({ ...place, layouts, read, everyMs, observe });
   const backups = new RunningBackups((to, onProgress) =>
@@ -291,7 +274,7 @@ function storeOver(running: Running): PostgresStore {
     processId: running.process,
     hasEnded: running.peers.hasEnded,
     lines,
-    unitCharactersMax: committer.unitCharactersMax,
+    unitCharactersMax: committer.queue.unitCharactersMax,
     revision: () => undefined,
     read: rows.read,
     readMany: rows.readMany,
@@ -341,7 +324,7 @@ function storeOver(running: Running): PostgresStore {
       closing ??= closeAll(running);
       return closing;
     },
-    unitsWaiting: () => committer.unitsWaiting,
+    unitsWaiting: () => committer.queue.unitsWaiting,
   };
 }
 

@@ -9,8 +9,7 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
-import type { Change, Row } from '../store.ts';
-import type { Batch } from './writer/queue.ts';
+import type { Change, Row, Unit } from '../store.ts';
 
 type Kept = { readonly tableNumber: number; readonly row: Row };
 
@@ -43,12 +42,13 @@ export class KeptRows {
     this.#rows.set(row.id, { tableNumber, row });
   }
 
-  committed({ units, firstRev, lastRev }: Batch): void {
+  /** @param units refused ones too; the others have the revisions from `firstRev` to `lastRev` */
+  committed(units: readonly Unit[], firstRev: number, lastRev: number): void {
     if (lastRev <= this.#revision) return;
     if (firstRev !== this.#revision + 1) this.#rows.clear();
     else {
-      for (const { unit } of units) {
-        for (const change of unit.changes) if (mayBeKept(change)) this.#rows.delete(change.id);
+      for (const { changes } of units) {
+        for (const change of changes) if (mayBeKept(change)) this.#rows.delete(change.id);
       }
     }
     this.#revision = lastRev;

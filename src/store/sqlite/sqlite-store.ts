@@ -10,8 +10,8 @@ import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import type { UnitBounds } from '../group-commit.ts';
 import { rowOf } from '../kept-row.ts';
-import type { ProvisionalRevisions } from '../line.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
 import { endOfRevision, eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
@@ -22,7 +22,7 @@ import { createCompiledShapes } from './compiled-shape.ts';
 import { connect } from './connection.ts';
 import { type HomeOptions, openHome } from './home.ts';
 import type { HomeData } from './home-state.ts';
-import { createDamage, type Damage } from './integrity.ts';
+import { createDamage } from './integrity.ts';
 import { KeptRows } from './kept-rows.ts';
 import { installDeadline } from './reader/deadline.ts';
 import { ReaderPool } from './reader/pool.ts';
@@ -36,9 +36,9 @@ import { reportStore } from './sqlite-report.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
 import { readFormer, readHead, readStretch, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
-import { WriterQueue } from './writer/queue.ts';
+import { WriterClient } from './writer/writer-client.ts';
 
-export type StoreOptions = {
+export type StoreOptions = UnitBounds & {
   readonly tables: readonly Table[];
   /** Threads for reads whose cost grows with a table. 0, the default: as many as processors, from 2 to 4. */
   readonly readerThreads?: number;
@@ -46,14 +46,6 @@ export type StoreOptions = {
   readonly readerQueueMax?: number;
   /** Timeout of one such read. Default 10 s. */
   readonly scanTimeoutMs?: number;
-  /** Units that may wait for the writer; more get `StoreUnavailable`. Default 10,000. */
-  readonly unitsWaitingMax?: number;
-  /** Octets of their documents; more get `StoreUnavailable`. Default 64 MiB. */
-  readonly unitsWaitingBytesMax?: number;
-  /** Units of this store per transaction. Default 512. */
-  readonly unitsPerTransactionMax?: number;
-  /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
-  readonly charactersPerTransactionMax?: number;
   /** Changes that may wait for their turn at a row; more get `StoreUnavailable`. Default 10,000. */
   readonly changesWaitingMax?: number;
   /** How long a change may wait for its turn. Default 30 s. */
@@ -128,9 +120,17 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
   );
   const listeners = new ChangeListeners();
   const lines = new Lines(options);
-  const { revisions } = lines;
   const rows = new KeptRows();
-  const writer = startQueue(options, membership, { layouts, rows, listeners, damage, revisions });
+  const writer = new WriterClient(
+    {
+      join: membership.join,
+      tables: layouts.map((layout) => layout.table.name),
+      ...{ numbers, state, observe, damage, revisions: lines.revisions },
+      onCommitted: (units, firstRev, lastRev) => rows.committed(units, firstRev, lastRev),
+      onChanged: (tables) => listeners.call(tables),
+    },
+    options,
+  );
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
   const tables = layouts.map(({ table }) => table);
@@ -155,7 +155,7 @@ function ignore(): void {
 type Running = {
   readonly snapshot: Snapshot;
   readonly readers: ReaderPool;
-  readonly writer: WriterQueue;
+  readonly writer: WriterClient;
   readonly rows: KeptRows;
   readonly tableOf: TableDirectory;
   readonly listeners: ChangeListeners;
@@ -165,41 +165,9 @@ type Running = {
   readonly tables: readonly Table[];
 };
 
-type QueueParts = {
-  readonly layouts: readonly Layout[];
-  readonly rows: KeptRows;
-  readonly listeners: ChangeListeners;
-  readonly damage: Damage;
-  readonly revisions: ProvisionalRevisions;
-};
-
 /** At least two, so that a scan of one party does not block the others. */
 function readerThreadsOf({ readerThreads = 0 }: StoreOptions): number {
   return readerThreads > 0 ? readerThreads : Math.min(4, Math.max(2, availableParallelism()));
-}
-
-function startQueue(
-  options: StoreOptions,
-  { data, join }: Membership,
-  { layouts, rows, listeners, damage, revisions }: QueueParts,
-): WriterQueue {
-  const observe = options.observe ?? ignore;
-  return new WriterQueue({
-    join,
-    tables: layouts.map((layout) => layout.table.name),
-    numbers: data.numbers,
-    state: data.state,
-    unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
-    unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
-    unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
-    charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
-    onCommitted: (batch) => rows.committed(batch),
-    onChanged: (tables) => listeners.call(tables),
-    onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
-    onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
-    damage,
-    revisions,
-  });
 }
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
@@ -211,7 +179,7 @@ function storeOver(running: Running): SqliteStore {
   let closing: Promise<void> | undefined;
   const { read, readMany } = rowReads(running);
   return {
-    ...{ shared, processId, hasEnded, tally, lines, unitCharactersMax: writer.unitCharactersMax },
+    ...{ shared, processId, hasEnded, tally, lines, unitCharactersMax: writer.queue.unitCharactersMax },
     revision: () => snapshot.run(() => snapshot.revision()),
     read,
     readMany,
@@ -237,7 +205,7 @@ function storeOver(running: Running): SqliteStore {
       const { tableNumber } = tableOf(table);
       return snapshot.run(() => snapshot.version(tableNumber));
     },
-    commit: (unit) => lines.commit(unit, (handed) => writer.commit(handed)),
+    commit: (unit) => lines.commit(unit, (handed) => writer.queue.commit(handed)),
     ...logReads(running),
     isLost: (rev) =>
       snapshot.run(
@@ -261,7 +229,7 @@ function storeOver(running: Running): SqliteStore {
       closing ??= closeAll(running);
       return closing;
     },
-    unitsWaiting: () => writer.unitsWaiting,
+    unitsWaiting: () => writer.queue.unitsWaiting,
   };
 }
 
@@ -288,7 +256,7 @@ function logReads({
 function rowReads({ snapshot, writer, rows, tableOf }: Running) {
   /** Only within `run`. Events are read once, to be sent: keeping them would only fill memory. */
   const areKept = (table: string): boolean =>
-    table !== eventsTable && rows.areAt(snapshot.revision(), writer.isCommitting);
+    table !== eventsTable && rows.areAt(snapshot.revision(), writer.queue.isBusy);
   const rowIn = (
     { tableNumber, readSql }: ReturnType<TableDirectory>,
     isKept: boolean,
@@ -340,7 +308,7 @@ function readEach(
 }
 
 /** Checks that the writer runs and storage can be read and written. */
-async function ping(writer: WriterQueue, snapshot: Snapshot): Promise<void> {
+async function ping(writer: WriterClient, snapshot: Snapshot): Promise<void> {
   if (!writer.alive) throw unavailable('the writer thread is not running');
   try {
     snapshot.run(() => snapshot.prepare('SELECT rev FROM comity_counters WHERE n = 0').get());
@@ -359,23 +327,17 @@ async function closeAll({ backups, writer, readers, snapshot }: Running): Promis
   snapshot.close();
 }
 
-const rowsPerTransaction = 500;
-
-/** Removes old rows of a log, without checking references: a reader thread finds them, the writer removes a few hundred at a time. */
-async function purgeRows(
+/** Removes old rows of a log, without checking references: a reader thread finds them. */
+function purgeRows(
   readers: ReaderPool,
-  writer: WriterQueue,
+  writer: WriterClient,
   layout: Layout,
   tableNumber: number,
-  range: { readonly updatedBefore: number; readonly limit: number },
+  { updatedBefore, limit }: { readonly updatedBefore: number; readonly limit: number },
 ): Promise<number> {
   const sql = `SELECT id FROM ${layout.name} WHERE ${tickSql} AND updated_at < ? LIMIT ?`;
-  const { rows } = await readers.read(sql, [range.updatedBefore, range.limit], tableNumber);
-  const ids = rows.map((row) => String(row[0]));
-  let purged = 0;
-  for (let start = 0; start < ids.length; start += rowsPerTransaction) {
-    const some = ids.slice(start, start + rowsPerTransaction);
-    purged += await writer.purge(layout.table.name, range.updatedBefore, some);
-  }
-  return purged;
+  return writer.purge(layout.table.name, updatedBefore, async () => {
+    const { rows } = await readers.read(sql, [updatedBefore, limit], tableNumber);
+    return rows.map((row) => String(row[0]));
+  });
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { ProvisionalRevisions } from '../../../src/store/line.ts';
 import { boldChanges } from '../../../src/store/postgres/commit/bold-flight.ts';
 import { commitTables, resolveUnit } from '../../../src/store/postgres/commit/commit-table.ts';
 import type { Committer } from '../../../src/store/postgres/commit/committer.ts';
@@ -161,7 +162,7 @@ test('writes nothing when its statements come outside of a transaction', async (
   const before = [await rowsOf(place.look, 'things'), await rowsOf(place.look, 'events')];
   const frame = transactionFrame(schema, 'nobody', channel);
   for (const each of units) {
-    const { calls, touched } = boldChanges([resolveUnit(each, byName)], tables);
+    const { calls, touched } = boldChanges([resolveUnit(each, byName, new ProvisionalRevisions())], tables);
     for (const call of [...calls, frame.close(1, 1, touched), frame.resume()]) {
       await assert.rejects(connection.send([call]), `${call.sql} was carried out`);
     }

@@ -1,6 +1,7 @@
 /** What a batch without judgement sends: how many statements, in which order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ProvisionalRevisions } from '../../../src/store/line.ts';
 import { boldChanges } from '../../../src/store/postgres/commit/bold-flight.ts';
 import { commitTables, resolveUnit } from '../../../src/store/postgres/commit/commit-table.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
@@ -54,7 +55,7 @@ test('asks whether a row is absent after it was made, never before', () => {
 /** Kind and table of each statement. */
 function sent(...units: readonly Unit[]): readonly string[] {
   const { calls } = boldChanges(
-    units.map((each) => resolveUnit(each, byName)),
+    units.map((each) => resolveUnit(each, byName, new ProvisionalRevisions())),
     tables,
   );
   return calls.map(({ sql }) => {

@@ -99,7 +99,7 @@ test('bounds a batch by units and by characters, and what waits by a number', as
   await committer.commit(unit(put(things, 'warm', {})));
   batches.length = 0;
   const small = Array.from({ length: 8 }, (_, index) => committer.commit(unit(put(things, `s${index}`, {}))));
-  assert.equal(committer.unitsWaiting, 8);
+  assert.equal(committer.queue.unitsWaiting, 8);
   await assert.rejects(committer.commit(unit(put(things, 'ninth', {}))), StoreUnavailable);
   await Promise.all(small);
   assert.deepEqual(batches, [3, 3, 2]);

@@ -1,12 +1,10 @@
 /** A committer over a schema of its own, and ways to look at what it did from outside. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import type { Observation } from '../../../src/observe/observation.ts';
+import type { UnitBounds } from '../../../src/store/group-commit.ts';
 import { ProvisionalRevisions } from '../../../src/store/line.ts';
-import {
-  type Committer,
-  type CommitterOptions,
-  createCommitter,
-} from '../../../src/store/postgres/commit/committer.ts';
+import { Committer, type CommitterOptions } from '../../../src/store/postgres/commit/committer.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { type Connection, createConnection } from '../../../src/store/postgres/connection/connection.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
@@ -64,13 +62,20 @@ export type Running = {
   readonly flights: (readonly string[])[];
 };
 
-/** @param url in place of the place's own, such as that of a proxy before it */
-export function startCommitter(
-  context: Ending,
-  place: Place,
-  options: Partial<CommitterOptions> & { readonly url?: string } = {},
-): Running {
-  const { url = place.url, timeoutMs = 5000, ...rest } = options;
+type Changed = Partial<CommitterOptions> &
+  UnitBounds & {
+    /** In place of the place's own, such as that of a proxy before it. */
+    readonly url?: string;
+    readonly onBatch?: (units: number) => void;
+    readonly onFailed?: (error: unknown) => void;
+  };
+
+export function startCommitter(context: Ending, place: Place, options: Changed = {}): Running {
+  const { url = place.url, timeoutMs = 5000, onBatch, onFailed, ...rest } = options;
+  const observe = (observation: Observation): void => {
+    if (observation.kind === 'units-committed') onBatch?.(observation.units);
+    if (observation.kind === 'store-failed') onFailed?.(observation.error);
+  };
   const connection = createConnection({
     address: addressOf(url),
     name: 'comity commit',
@@ -78,28 +83,26 @@ export function startCommitter(
     timeoutMs,
   });
   const flights: (readonly string[])[] = [];
-  const committer = createCommitter({
-    connection: recorded(connection, flights),
-    layouts: place.layouts,
-    numbers: place.numbers,
-    schema,
-    channel,
-    writer: randomBytes(8).toString('hex'),
-    revisions: new ProvisionalRevisions(),
-    unitsWaitingMax: 10_000,
-    unitsWaitingBytesMax: 67_108_864,
-    unitsPerTransactionMax: 512,
-    charactersPerTransactionMax: 8_388_608,
-    timeoutMs,
-    retriesMax: 10,
-    findOld: (table, updatedBefore, limit) => findOld(place.look, { table, updatedBefore, limit }),
-    onChanged: () => undefined,
-    onBatch: () => undefined,
-    onFailed: () => undefined,
-    newestRev: undefined,
-    onRaised: () => undefined,
-    ...rest,
-  });
+  const committer = new Committer(
+    {
+      connection: recorded(connection, flights),
+      layouts: place.layouts,
+      numbers: place.numbers,
+      schema,
+      channel,
+      writer: randomBytes(8).toString('hex'),
+      revisions: new ProvisionalRevisions(),
+      timeoutMs,
+      retriesMax: 10,
+      findOld: (table, updatedBefore, limit) => findOld(place.look, { table, updatedBefore, limit }),
+      onChanged: () => undefined,
+      observe,
+      newestRev: undefined,
+      onRaised: () => undefined,
+      ...rest,
+    },
+    rest,
+  );
   context.after(async () => {
     await committer.close();
     await connection.close();

@@ -1,4 +1,5 @@
 /** The contract's tables as committing knows them, for tests that need no database. */
+import { ProvisionalRevisions } from '../../../src/store/line.ts';
 import { commitTables, resolveUnit, type Work } from '../../../src/store/postgres/commit/commit-table.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Unit } from '../../../src/store/store.ts';
@@ -15,7 +16,7 @@ export const tables = commitTables(layoutsOf(declared, 'comity'), numbers, 'comi
 const byName = new Map(tables.map((table) => [table.layout.table.name, table]));
 
 export function resolved(unit: Unit): Work {
-  return resolveUnit(unit, byName);
+  return resolveUnit(unit, byName, new ProvisionalRevisions());
 }
 
 export function tableOf(name: string): (typeof tables)[number] {

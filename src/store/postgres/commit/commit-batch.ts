@@ -5,6 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isLeaving, isOnlyExpected } from '../../change-listeners.ts';
+import type { Outcome } from '../../group-commit.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Commit } from '../../store.ts';
 import { asUnavailable } from '../connection/connection-failure.ts';
@@ -12,7 +13,7 @@ import { commitBoldly } from './bold-flight.ts';
 import { commitCarefully } from './commit-carefully.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { type Batch, type CommitContext, meaningOf, NotCommitted, violationOf } from './flight.ts';
-import { type BatchOutcome, failBatch, joinOutcomes, type Outcome } from './outcome.ts';
+import { type BatchOutcome, failBatch, joinOutcomes } from './outcome.ts';
 
 export type BatchContext = CommitContext & { readonly schema: string; readonly retriesMax: number };
 

@@ -1,7 +1,6 @@
 /** The parts of each table that a commit needs: counter, references, dependants and statements. Built once when the store opens. */
 import type { ProvisionalRevisions } from '../../line.ts';
 import { type Change, eventsTable, type Unit } from '../../store.ts';
-import { unitCharacters } from '../../unit-size.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
 
@@ -22,8 +21,6 @@ export type Placed = { readonly table: CommitTable; readonly change: Change };
 export type Work = {
   readonly unit: Unit;
   readonly changes: readonly Placed[];
-  /** Characters of its texts, which bound a batch besides the number of units. */
-  readonly characters: number;
 };
 
 export function commitTables(
@@ -64,30 +61,29 @@ export function eventsOf(tables: readonly CommitTable[]): CommitTable {
   return events;
 }
 
-/** @throws TypeError for an undeclared table or reference, and for a change that writes an event: units only append and remove events */
-export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>): Work {
+/**
+ * Finds what a unit concerns. Provisional revisions that it expects are replaced by those that the units got; the ones that stay are of the
+ * same batch, or of failed units.
+ * @throws TypeError for an undeclared table or reference, and for a change that writes an event: units only append and remove events
+ */
+export function resolveUnit(
+  unit: Unit,
+  byName: ReadonlyMap<string, CommitTable>,
+  revisions: Pick<ProvisionalRevisions, 'resolve'>,
+): Work {
   const changes: Placed[] = [];
   for (const change of unit.changes) {
-    const { table: name, next } = change;
+    const { table: name, expect, next } = change;
     const table = byName.get(name);
     if (table === undefined) throw new TypeError(`no table is named ${name}`);
-    changes.push({ table, change });
+    const isProvisional = 'rev' in expect && expect.rev < 0;
+    const expected = isProvisional ? { ...change, expect: { rev: revisions.resolve(expect.rev) } } : change;
+    changes.push({ table, change: expected });
     if (next === null) continue;
     if (name === eventsTable) throw new TypeError('events are appended, not put');
     for (const { field } of next.references) {
       if (!table.references.has(field)) throw new TypeError(`${field} is not a reference of ${name}`);
     }
   }
-  return { unit, changes, characters: unitCharacters(unit) };
-}
-
-/** Replaces provisional revisions by those that the units got; the ones that stay are of the same batch, or of failed units. */
-export function withRevisions(work: Work, revisions: Pick<ProvisionalRevisions, 'resolve'>): Work {
-  if (work.changes.every(({ change: { expect } }) => !('rev' in expect) || expect.rev >= 0)) return work;
-  const changes = work.changes.map(({ table, change }) => {
-    const { expect } = change;
-    if (!('rev' in expect)) return { table, change };
-    return { table, change: { ...change, expect: { rev: revisions.resolve(expect.rev) } } };
-  });
-  return { ...work, changes };
+  return { unit, changes };
 }

@@ -1,8 +1,5 @@
 /** The outcome of a batch: one outcome per unit, and the tables changed. */
-import type { Commit } from '../../store.ts';
-
-/** `error` if the unit's own values are invalid, or storage failed. */
-export type Outcome = { readonly commit: Commit } | { readonly error: unknown };
+import type { Outcome } from '../../group-commit.ts';
 
 export type BatchOutcome = {
   readonly outcomes: readonly Outcome[];

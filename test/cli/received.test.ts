@@ -26,10 +26,10 @@ const room = openInbox(await openEmbedded(), {
     of: () => [{ secret: 'whsec_hidden', until: null }],
     source: ({ sender }) => (sender === 'fixed' ? 'environment' : 'store'),
     refresh: async () => undefined,
-  },
-  rotate: async (name, { secret = 'whsec_bWFkZQ==', overlapMs }) => {
-    rotated.push({ ...name, overlapMs });
-    return { secret };
+    rotate: async (name, { secret = 'whsec_bWFkZQ==', overlapMs }) => {
+      rotated.push({ ...name, overlapMs });
+      return { secret };
+    },
   },
 });
 const server = await startInboxServer(room, adminKey);

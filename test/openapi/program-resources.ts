@@ -188,10 +188,13 @@ function receivingResources(
   receiving: ReceivingSetting,
   serving: Serving,
 ): readonly (Resource | ServedCollection)[] {
-  const own = optionsWith({ ...receiving, listLimits: serving.queryLimits });
+  const { senders, ...differing } = receiving;
+  const own = optionsWith({ settings: { ...settings, ...differing }, senders });
   const functions = optionsWith({ subscribers: new Map(), jobs: new Map() });
   return [
-    ...[receivedResources(own, serving), ...receiveResources(own), ...senderResources(own)],
+    receivedResources(own, senders, serving),
+    ...receiveResources(own, own, missing),
+    ...senderResources(own, own, missing),
     ...subscriberResources(functions, functions),
     replayEventsResource(functions, functions, missing, missing),
     ...jobResources(functions, functions, missing),

@@ -15,7 +15,7 @@ import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Expectation, MaybePromise, Store, Unit } from '../../store/store.ts';
+import type { Change, Expectation, MaybePromise, Unit } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { Message } from '../receive/message.ts';
 import {
@@ -40,12 +40,7 @@ import {
 import { createSenderEd25519, createSenderKeys, createSlicedMac, type SenderKeys } from './sender-keys.ts';
 import type { SenderSecrets } from './sender-secrets.ts';
 
-export type AcceptOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  readonly senders: ReadonlyMap<string, DeclaredSender>;
-  readonly secrets: Pick<SenderSecrets, 'of'>;
-  readonly store: Pick<Store, 'commit' | 'read'>;
-  /** Origin that senders call, for rules that sign the URL; undefined: the Host of the request. */
-  readonly publicUrl: string | undefined;
+export type AcceptHooks = {
   /** Called after a new message of the sender is stored. */
   readonly accepted?: (sender: string) => void;
   /** Fetches keys that a sender publishes, through the egress guard; undefined: `keysUrl` has no effect. */
@@ -67,8 +62,12 @@ export type Verdict =
 
 type Verifier = { readonly keys: SenderKeys; readonly ed25519: VerifyEd25519 | undefined };
 
-export function createAccept(options: AcceptOptions): Accept {
-  const { senders, secrets, store, clock, newId, observe, publicUrl, fetchKeys } = options;
+export function createAccept(
+  { store, clock, newId, observe, settings: { publicUrl } }: Services,
+  senders: ReadonlyMap<string, DeclaredSender>,
+  secrets: Pick<SenderSecrets, 'of'>,
+  { accepted, fetchKeys }: AcceptHooks = {},
+): Accept {
   const timeText = createTimeText();
   const primitives = createSlicedMac();
   const verifiers = new Map<string, Verifier>();
@@ -102,7 +101,7 @@ export function createAccept(options: AcceptOptions): Accept {
       }
       const commit = await store.commit(unit);
       if (commit.outcome === 'committed') {
-        options.accepted?.(sender.name);
+        accepted?.(sender.name);
         return observed('accepted');
       }
       // Those that remain if this fails are removed by retention.

@@ -13,6 +13,8 @@ import type { Source } from '../../config/sources.ts';
 import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
 import { isToken } from '../../http/syntax/token.ts';
 import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import { packageVersion } from '../../package-version.ts';
+import type { Services } from '../../store/capabilities.ts';
 import { retryAfter } from '../../work/schedule.ts';
 import {
   messageId,
@@ -27,19 +29,6 @@ import { emptyUnit } from './conclude-received.ts';
 import type { Claimed, HandOn } from './hand-on.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
 
-export type ForwardOptions = {
-  readonly exchange: Exchange;
-  readonly secrets: Pick<SenderSecrets, 'of'>;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
-  /** Version of the program, for `User-Agent`. */
-  readonly version: string;
-  /** Time in which the receiver must respond. */
-  readonly webhookTimeoutMs: number;
-  /** Upper bound of a Retry-After. */
-  readonly webhookRetryAfterSecondsMax: number;
-};
-
 export type ForwardTo = Extract<HandOnTo, { readonly kind: 'forward' }>;
 
 type TimedKey = { readonly key: KeyObject; readonly until: number | null };
@@ -48,9 +37,13 @@ type TimedKey = { readonly key: KeyObject; readonly until: number | null };
 const slowing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** Serves all senders that forward. @throws TypeError for a message of any other sender */
-export function createForward(options: ForwardOptions): HandOn {
-  const { exchange, clock, webhookTimeoutMs } = options;
-  const keysOf = createKeys(options.secrets);
+export function createForward(
+  { clock, settings }: Services,
+  exchange: Exchange,
+  secrets: Pick<SenderSecrets, 'of'>,
+): HandOn {
+  const version = packageVersion();
+  const keysOf = createKeys(secrets);
   return async (claimed, signal) => {
     const { handOn: to, name } = claimed.sender;
     if (to.kind !== 'forward') throw new TypeError(`the sender ${name} has no forward`);
@@ -59,12 +52,12 @@ export function createForward(options: ForwardOptions): HandOn {
     const { body: kept } = claimed.content;
     const body = typeof kept === 'string' ? Buffer.from(kept, 'base64') : kept;
     const timestamp = Math.floor(clock() / 1000);
-    const fields = forwardFields(claimed, to, { body, keys, timestamp, version: options.version });
+    const fields = forwardFields(claimed, to, { body, keys, timestamp, version });
     const outcome = await exchanged(exchange, {
-      ...{ url: to.url, method: 'POST', fields, body, timeoutMs: webhookTimeoutMs, signal },
+      ...{ url: to.url, method: 'POST', fields, body, timeoutMs: settings.webhookTimeoutMs, signal },
       share: `sender/${name}`,
     });
-    return handedOn(outcome, clock(), options.webhookRetryAfterSecondsMax);
+    return handedOn(outcome, clock(), settings.webhookRetryAfterSecondsMax);
   };
 }
 

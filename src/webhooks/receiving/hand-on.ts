@@ -32,13 +32,8 @@ export type Claimed = {
 /** Rejects only with StoreUnavailable. */
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 
-export type HandlersOptions = {
-  readonly threads: Pick<HandlerThreads, 'run'>;
-  readonly subscriberDepthMax: number;
-};
-
 /** Hands messages to the functions of their sources, which run on threads. */
-export function handlersOn({ threads, subscriberDepthMax }: HandlersOptions): HandOn {
+export function handlersOn(threads: Pick<HandlerThreads, 'run'>, subscriberDepthMax: number): HandOn {
   return async (claimed, signal) => {
     const { depth = 0 } = claimed.content;
     if (depth <= subscriberDepthMax) return threads.run(taskOf(claimed), signal);

@@ -74,7 +74,7 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     const { store, senders, handOnOf, random, settings } = options;
     this.#options = options;
     this.#engine = new WorkEngine(options, this);
-    this.#parts = { ...options, engine: this.#engine, settle: createSettle({ store, random }) };
+    this.#parts = { ...options, engine: this.#engine, settle: createSettle(store, random) };
     const handed = [...senders.values()].flatMap((sender) => {
       const handOn = handOnOf(sender);
       return handOn === undefined ? [] : [{ sender, handOn }];

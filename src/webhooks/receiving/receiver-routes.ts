@@ -5,6 +5,7 @@
  * Requests are anonymous; the signature alone decides. A repetition and a type without a handler get the same response
  * as everything else, because an error would only make the sender repeat itself.
  */
+import type { Configuration } from '../../config/configuration.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
 import {
   type Content,
@@ -23,27 +24,22 @@ import type {
   Understood,
 } from '../../kernel/resource.ts';
 import { messageBound, messageOctets } from '../../memory/work-rules.ts';
+import type { Services } from '../../store/capabilities.ts';
 import type { Accept, Verdict } from './accept-message.ts';
 
-export type ReceiveOptions = {
-  readonly senders: ReadonlyMap<string, DeclaredSender>;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly accept: Accept;
-  readonly receivedBytesMax: number;
-  /** Size of the memory budget; absent: it does not bound messages. */
-  readonly memoryBytes?: number;
-};
-
-export function receiveResources(options: ReceiveOptions): readonly Resource[] {
-  return [...options.senders.values()].map((sender) => ({
-    pattern: `${options.base}/webhooks/${sender.name}`,
+export function receiveResources(
+  services: Services,
+  { base, senders }: Pick<Configuration, 'base' | 'senders'>,
+  accept: Accept,
+): readonly Resource[] {
+  return [...senders.values()].map((sender) => ({
+    pattern: `${base}/webhooks/${sender.name}`,
     documentation: {
       name: `Webhook${pascal(sender.name)}`,
       noun: `the receiver of ${sender.name}`,
       tag,
     },
-    operations: new Map([['POST', postOperation(options, sender) as Operation]]),
+    operations: new Map([['POST', postOperation(services, accept, sender) as Operation]]),
     constantFields: [],
     offers: ['application/json'],
     ignoresCredentials: true,
@@ -121,14 +117,15 @@ type Proposed = Proposal & { readonly judged: Judged | undefined };
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 function postOperation(
-  { accept, receivedBytesMax, memoryBytes }: ReceiveOptions,
+  { settings: { receivedBytesMax }, memory }: Services,
+  accept: Accept,
   sender: DeclaredSender,
 ): Operation<Standing, Judged, Proposed> {
   return {
     documentation: documentationOf(sender, receivedBytesMax),
     permission: () => 'granted',
     raw: true,
-    ...messageBound({ most: receivedBytesMax, memoryBytes }),
+    ...messageBound({ most: receivedBytesMax, memoryBytes: memory.budget.bytesMax }),
     makes: (bytes) => messageOctets(bytes?.length ?? 0),
     reports: true,
     understand({ request }, bytes) {

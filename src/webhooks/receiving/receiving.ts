@@ -9,7 +9,6 @@ import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetc
 import type { Resource } from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
-import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
@@ -22,12 +21,7 @@ import { createHandingOn, type HandingOn } from './handing-on-engine.ts';
 import { receivedResources } from './received/received-routes.ts';
 import { receivingRetention } from './received-tables.ts';
 import { receiveResources } from './receiver-routes.ts';
-import {
-  loadSenderSecrets,
-  type MadeSecret,
-  rotateSenderSecret,
-  type SenderSecrets,
-} from './sender-secrets.ts';
+import { loadSenderSecrets, type MadeSecret, type SenderSecrets } from './sender-secrets.ts';
 import { senderResources } from './senders/sender-routes.ts';
 
 export type ReceivedOptions = Services & {
@@ -67,7 +61,7 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   const keys = createGuardedFetch({ ...options, ...settings });
   return {
     made,
-    builtIn: (serving) => [receivedResources({ ...settings, senders: sourcesOf(configuration) }, serving)],
+    builtIn: (serving) => [receivedResources(options, sourcesOf(configuration), serving)],
     resources: resourcesOf(options, secrets, keys, engine),
     retention: receivingRetention(settings),
     gauges: gaugesOf(engine),
@@ -111,8 +105,8 @@ function engineOf(
   threads: HandlerThreads | undefined,
 ): HandingOn {
   const { configuration, settings } = options;
-  const forward = createForward({ ...options, ...settings, secrets, version: packageVersion() });
-  const handlers = threads === undefined ? undefined : handlersOn({ ...settings, threads });
+  const forward = createForward(options, options.exchange, secrets);
+  const handlers = threads === undefined ? undefined : handlersOn(threads, settings.subscriberDepthMax);
   const handOnOf = ({ handOn }: Source): HandOn | undefined => {
     if (handOn.kind === 'forward') return forward;
     return isFunction(handOn) ? handlers : undefined;
@@ -133,19 +127,13 @@ function resourcesOf(
   { fetch: fetchKeys }: GuardedFetch,
   engine: HandingOn,
 ): readonly Resource[] {
-  const { configuration, settings, store, clock, random } = options;
-  const { base, senders } = configuration;
-  const accept = createAccept({
-    ...{ ...options, ...settings, senders, secrets, fetchKeys },
-    accepted: (sender) => engine.wake(sender),
+  const { configuration } = options;
+  const accept = createAccept(options, configuration.senders, secrets, {
+    ...{ fetchKeys, accepted: (sender) => engine.wake(sender) },
   });
-  const { bytesMax: memoryBytes } = options.memory.budget;
   return [
-    ...receiveResources({ ...settings, senders, base, accept, memoryBytes }),
-    ...senderResources({
-      ...{ base, senders, secrets, clock, ...settings, limits: settings, listLimits: settings },
-      rotate: (name, how) => rotateSenderSecret({ store, clock, random }, name, how),
-    }),
+    ...receiveResources(options, configuration, accept),
+    ...senderResources(options, configuration, secrets),
   ];
 }
 

@@ -27,6 +27,8 @@ export type SenderSecrets = {
   /** Returns the secrets, the current one first; may include expired ones. The same array while nothing changed. */
   of(name: SecretName): readonly SenderSecret[];
   source(name: SecretName): 'environment' | 'store';
+  /** Rotates a secret; this process applies it after `refresh`. @throws StoreUnavailable */
+  rotate(name: SecretName, rotation: Rotation): Promise<{ readonly secret: string }>;
   /** Reads the current secrets after this process rotated one. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -36,7 +38,7 @@ export type SenderSecrets = {
 export type MadeSecret = SecretName & { readonly variable: string; readonly secret: string };
 
 export type LoadSenderSecrets = Pick<Services, 'clock' | 'random' | 'observe'> & {
-  readonly store: Pick<Store, 'read' | 'commit' | 'onChange'>;
+  readonly store: Pick<Store, 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   /** Secrets of the environment by variable. */
   readonly given: ReadonlyMap<string, readonly string[]>;
@@ -78,14 +80,16 @@ type Known = { readonly secrets: readonly SenderSecret[]; readonly rev: number }
 
 class FollowedSecrets implements SenderSecrets {
   readonly #store: LoadSenderSecrets['store'];
+  readonly #making: Pick<LoadSenderSecrets, 'store' | 'clock' | 'random'>;
   /** By use, then by sender: a lookup per message builds no key. */
   readonly #known: Readonly<Record<SecretName['use'], Map<string, Known>>>;
   readonly #kept: readonly SecretPlace[];
   readonly #looks: TableLooks;
 
   constructor(options: LoadSenderSecrets, places: readonly SecretPlace[], kept: readonly SecretPlace[]) {
-    const { store, given, observe } = options;
+    const { store, clock, random, given, observe } = options;
     this.#store = store;
+    this.#making = { store, clock, random };
     this.#kept = kept;
     this.#known = { receive: new Map(), forward: new Map() };
     for (const { name, use, variable } of places) {
@@ -108,6 +112,10 @@ class FollowedSecrets implements SenderSecrets {
   source({ sender, use }: SecretName): 'environment' | 'store' {
     const isKept = this.#kept.some((place) => place.name === sender && place.use === use);
     return isKept ? 'store' : 'environment';
+  }
+
+  rotate(name: SecretName, rotation: Rotation): Promise<{ readonly secret: string }> {
+    return rotateSenderSecret(this.#making, name, rotation);
   }
 
   refresh(): Promise<void> {

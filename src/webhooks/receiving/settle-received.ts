@@ -5,7 +5,6 @@
  *
  * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
-
 import type { Source } from '../../config/sources.ts';
 import { type Failure, failure } from '../../logic/threads/handed-on.ts';
 import { type Actor, causeText, withCause } from '../../model/actor.ts';
@@ -49,13 +48,11 @@ export type Settled =
  */
 export type SettleHandedOn = (claimed: Claimed, run: Run, mayRerun: boolean) => Promise<Settled>;
 
-export type SettleOptions = {
-  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
-  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
-  readonly random: () => number;
-};
-
-export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
+/** @param random returns numbers from 0 (inclusive) to 1 (exclusive) */
+export function createSettle(
+  store: Pick<Store, 'commit' | 'read' | 'lines'>,
+  random: () => number,
+): SettleHandedOn {
   /** Runs whose unit may have been committed although the store failed. */
   const doubtful = new WeakSet<Run>();
 

@@ -14,6 +14,7 @@ import {
   receivedCollection,
   receivedContentsTable,
 } from '../../../src/webhooks/receiving/received-tables.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { declared } from './walked-senders.ts';
 
@@ -22,18 +23,12 @@ const bank = declared('bank', 'standard');
 let made = 0;
 
 function acceptOn(store: Store, commit: Store['commit'] = (unit) => store.commit(unit)): Accept {
-  return createAccept({
-    senders: new Map([['bank', bank]]),
-    secrets: { of: () => [] },
-    store: { commit, read: (table, id) => store.read(table, id) },
-    clock: () => 1000,
-    newId() {
-      made += 1;
-      return `message${made}`;
-    },
-    observe: () => undefined,
-    publicUrl: undefined,
-  });
+  const newId = () => {
+    made += 1;
+    return `message${made}`;
+  };
+  const services = servicesOver({ ...store, commit }, { clock: () => 1000, newId });
+  return createAccept(services, new Map([['bank', bank]]), { of: () => [] });
 }
 
 function verified(key: string | undefined, body: Uint8Array) {

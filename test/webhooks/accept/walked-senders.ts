@@ -11,7 +11,7 @@ import type { Received } from '../../../src/model/received.ts';
 import type { ReceivedObservation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type PresetName, presets } from '../../../src/webhooks/presets.ts';
-import { type AcceptOptions, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
+import { type AcceptHooks, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
 import {
   contentId,
   type ReceivedContent as KeptContent,
@@ -20,6 +20,7 @@ import {
 } from '../../../src/webhooks/receiving/received-tables.ts';
 import { receiveResources } from '../../../src/webhooks/receiving/receiver-routes.ts';
 import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import {
   type Answered,
   base,
@@ -46,7 +47,8 @@ export type WalkedSenders = {
   content(sender: string, dedupeKey: string): Promise<KeptContent>;
 };
 
-export type SenderOptions = Partial<Pick<AcceptOptions, 'publicUrl' | 'fetchKeys'>> & {
+export type SenderOptions = Pick<AcceptHooks, 'fetchKeys'> & {
+  readonly publicUrl?: string;
   readonly senders?: readonly DeclaredSender[];
   /** The memory budget. Default: without bound. */
   readonly memoryBytes?: number;
@@ -85,15 +87,15 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
   const observed: ReceivedObservation[] = [];
   const kept = new Map<string, readonly SenderSecret[]>();
   const usual = [{ secret, until: null }];
-  const accept = createAccept({
-    ...surroundings,
-    ...options,
-    senders,
-    secrets: { of: ({ sender }) => kept.get(sender) ?? usual },
+  const { memoryBytes = Number.MAX_SAFE_INTEGER, publicUrl, fetchKeys } = options;
+  const services = servicesOver(store, {
+    ...{ clock: surroundings.clock, newId: surroundings.newId },
     observe: (fact) => void observed.push(fact as ReceivedObservation),
-    publicUrl: options.publicUrl,
+    settings: { receivedBytesMax, publicUrl, memoryBytesMax: memoryBytes },
   });
-  const resources = receiveResources({ ...options, senders, base, accept, receivedBytesMax });
+  const secrets = { of: ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual };
+  const accept = createAccept(services, senders, secrets, { fetchKeys });
+  const resources = receiveResources(services, { base, senders }, accept);
   const room = roomOf(surroundings, resources, unused);
   const plan = store.plan({
     table: receivedCollection.name,

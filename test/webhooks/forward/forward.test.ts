@@ -9,11 +9,13 @@ import { Webhook } from 'standardwebhooks';
 import type { HandOnTo } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Received } from '../../../src/model/received.ts';
+import { packageVersion } from '../../../src/package-version.ts';
 import { createForward, isForwardable } from '../../../src/webhooks/receiving/forward-message.ts';
 import type { Claimed, ClaimedContent } from '../../../src/webhooks/receiving/hand-on.ts';
 import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { exchangesWith } from '../../egress/exchanges-under-test.ts';
 import { type Answer, plainAnswer, startRawReceiver } from '../../egress/raw-receiver.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { content, message, sender } from '../hand-on/fixture.ts';
 
 const exchanges = exchangesWith();
@@ -40,11 +42,12 @@ type Given = {
 
 async function forwarded(given: Given = {}): Promise<HandedOn> {
   const { secrets = [{ secret: current, until: null }] } = given;
-  const forward = createForward({
-    exchange: (call, done) => void exchanges.exchange(call).then(done),
-    secrets: { of: ({ sender: name, use }) => (name === 'billing' && use === 'forward' ? secrets : []) },
-    ...{ clock: Date.now, version: '1.2.3', webhookTimeoutMs: 2000, webhookRetryAfterSecondsMax: 60 },
-  });
+  const settings = { webhookTimeoutMs: 2000, webhookRetryAfterSecondsMax: 60 };
+  const forward = createForward(
+    servicesOver({}, { settings }),
+    (call, done) => void exchanges.exchange(call).then(done),
+    { of: ({ sender: name, use }) => (name === 'billing' && use === 'forward' ? secrets : []) },
+  );
   const handOn: HandOnTo = {
     kind: 'forward',
     url: receiver.url,
@@ -97,7 +100,11 @@ test('posts the octets as they came, signed so that the library of Standard Webh
   );
   const expected = {
     ...{ 'webhook-id': 'rec_1', 'content-type': 'application/json', 'content-encoding': 'identity' },
-    ...{ 'user-agent': 'Comity/1.2.3', 'comity-sender': 'billing', 'comity-dedupe-key': 'key-rec_1' },
+    ...{
+      'user-agent': `Comity/${packageVersion()}`,
+      'comity-sender': 'billing',
+      'comity-dedupe-key': 'key-rec_1',
+    },
     ...{
       'comity-type': 'order.paid',
       'comity-attempt': '3',

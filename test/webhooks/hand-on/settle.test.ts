@@ -58,7 +58,7 @@ function thing(id: string, expect: Change['expect'] = { absent: true }, doc = `{
 }
 
 function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
-  return createSettle({ store, random: () => 0.5 });
+  return createSettle(store, () => 0.5);
 }
 
 async function revOf(store: Store, id: string): Promise<number> {

@@ -29,10 +29,10 @@ const room = openInbox(await openEmbedded(), {
     refresh: async () => {
       refreshed += 1;
     },
-  },
-  rotate: async (name, { secret, overlapMs }) => {
-    rotated.push({ ...name, secret, overlapMs });
-    return { secret: secret ?? 'whsec_bWFkZQ==' };
+    rotate: async (name, { secret, overlapMs }) => {
+      rotated.push({ ...name, secret, overlapMs });
+      return { secret: secret ?? 'whsec_bWFkZQ==' };
+    },
   },
 });
 const rotate = (name: string, json?: object) =>

@@ -16,9 +16,10 @@ import {
   receivedAttemptsTable,
   receivedContentsTable,
 } from '../../../src/webhooks/receiving/received-tables.ts';
-import type { SenderResourcesOptions } from '../../../src/webhooks/receiving/senders/sender-route-options.ts';
+import type { KnownSecrets } from '../../../src/webhooks/receiving/senders/rotate-secret.ts';
 import { senderResources } from '../../../src/webhooks/receiving/senders/sender-routes.ts';
 import type { HmacRule, TokenRule } from '../../../src/webhooks/signature/signature-rule.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import {
   type AskAs,
   askerOf,
@@ -74,35 +75,26 @@ export function senderOf(
 
 type RoomOptions = {
   readonly senders?: readonly DeclaredSender[];
-  readonly secrets?: SenderResourcesOptions['secrets'];
-  readonly rotate?: SenderResourcesOptions['rotate'];
+  readonly secrets?: KnownSecrets;
   readonly settings?: Partial<Settings>;
 };
 
-const noSecrets: SenderResourcesOptions['secrets'] = {
+const noSecrets: KnownSecrets = {
   of: () => [],
   source: () => 'store',
   refresh: async () => undefined,
+  rotate: async () => assert.fail('no secret was to be rotated here'),
 };
 
 export function openInbox(store: Store, options: RoomOptions = {}): InboxRoom {
   const surroundings = surround(store, options.settings);
   const { settings, newId, clock } = surroundings;
-  const { senders: declared = [senderOf('billing')], secrets = noSecrets, rotate = neverRotated } = options;
+  const { senders: declared = [senderOf('billing')], secrets = noSecrets } = options;
   const senders = new Map(declared.map((sender) => [sender.name, sender]));
   const inbox = routed(surroundings, {
-    builtIn: (serving) => [receivedResources({ ...settings, senders }, serving)],
+    builtIn: (serving) => [receivedResources({ settings }, senders, serving)],
   });
-  const own = senderResources({
-    ...settings,
-    base,
-    senders,
-    secrets,
-    rotate,
-    clock,
-    limits: settings,
-    listLimits: settings,
-  });
+  const own = senderResources(servicesOver(store, { clock, settings }), { base, senders }, secrets);
   const room = roomOf(surroundings, [...inbox, ...own], { others: { ada } });
   return {
     ...surroundings,
@@ -196,8 +188,4 @@ export async function logAttempts({ store, clock }: InboxRoom, id: string, count
     };
   });
   assert.equal((await store.commit({ changes, events: [] })).outcome, 'committed');
-}
-
-async function neverRotated(): Promise<never> {
-  throw new Error('no secret was to be rotated here');
 }

@@ -3,8 +3,8 @@
  * `status`, to mark a message. Senders create messages, and retention removes them. Ids are in the order of receipt, so
  * `sort=-id` lists the newest first at the cost of one page. The octets are at `/{id}/body`.
  */
-
 import { Type } from 'typebox';
+import type { Source } from '../../../config/sources.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -26,13 +26,13 @@ import {
   serveCollection,
 } from '../../../resources/collection/serving.ts';
 import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import type { Services } from '../../../store/capabilities.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { Overtaken } from '../../../store/store.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
 import { receivedAttemptsTable, receivedCollection } from '../received-tables.ts';
 import { contentGone, putBackChange, senderGone } from './put-back.ts';
 import { bodyResource, keptContent } from './received-body.ts';
-import type { ReceivedResourcesOptions } from './received-route-options.ts';
 import { replayByQueryResource } from './replay-by-query.ts';
 
 const changeable = 'status';
@@ -49,7 +49,12 @@ const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', '
 
 const listNote = 'In the order of receipt; `sort=-id` returns the newest first, at the same cost.';
 
-export function receivedResources(options: ReceivedResourcesOptions, serving: Serving): ServedCollection {
+/** @param sources senders, subscribers and jobs: a message of any other can be read and marked, but not replayed */
+export function receivedResources(
+  { settings }: Pick<Services, 'settings'>,
+  sources: ReadonlyMap<string, Source>,
+  serving: Serving,
+): ServedCollection {
   const plain = serveCollection(serving, inboxCollection, {
     announced: false,
     operations,
@@ -80,8 +85,10 @@ export function receivedResources(options: ReceivedResourcesOptions, serving: Se
       })),
       bodyResource(served),
       receivedAttemptsResource(served, serving.queryLimits.listLimitMax),
-      replayResource(options, served, limits),
-      replayByQueryResource(options, served, { ...limits, query: serving.queryLimits }),
+      replayResource(sources, served, limits),
+      replayByQueryResource(sources, served, {
+        ...{ ...limits, query: serving.queryLimits, messagesMax: settings.receivedReplayMax },
+      }),
     ],
   };
 }
@@ -214,7 +221,11 @@ const documentation: AttemptsDocumentation = {
 // POST to `/received/{id}/replay`: hands the message on again, whatever its state. The response, 202, comes first. The
 // process of the sender's lane notices the change of the table.
 
-function replayResource(options: ReceivedResourcesOptions, served: Served, limits: ActionLimits): Resource {
+function replayResource(
+  sources: ReadonlyMap<string, Source>,
+  served: Served,
+  limits: ActionLimits,
+): Resource {
   return actionResource(
     {
       ...onMember(served, 'replay', 'update', 'Id of the message.'),
@@ -228,21 +239,21 @@ function replayResource(options: ReceivedResourcesOptions, served: Served, limit
       answers: 'queued',
       codes: ['content_unavailable', 'sender_unavailable'],
       changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
-      handler: (_ask, _input, standing) => replay(options, served, standing),
+      handler: (_ask, _input, standing) => replay(sources, served, standing),
     },
     limits,
   );
 }
 
 async function replay(
-  { senders }: ReceivedResourcesOptions,
+  sources: ReadonlyMap<string, Source>,
   served: Served,
   { row, id }: MemberStanding,
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
   if (row === undefined) throw new Error('a replay requires the row of its message');
   const current = JSON.parse(row.doc) as Received;
-  const sender = senders.get(current.sender);
+  const sender = sources.get(current.sender);
   if (sender === undefined) return { refused: senderGone };
   if ((await keptContent(store, current)) === undefined) return { refused: contentGone };
   const { change, received } = putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt));

@@ -5,6 +5,7 @@
  * whose sender is no longer declared are skipped and counted.
  */
 import { type Static, Type } from 'typebox';
+import type { Source } from '../../../config/sources.ts';
 import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
@@ -22,9 +23,12 @@ import { overtaken } from '../../../store/lines.ts';
 import type { Change, Row } from '../../../store/store.ts';
 import { contentId, receivedContentsTable } from '../received-tables.ts';
 import { putBackChange } from './put-back.ts';
-import type { ReceivedResourcesOptions } from './received-route-options.ts';
 
-type Limits = ActionLimits & { readonly query: QueryTextLimits };
+type Limits = ActionLimits & {
+  readonly query: QueryTextLimits;
+  /** Messages that one request replays at most (`receivedReplayMax`). */
+  readonly messagesMax: number;
+};
 
 /** Greatest `limit` of a request; a lower setting truncates the result, and `more` reports it. */
 const limitMax = 1_000_000;
@@ -67,11 +71,11 @@ const replayed = {
 };
 
 export function replayByQueryResource(
-  options: ReceivedResourcesOptions,
+  sources: ReadonlyMap<string, Source>,
   served: Served,
   limits: Limits,
 ): Resource {
-  const { receivedReplayMax } = options;
+  const { messagesMax } = limits;
   const { collection } = served;
   return actionResource(
     {
@@ -80,7 +84,7 @@ export function replayByQueryResource(
       noun: 'the replay of received messages',
       id: 'replayReceivedMessages',
       summary: 'Replay all messages that match a filter',
-      description: `In the order of receipt, at most ${receivedReplayMax} messages per request. If \`more\` is true, send another request with \`{"id": {"gt": lastId}}\` added to the filter.`,
+      description: `In the order of receipt, at most ${messagesMax} messages per request. If \`more\` is true, send another request with \`{"id": {"gt": lastId}}\` added to the filter.`,
       input: { name: 'Replay', schema, example: { filter: { sender: 'billing', status: 'failed' } } },
       output: replayed,
       codes: ['query_unprocessable'],
@@ -91,9 +95,9 @@ export function replayByQueryResource(
       },
       handler: async (_ask, wanted) => {
         const { limit = Number.POSITIVE_INFINITY, dryRun = false } = wanted;
-        const most = dryRun ? limit : Math.min(limit, receivedReplayMax);
+        const most = dryRun ? limit : Math.min(limit, messagesMax);
         const filter = filterOf(served, limits.query, wanted);
-        return { content: await putBackAll(options, served, { filter, limit: most, dryRun }) };
+        return { content: await putBackAll(sources, served, { filter, limit: most, dryRun }) };
       },
     },
     limits,
@@ -138,7 +142,7 @@ const unitMessagesMax = 200;
  * that another writer changes meanwhile is read again, and left out if the filter no longer finds it.
  */
 async function putBackAll(
-  options: ReceivedResourcesOptions,
+  sources: ReadonlyMap<string, Source>,
   served: Served,
   { filter, limit, dryRun }: PuttingBack,
 ): Promise<PutBack> {
@@ -153,7 +157,7 @@ async function putBackAll(
   for await (const page of pagesOf(plan)) {
     const wanted = page.docs.slice(0, limit - looked);
     const ids = wanted.map((doc) => (JSON.parse(doc) as Received).id);
-    if (ids.length > 0) replayed += await putBackUnit(options, served, filter, ids);
+    if (ids.length > 0) replayed += await putBackUnit(sources, served, filter, ids);
     looked += wanted.length;
     more = page.more || wanted.length < page.docs.length;
     lastId = ids.at(-1) ?? lastId;
@@ -163,7 +167,7 @@ async function putBackAll(
 }
 
 async function putBackUnit(
-  options: ReceivedResourcesOptions,
+  sources: ReadonlyMap<string, Source>,
   served: Served,
   filter: Filter,
   ids: readonly string[],
@@ -172,7 +176,7 @@ async function putBackUnit(
   const rows = await Promise.all(ids.map((id) => store.read(collection.name, id)));
   const found = rows.filter((row): row is Row => row !== undefined);
   const kept = await withContent(served, found);
-  const changes = kept.flatMap((row) => changeOf(options, served, filter, row));
+  const changes = kept.flatMap((row) => changeOf(sources, served, filter, row));
   return store.lines.change(undefined, async () => {
     while (changes.length > 0) {
       const unit = { changes, events: [] };
@@ -181,7 +185,7 @@ async function putBackUnit(
       if (commit.outcome !== 'superseded')
         throw new Error(`messages could not be put back: ${commit.outcome}`);
       const lost = overtaken(unit, commit);
-      const again = commit.current === undefined ? [] : changeOf(options, served, filter, commit.current);
+      const again = commit.current === undefined ? [] : changeOf(sources, served, filter, commit.current);
       changes.splice(commit.change, 1, ...again);
       if (again.length > 0) return lost;
     }
@@ -191,14 +195,14 @@ async function putBackUnit(
 
 /** Empty if the filter no longer finds the message, or its sender is not declared. */
 function changeOf(
-  { senders }: ReceivedResourcesOptions,
+  sources: ReadonlyMap<string, Source>,
   { clock, collection }: Served,
   filter: Filter,
   row: Row,
 ): readonly Change[] {
   const received = JSON.parse(row.doc) as Received;
   const value = (field: Field) => memberAt(received, field.path);
-  const sender = senders.get(received.sender);
+  const sender = sources.get(received.sender);
   if (sender === undefined || !matches(filter, { value, search: null })) return [];
   return [putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt)).change];
 }

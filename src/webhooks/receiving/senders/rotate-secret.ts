@@ -4,14 +4,22 @@
  * invalid as soon as the response is sent. A secret that a variable of the environment sets is changed there.
  */
 import { type Static, Type } from 'typebox';
+import type { Configuration } from '../../../config/configuration.ts';
 import { refuseSenderSecret, secretCharactersMax } from '../../../config/senders/secret-rule.ts';
 import type { DeclaredSender } from '../../../config/senders.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { actionResource, type Done } from '../../../kernel/action.ts';
+import { pathParameter, type Tag } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
-import type { SecretName } from '../sender-secrets.ts';
-import { type SenderResourcesOptions, senderParameter, sendersTag } from './sender-route-options.ts';
+import type { Services } from '../../../store/capabilities.ts';
+import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
+
+export const sendersTag: Tag = { name: 'senders', description: 'The declared senders of webhooks.' };
+export const senderParameter = pathParameter('name', 'Name of the sender, as in its path.');
+
+/** The secrets of senders as their resources use them. */
+export type KnownSecrets = Pick<SenderSecrets, 'of' | 'source' | 'refresh' | 'rotate'>;
 
 const withoutControls = '^[^\\u0000-\\u001f\\u007f]+$';
 
@@ -56,12 +64,14 @@ const rotated = {
   example: { sender: 'billing', use: 'receive', secret: 'whsec_dGhlIGtleSBvZiBiaWxsaW5nLCB0aGlzIG9uY2U=' },
 };
 
-/** @param path `/api/v1/senders/{name}/rotate-secret` */
-export function rotateSenderSecretResource(options: SenderResourcesOptions, path: string): Resource {
-  const { senders, secretOverlapSecondsMax } = options;
+export function rotateSenderSecretResource(
+  { settings }: Services,
+  { base, senders }: Pick<Configuration, 'base' | 'senders'>,
+  secrets: KnownSecrets,
+): Resource {
   return actionResource(
     {
-      path,
+      path: `${base}/senders/{name}/rotate-secret`,
       parameters: [senderParameter],
       tag: sendersTag,
       noun: 'the rotation of a secret of a sender',
@@ -71,7 +81,7 @@ export function rotateSenderSecretResource(options: SenderResourcesOptions, path
         'Creates a secret, or stores the one that the sender assigned. Only this response shows it. 409 if an environment variable sets the secret.',
       input: {
         name: 'SenderSecretRotation',
-        schema: schemaOf(secretOverlapSecondsMax),
+        schema: schemaOf(settings.secretOverlapSecondsMax),
         example: { overlapSeconds: 3600 },
         optional: true,
       },
@@ -86,15 +96,15 @@ export function rotateSenderSecretResource(options: SenderResourcesOptions, path
       handler: async ({ captures: [name = ''] }, wanted) => {
         const sender = senders.get(name);
         if (sender === undefined) return { refused: { code: 'not_found' } };
-        return rotate(options, sender, wanted);
+        return rotate(secrets, sender, wanted);
       },
     },
-    options.limits,
+    settings,
   );
 }
 
 async function rotate(
-  { secrets, rotate: rotateSecret }: SenderResourcesOptions,
+  secrets: KnownSecrets,
   sender: DeclaredSender,
   { overlapSeconds = 0, secret: given, use = 'receive' }: Wanted,
 ): Promise<Done> {
@@ -103,7 +113,7 @@ async function rotate(
   const name = { sender: sender.name, use };
   if (secrets.source(name) === 'environment') return { refused: fixed(sender, use) };
   const how = { overlapMs: overlapSeconds * 1000, ...(given === undefined ? {} : { secret: given }) };
-  const { secret } = await rotateSecret(name, how);
+  const { secret } = await secrets.rotate(name, how);
   await secrets.refresh();
   return { content: { sender: sender.name, use, secret } };
 }

@@ -2,18 +2,23 @@
  * `/senders`: the senders of incoming webhooks (§4.14), for administrators. The configuration declares them, so clients
  * can change only their secrets (rotate-secret.ts).
  */
+import type { Configuration } from '../../../config/configuration.ts';
 import type { DeclaredSender, HandOnTo } from '../../../config/senders.ts';
 import { type Item, json, named, pageSchema } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { type Permission, permission } from '../../../model/access.ts';
 import type { Principal } from '../../../model/principal.ts';
-
+import type { Services } from '../../../store/capabilities.ts';
 import { type DeclaredItem, declaredList } from '../../routes/declared-list.ts';
 import { missing, type Shown, shown, shownResource } from '../../routes/shown-resource.ts';
 import type { SignatureRule } from '../../signature/signature-rule.ts';
 import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
-import { rotateSenderSecretResource } from './rotate-secret.ts';
-import { type SenderResourcesOptions, senderParameter, sendersTag } from './sender-route-options.ts';
+import {
+  type KnownSecrets,
+  rotateSenderSecretResource,
+  senderParameter,
+  sendersTag,
+} from './rotate-secret.ts';
 
 type ShownSender = ShownSecrets & {
   readonly name: string;
@@ -211,8 +216,13 @@ const senderExample: ShownSender = {
   oldSecretsUntil: null,
 };
 
-export function senderResources(options: SenderResourcesOptions): readonly Resource[] {
-  const { base, senders, secrets, clock } = options;
+export function senderResources(
+  services: Services,
+  configuration: Pick<Configuration, 'base' | 'senders'>,
+  secrets: KnownSecrets,
+): readonly Resource[] {
+  const { base, senders } = configuration;
+  const { clock, settings } = services;
   const path = `${base}/senders`;
   const textOf = (sender: DeclaredSender): string =>
     JSON.stringify(shownSender(sender, `${base}/webhooks/${sender.name}`, secrets, clock()));
@@ -223,9 +233,9 @@ export function senderResources(options: SenderResourcesOptions): readonly Resou
     return sender === undefined ? missing : shown(textOf(sender));
   };
   return [
-    declaredList(path, mayRead, items, options.listLimits, listDocumentation),
+    declaredList(path, mayRead, items, settings, listDocumentation),
     shownResource(`${path}/{name}`, mayRead, one, senderDocumentation),
-    rotateSenderSecretResource(options, `${path}/{name}/rotate-secret`),
+    rotateSenderSecretResource(services, configuration, secrets),
   ];
 }
 

@@ -150,7 +150,7 @@ function entryPoints(root: string): { readonly program: Entries; readonly thread
   return { program, threads };
 }
 
-/** Those that import a configuration, by a name that they are told: its `comity` has to be their own. */
+/** Those that import a configuration, by a name that they are given: its `comity` has to be their own. */
 function threadsOfConfigurations(root: string, { outputs }: Metafile): Entries {
   const found: Record<string, string> = {};
   for (const { entryPoint, inputs } of Object.values(outputs)) {

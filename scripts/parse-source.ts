@@ -35,7 +35,7 @@ export type ParsedSource = {
 /** By path and text: five checks ask for each of 2,000 files, which cost 12 s of processor time when each parsed them for itself. */
 const parsedSources = new Map<string, ParsedSource>();
 
-/** Parses one file, once a process; `path` tells the language. Faults of syntax come back in `errors`. */
+/** Parses one file, once a process; `path` gives the language. Faults of syntax come back in `errors`. */
 export function parseSource(path: string, text: string): ParsedSource {
   const key = `${path}\n${text}`;
   const parsed = parsedSources.get(key) ?? parse(path, text);

@@ -47,7 +47,7 @@ export function listCitations(text: string): readonly Citation[] {
   return found;
 }
 
-/** The sections of a citation: both ends of a range and those between them, as far as the last number tells. */
+/** The sections of a citation: both ends of a range and those between them, as far as the last number says. */
 export function expandCitation({ section, rangeEnd }: Citation): readonly string[] {
   const [first, last] = [splitNumber(section), splitNumber(rangeEnd ?? section)];
   if (first.parent !== last.parent || !(last.number > first.number)) return [section];

@@ -21,7 +21,7 @@ export type EmbedOptions = {
   readonly module: string | undefined;
   readonly clock?: () => number;
   readonly observe?: Observe;
-  /** As in compose.ts, whose type would bring the types of all packages to whoever imports these. */
+  /** As in compose.ts, whose type would bring the types of all packages to an importer of these. */
   readonly outside?: {
     readonly timers: Timers;
     readonly mail: Transport;

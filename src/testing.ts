@@ -53,7 +53,7 @@ export type CapturedMail = {
   readonly text: string;
 };
 
-/** A request to a receiver, which is told that it was answered with 200. */
+/** A request to a receiver, which learns that it was answered with 200. */
 export type CapturedWebhook = {
   readonly url: string;
   /** By lower-case name. */

@@ -28,7 +28,7 @@ export async function findTypeProblems(root: string): Promise<readonly Problem[]
   const present = projects.filter((project) => existsSync(join(root, project)));
   const outputs = await Promise.all(present.map((project) => compile(root, project)));
   for (const problem of outputs.flat()) {
-    // The projects overlap: the same sentence at the same place is told once.
+    // The projects overlap: the same sentence at the same place is reported once.
     const key = `${problem.file}:${problem.line}:${problem.message}`;
     if (!found.has(key)) found.set(key, problem);
   }

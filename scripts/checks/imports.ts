@@ -1,6 +1,6 @@
 /**
  * Every import follows an arrow of scripts/import-table.ts: folders, Node modules and npm packages. Imports of types
- * count, and so does the file that a worker thread is started from. Rows and packages that nothing uses are told too,
+ * count, and so does the file that a worker thread is started from. Rows and packages that nothing uses are reported too,
  * so that the table never promises more than the code needs.
  *
  * Usage: node scripts/checks/imports.ts

@@ -27,7 +27,7 @@ const emptyEndings: ReadonlySet<string> = new Set([
 // "accept-query.ts", "accept-query.test.ts", "comity.config.ts"
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 
-/** Judges each code file's name and each folder's on the way to it; a folder is told once. */
+/** Judges each code file's name and each folder's on the way to it; a folder is reported once. */
 export function findNameProblems(root: string): readonly Problem[] {
   const problems: Problem[] = [];
   const judged = new Set<string>(codeFolders);

@@ -15,7 +15,7 @@ const folders = ['src', 'test', 'scripts', 'docs', 'bench', 'examples'];
 const rootPages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mjs', '.js', '.md', '.sql', '.html']);
 
-/** How comments used to point into documents that nobody who reads them has. */
+/** Pointers into documents that readers of the repository do not have. */
 const foreignDocument = new RegExp(
   [
     ...['\\bdesign,? \u00a7', '\\(desig[n]\\b', '\\bstyle (?:habit|\u00a7)', '\\bpart \\d\\b'],

@@ -1,5 +1,5 @@
 /**
- * Loaded before any test: shows, with a test that fails, the last exchanges that it had with a running server, and tells the runner of
+ * Loaded before any test: shows, with a test that fails, the last exchanges that it had with a running server, and informs the runner of
  * an error that nothing caught.
  */
 import { subscribe } from 'node:diagnostics_channel';

@@ -1,4 +1,4 @@
-/** A reporter of node:test that tells the runner of each test that has ended, and prints nothing. */
+/** A reporter of node:test that informs the runner of each test that has ended, and prints nothing. */
 import type { TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
 import { processorMs } from './processor-time.ts';

@@ -33,7 +33,7 @@ export type FileResult = {
 };
 
 /**
- * Node bounds a file and each of its tests by as many times the bound, and then tells which they are. On a machine with fourteen other
+ * Node bounds a file and each of its tests by as many times the bound, and then names them. On a machine with fourteen other
  * busy programs the contract suite took a seventh of a quiet machine's speed, and 117 tests failed that no longer had the time to run.
  */
 const wholeFile = 8;
@@ -81,7 +81,7 @@ async function runShard(next: () => string | undefined, options: RunOptions): Pr
       return options.onFile(watchFile(file, child, options).result(report.text));
     if (report.kind === 'ready') isReady = true;
     else watch?.take(report);
-    // It may be ready for the next file before its reporter has told of the last tests.
+    // It may be ready for the next file before its reporter has reported the last tests.
     if (watch?.isOver() === true) {
       const result = watch.result();
       watch = undefined;
@@ -144,7 +144,7 @@ function ended(child: ChildProcess): Promise<string> {
 
 type FileWatch = {
   take(report: Report): void;
-  /** Whether all has been told, of the tests by their reporter and of the file by the process. */
+  /** True if all is known: of the tests by their reporter, and of the file by the process. */
   isOver(): boolean;
   hasEnded(): boolean;
   result(cause?: string): FileResult;
@@ -166,7 +166,7 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
   }, timeoutMs + graceMs);
 
   function takeEnded(report: Ended): void {
-    // The tests of a suite that is skipped are not told of.
+    // The tests of a suite that is skipped are not reported.
     if (!report.isSuite || report.outcome === 'skipped') return void tests.push(report);
     if (report.title === file) suiteEnded = true;
     if (report.failure !== undefined && isOwn(report.failure, tests)) problem = report.failure.text;
@@ -218,7 +218,7 @@ function problemOf(
   return uncaught ?? (leftOpen.length > 0 ? `the file leaves open: ${leftOpen.join(', ')}` : undefined);
 }
 
-/** Whether a suite failed for a reason that none of its tests tells. */
+/** True if a suite failed for a reason that none of its tests shows. */
 function isOwn(failure: Failure, tests: readonly Ended[]): boolean {
   if (isTimeout(failure)) return tests.every((test) => test.failure === undefined);
   return failure.type !== 'subtestsFailed';

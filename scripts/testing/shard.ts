@@ -2,7 +2,7 @@
  * A process that runs test files one after another, each as a suite named by its file: a process a file would spend half a second of
  * processor time on Node, the schema library and the program's own modules, some four hundred times.
  *
- * What a file leaves open is told, since the files after it would have it too.
+ * What a file leaves open is reported, since the files after it would have it too.
  */
 import './preload.ts';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ const pauseMs = 20;
 const { suite } = await import('node:test');
 const timeout = Number(process.env.COMITY_TEST_FILE_MS);
 
-// Node ends a process in which nothing waits but what it was told to disregard; the files still to come keep this one.
+// Node ends a process in which nothing waits but what it shall disregard; the files still to come keep this one.
 process.channel?.ref();
 
 for (;;) {

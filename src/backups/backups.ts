@@ -189,7 +189,7 @@ function failure(folder: string, error: unknown): Problem {
   return { code: 'backup_failed', message: `the backup cannot be written to ${folder}: ${reason}` };
 }
 
-/** SQLite tells of a full disk by its result code, which an error from a thread may lack. */
+/** SQLite reports a full disk by its result code, which an error from a thread may lack. */
 function isFull(cause: unknown, reason: string): boolean {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT' || fullDisk.test(reason);

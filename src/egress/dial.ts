@@ -178,7 +178,7 @@ function lateConnection({ phase }: DialProgress): DialFailure {
   return new DialFailure('timeout', what);
 }
 
-/** Names neither the address nor its network, so that nobody outside learns what a private name resolves to. */
+/** Names neither the address nor its network, so that no one outside learns what a private name resolves to. */
 function explainRefusal(verdict: DestinationVerdict & { readonly allowed: false }): string {
   if (verdict.reason === 'port') return `Webhooks are not sent to this port (${verdict.why})`;
   return 'The host has an address that is not permitted';

@@ -42,7 +42,7 @@ const repeatMs = 1000;
 
 /**
  * The lanes of a program whose store may be held: as long as it is, none of them is this process's. The process follows the hold, so that
- * all processes begin to send when one of them is told to.
+ * all processes begin to send when one of them gets the order.
  */
 export async function untilReleased(
   lanes: Lanes,

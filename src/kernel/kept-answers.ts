@@ -1,7 +1,7 @@
 /**
  * Answers of GET that are given again while all that they depend on is the same: the request, the audience of its
  * caller, and the revision of the row that was read (`Operation.restsOn`). Equal facts lead to the same end of the graph,
- * so such a request is not walked again. It is authenticated and counted like any other, and the store tells the
+ * so such a request is not walked again. It is authenticated and counted like any other, and the store gives the
  * revision of the row.
  *
  * Only answers to plain requests are kept: without content, preferences, or dates whose meaning depends on the time of

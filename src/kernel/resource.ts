@@ -220,7 +220,7 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   ): { readonly table: string; readonly row: Row | undefined } | undefined;
   /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
-  /** Opens a conversation instead; a request without a WebSocket handshake is told to upgrade (§4.13). */
+  /** Opens a conversation instead; a request without a WebSocket handshake gets 426 (§4.13). */
   converse?(ask: Ask, standing: S): MaybePromise<Conversation>;
 };
 
@@ -272,7 +272,7 @@ export type Preferences = {
   readonly return: 'minimal' | 'representation' | undefined;
   readonly respondAsync: boolean;
   readonly countExact: boolean;
-  /** How a list is read shall be told. */
+  /** The answer says how a list was read. */
   readonly plan: boolean;
   /** Seconds for which an empty page of the feed may be held; 0: none. */
   readonly waitSeconds: number;

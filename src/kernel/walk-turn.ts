@@ -31,7 +31,7 @@ export class WalkTurn {
     this.#chains = chains && !isConditional;
   }
 
-  /** Takes the turn of a chain if nobody has it. Counts as superseded if other changes of the row are under way, and this walk waits not yet. */
+  /** Takes the turn of a chain if it is free. Counts as superseded if other changes of the row are under way, and this walk waits not yet. */
   busyAt(row: RowName | undefined): Overtaken | undefined {
     if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
     if (this.#lines.isBusy(row)) return new Overtaken(row);

@@ -1,5 +1,5 @@
 /**
- * Tells in fixed memory whether a text was given before, so that a cache takes in only what is asked a second time. Most lists are asked
+ * Remembers in fixed memory whether a text was given before, so that a cache takes in only what is asked a second time. Most lists are asked
  * once: keeping each page cost 20 us of garbage collection, where reading it costs 11 (20 rows of 300 octets, two-core machine).
  *
  * Each text leaves its hash in one of a fixed number of places, and a later text with the same place replaces it. A text that was given

@@ -365,7 +365,7 @@ async function holderOf(
 
 const attemptsMax = 6;
 
-/** @returns undefined if a commit whose answer was lost may have been made: the position tells */
+/** @returns undefined if a commit whose answer was lost may have been made: the position shows it */
 async function commitPatiently(
   { store, signal }: RunOptions,
   unit: Parameters<Store['commit']>[0],

@@ -82,7 +82,7 @@ export async function judgeAtStart(options: StartOptions): Promise<readonly Find
 }
 
 /**
- * Whether a start migrates: if it is told to, or if the embedded store has date-times that are not kept in UTC, which it spells anew by itself
+ * True if a start migrates: if its settings say so, or if the embedded store has date-times that are not kept in UTC, which it spells anew by itself
  * as it makes indexes.
  */
 export function runsAtStart(

@@ -101,7 +101,7 @@ export type CollectionParts<
   readonly search?: readonly SearchName<T, K>[] | SearchDeclaration<SearchName<T, K>>;
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
-  /** Who sees which principal caused an event, besides administrators and that principal: nobody, or all who may read it. Default nobody. */
+  /** Who sees which principal caused an event, besides administrators and that principal: none, or all who may read it. Default none. */
   readonly actors?: 'administrators' | 'readers';
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */

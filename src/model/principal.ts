@@ -134,8 +134,8 @@ export type Known = {
   /** Calls back once when the credential is revoked or expires. Returns a function that removes the listener. */
   readonly onEnd: (listener: () => void) => () => void;
   /**
-   * Tells, between a read for a listener of `onEnd` and its answer, if the credential still admits the same principal, although another
-   * process may have changed its rows a moment ago; false: the listeners are called. Absent: `onEnd` alone tells.
+   * True, between a read for a listener of `onEnd` and its answer, if the credential still admits the same principal, although another
+   * process may have changed its rows a moment ago; false: the listeners are called. Absent: `onEnd` alone decides.
    * @throws StoreUnavailable
    */
   readonly stands?: () => boolean | Promise<boolean>;

@@ -157,7 +157,7 @@ export type AccountObservation =
       readonly attempts: number;
       readonly error: unknown;
     }
-  /** In development without a mail server: the mail, which nobody else gets. */
+  /** In development without a mail server: the mail, which no one else gets. */
   | {
       readonly kind: 'mail-shown';
       readonly mail: string;

@@ -106,7 +106,7 @@ export class Readers {
     return eventFrame(seenEvent(this.#view, type, shown, owner));
   }
 
-  /** Decides how much they are told of each event within their reach. */
+  /** Decides how much of each event within their reach they get. */
   told(store: LooksStore, entries: readonly TailEntry[]): MaybePromise<readonly Told[]> {
     return told(store, { reach: this.#reach, withholds: this.#withholds }, entries);
   }

@@ -17,7 +17,7 @@ export function handleInTurn(request: RequestUnderWay): void {
 }
 
 export function handle(request: RequestUnderWay, handler: Handler = request.context.handler): void {
-  // While the request waited for its turn: hundreds that came at once and left would otherwise be worked on for nobody.
+  // While the request waited for its turn: hundreds that came at once and left would otherwise be worked on in vain.
   if (request.isGone) {
     request.settle({ status: clientGone, route: request.context.routeOf(request) ?? 'none' });
     return;

@@ -1,7 +1,7 @@
 /**
  * Content that is produced while it is sent (§6). States:
  *
- * - open: the producer writes; `false` tells it to wait, and the waiting octets are limited: a client that is too slow
+ * - open: the producer writes; at `false` it waits, and the waiting octets are limited: a client that is too slow
  *   for the limit, or makes no progress for `answerStallTimeoutMs`, is cut off, since it can resume an event stream.
  * - ended: by the producer; what it wrote is flushed, the connection stays open.
  * - left: the client left, or closed its sending side, which means the same for a reader of events.

@@ -48,7 +48,7 @@ export type Batch = {
 export type Settled = {
   /** For each unit of the batch. */
   readonly outcomes: readonly Outcome[];
-  /** Called after the promises of the units settled: tells of the tables that they changed. */
+  /** Called after the promises of the units settled: with the tables that they changed. */
   readonly announce: () => void;
 };
 

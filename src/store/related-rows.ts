@@ -42,7 +42,7 @@ export class RelatedRows {
     return known?.row?.deletedAt === null ? this.#matchable(known, this.find) : undefined;
   };
 
-  /** The same, with deleted rows as the store tells them. A row that was not deleted is the one that `find` returns. */
+  /** The same, with deleted rows as the store has them. A row that was not deleted is the one that `find` returns. */
   readonly findDeletedToo = (table: string, id: string): Matchable | undefined => {
     const known = this.#knownOf(table, id);
     return known?.row === undefined ? undefined : this.#matchable(known, this.findDeletedToo);

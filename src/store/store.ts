@@ -325,7 +325,7 @@ export type Store = {
   commit(unit: Unit): Promise<Commit>;
   /**
    * Reads events after the position in (rev, id) order that pass the filter; never skips one that commits late.
-   * @param options `bytesMax`: octets of documents after which the read ends (`isTailFull` tells whether more may remain); `party`: for
+   * @param options `bytesMax`: octets of documents after which the read ends (`isTailFull`: more may remain); `party`: for
    *   whom a long read is; `until`: the last position that is read; `refusesLost`: throws
    *   PositionLost (follow-log.ts) if the unit of `after` was lost under the open store, which only PostgreSQL's can be
    */
@@ -365,7 +365,7 @@ export type Store = {
   tally(tallies: readonly Tally[]): Promise<readonly number[]>;
   /** Removes rows of `table` last updated before the time (ms), at most `limit`; returns their number. Emits no events. */
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
-  /** Tells of these tables, at a cost that does not grow with them. @throws StoreUnavailable */
+  /** Reports on these tables, at a cost that does not grow with them. @throws StoreUnavailable */
   report(tables: readonly string[]): Promise<StoreReport>;
   /** Writes a consistent copy while serving. Progress is reported in pages of the engine. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;

@@ -1,6 +1,6 @@
 /**
  * The way in which an engine will read the pages of a list, for people who ask why it is fast or slow: by which index, or by a look at every row. The same
- * in both engines as far as what a page costs is the same; which plan the engine's own planner makes of a scan is not told.
+ * in both engines as far as what a page costs is the same; the plan that the engine's own planner makes of a scan is not part of it.
  */
 import type { Field } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';

@@ -16,7 +16,7 @@ const assignmentId = 'assignment';
 const processPrefix = 'process/';
 
 /**
- * A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. `worker` tells the workers of a
+ * A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. `worker` distinguishes the workers of a
  * process apart.
  */
 export type Holder = {

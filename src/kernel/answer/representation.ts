@@ -77,7 +77,7 @@ function encoded(
 function fieldsOf(context: WalkContext, representation: Representation): string[] {
   const { tag, modifiedAt } = representation.validators;
   const { mediaType, cacheControl } = representation;
-  // Tells clients not to try ranges: every representation is sent whole (RFC 9110 §14.3).
+  // Clients need not try ranges: every representation is sent whole (RFC 9110 §14.3).
   const fields = [
     'Content-Type',
     mediaType,

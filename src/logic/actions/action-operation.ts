@@ -137,7 +137,7 @@ function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
 
 /**
  * Content that browsers run has an origin of its own unless the declaration has another policy: in that of the program, its scripts would
- * act with the cookies of whoever opens it, and read what the dashboard holds.
+ * act with the cookies of the one who opens it, and read what the dashboard holds.
  */
 export function fieldsOf({ output }: Pick<DeclaredAction, 'output'>): readonly string[] {
   if (output === undefined || !isOwnOutput(output)) return [];

@@ -1,5 +1,5 @@
 /**
- * The outcome of one attempt of a handler. Whoever makes attempts does not commit: it returns the writes, and the engine
+ * The outcome of one attempt of a handler. The maker of attempts does not commit: it returns the writes, and the engine
  * commits them with the new state of the message.
  */
 import type { Unit } from '../../store/store.ts';

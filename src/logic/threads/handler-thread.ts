@@ -122,7 +122,7 @@ export class HandlerThread {
     this.#post(run.message());
   }
 
-  /** Tells the handler to stop; the run's result is known. */
+  /** Asks the handler to stop; the run's result is known. */
   abort(run: Run): void {
     if (this.runs.has(run.number)) this.#post({ kind: 'abort', run: run.number });
     this.#endIfLeft();

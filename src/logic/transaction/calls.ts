@@ -15,7 +15,7 @@ export type CarryOut = (call: ResourceCall) => Promise<string | undefined>;
 
 export type Calls = { readonly resources: Resources; readonly emit: Emit; readonly mail: Mail };
 
-/** @param watch absent: a call that fails and that nobody awaits is an unhandled rejection, as any promise */
+/** @param watch absent: a call that fails and is not awaited is an unhandled rejection, as any promise */
 export function callsOver(carryOut: CarryOut, watch?: CallWatch): Calls {
   const calling: Calling = { carryOut: (call) => callForComity(carryOut, call), watch };
   return {

@@ -59,7 +59,7 @@ export type LongDeletion = {
 const markedMax = 100_000;
 const tooManyMarked = `it would delete more than ${markedMax} resources that others may refer to: delete some of them first`;
 
-/** @returns undefined: the request can make its unit. A step that was made is told by `operation.state`. */
+/** @returns undefined: the request can make its unit. `operation.state` shows that a step was made. */
 export async function stepDeletion(deletion: LongDeletion): Promise<Result | undefined> {
   const { operation } = deletion;
   if (operation.state === 'decided') return deleteParts(deletion);

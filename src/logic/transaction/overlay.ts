@@ -34,7 +34,7 @@ export type NetWrite = {
   readonly next: NextRow | null;
   /** Undefined if it was created and deleted again: no event is needed. */
   readonly kind: ChangeKind | undefined;
-  /** A write to a table of the program's own, such as that of accounts, which no event tells of. */
+  /** A write to a table of the program's own, such as that of accounts, which no event shows. */
   readonly isSilent: boolean;
   /** The representation for the event. */
   readonly doc: string;

@@ -1,6 +1,6 @@
 /**
  * The transaction of an application's functions (§4.14.5): the operations of the collections themselves, as an
- * administrator, over a store that keeps their writes. Nothing is committed here: whoever runs the function commits
+ * administrator, over a store that keeps their writes. Nothing is committed here: the runner of the function commits
  * `unit`, with the response to a request or with the state of a message. Conflicts that only a commit can detect, such
  * as a unique value that is taken, appear then.
  */
@@ -265,7 +265,7 @@ class LogicTransaction implements Transaction {
       const isOfHook = error instanceof ResourceRefused || error instanceof FunctionFailed;
       if (!isOfHook || this.torn() !== undefined) throw error;
       await this.#write(call, scope, 'unasked');
-      // A failure was told where it happened.
+      // A failure was reported where it happened.
       if (error instanceof FunctionFailed) return;
       this.#shared.onHookFailed(refusedLate(`the hook beforeWrite of ${call.collection} refuses`, error));
     }

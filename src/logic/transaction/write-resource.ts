@@ -15,7 +15,7 @@ const ownerCharactersMax = 255;
 
 export type Writer = {
   readonly principal: Principal;
-  /** The owner of what is created without one; null: nobody. */
+  /** The owner of what is created without one; null: none. */
   readonly owner: string | null;
 };
 

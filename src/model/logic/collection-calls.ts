@@ -118,7 +118,7 @@ export type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
 export type CreateOptions = {
   /** The id of the new document, in collections where PUT creates. */
   readonly id?: string;
-  /** The owning principal. Default: nobody, or the caller of a hook or an action. */
+  /** The owning principal. Default: none, or the caller of a hook or an action. */
   readonly owner?: string;
 };
 

@@ -23,7 +23,7 @@ export type Refusal<Code extends string = string> = {
   readonly pointer?: string;
 };
 
-/** Ends the function, and with it the whole unit, by a problem response. It throws; `return refuse(...)` tells the compiler. */
+/** Ends the function, and with it the whole unit, by a problem response. It throws; `return refuse(...)` shows that to the compiler. */
 export type Refuse<Code extends string = string> = (refusal: Refusal<Code>) => never;
 
 /** Emits an event like a POST to the event log (§2.6), with the unit. @param object the content of `data.object` */

@@ -154,7 +154,7 @@ export type ListingOptions = {
   readonly pageLine: OctetLine | undefined;
   /** Notes slow reads; absent: none. */
   readonly slowLists?: SlowLists | undefined;
-  /** Tells everyone how lists are read; absent: administrators only. */
+  /** Everyone may learn how lists are read; absent: administrators only. */
   readonly development?: boolean | undefined;
   /** Reads what queries include; absent: they include nothing. */
   readonly readRelated?: ReadRelated | undefined;

@@ -1,6 +1,6 @@
 /**
  * Words for people about the way that a list was read, as the value of `Comity-Plan` (§4.21.6): a token that programs can compare, and a sentence. It
- * tells of the collection's indexes and of its rules, so only administrators get it, and everyone in development.
+ * shows the collection's indexes and its rules, so only administrators get it, and everyone in development.
  */
 import type { Position } from '../../store/store.ts';
 import type { Way } from '../../store/store-report.ts';

@@ -1,6 +1,6 @@
 /**
  * The reach of a collection's queries beyond its references (§4.17): they find only the fields that the caller sees in
- * every resource, of only the resources that it may read. So a filter through a reference tells nothing that a list of the other collection
+ * every resource, of only the resources that it may read. So a filter through a reference reveals nothing that a list of the other collection
  * would not.
  */
 import { visibleTo } from '../../model/access.ts';

@@ -74,7 +74,7 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly logic?: (serving: Serving) => WriteLogic;
   /** Notes slow reads of pages; absent: none. */
   readonly slowLists?: SlowLists;
-  /** Tells everyone how lists are read (`Prefer: plan`); absent: administrators only. */
+  /** Everyone may learn how lists are read (`Prefer: plan`); absent: administrators only. */
   readonly development?: boolean;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
   readonly pageLine?: OctetLine;

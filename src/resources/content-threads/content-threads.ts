@@ -224,7 +224,7 @@ function plainCollection(collection: Collection): PlainCollection {
   };
 }
 
-/** Tells whether JSON can hold the schema: a refinement is a function. */
+/** True if JSON can hold the schema: a refinement is a function. */
 function isPlain(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return typeof schema !== 'function';
   return Object.getOwnPropertyNames(schema).every((name) =>
@@ -239,7 +239,7 @@ function hasCostlyPattern(schema: unknown): boolean {
 }
 
 /**
- * Tells whether a regular expression may take exponential time: a repeated group contains a repetition or alternatives,
+ * True if a regular expression may take exponential time: a repeated group contains a repetition or alternatives,
  * as in `^(a+)+$`. Some matches are harmless; they only cost the way through a thread.
  */
 export function mayBacktrack(pattern: string): boolean {

@@ -269,7 +269,7 @@ function proposal(fields: Fields, current: Fields | undefined): Proposed {
   return { ok: true, fields, unchanged: current !== undefined && isUnchanged(fields, current) };
 }
 
-/** Tells whether the fields equal those of the representation `current`, by JSON value. */
+/** True if the fields equal those of the representation `current`, by JSON value. */
 export function isUnchanged(fields: Fields, current: Fields): boolean {
   let count = 0;
   for (const name of Object.keys(current)) {

@@ -73,7 +73,7 @@ export function closingsFor(collection: Closable, principal: Principal): Closing
   };
 }
 
-/** Nobody writes them. */
+/** No request writes them. */
 function serverClosings(names: readonly string[]): readonly Closing[] {
   return names.map((name) => ({ name, openWhere: never }));
 }

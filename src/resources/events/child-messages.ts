@@ -3,7 +3,7 @@
  * `ticketId.customerId`, a change of the ticket takes its comments out of a reader's sight, or into it, without an event of their own. The
  * reader then gets one message for all of them, and only if there is such a comment: who could read none learns nothing.
  *
- * `left` names the reference and its value, unless the reader may not know it or it is several references away. `some` tells that not
+ * `left` names the reference and its value, unless the reader may not know it or it is several references away. `some` says that not
  * all of them left, or that they are not named: the reader reads again what it shows.
  */
 import { valueAt } from '../../http/syntax/json-members.ts';
@@ -79,7 +79,7 @@ function changeOf({ entry, value }: ParentEvent, looks: ParentLooks): ParentChan
   };
 }
 
-/** When the parent was changed, as its representation tells. */
+/** The time when the parent was changed, by its representation. */
 function timeOf({ entry: { doc } }: ParentChange): string {
   const at = valueAt(doc, ['data', 'object', 'updatedAt']);
   return typeof at === 'string' ? at : '';
@@ -167,7 +167,7 @@ const revisionsAround = 128;
 
 /**
  * Events of children that were deleted with the parent, or lost the reference, and of those that another request changed between the
- * parent and the look at the rows. The representation before tells that the reader could read them. A deletion of many
+ * parent and the look at the rows. The representation before shows that the reader could read them. A deletion of many
  * children is carried out in several units, of which the last deletes the parent.
  */
 function changedSince({ collection, rule }: ParentRule, change: ParentChange, gone: Filter): LogLook {

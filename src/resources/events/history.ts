@@ -1,6 +1,6 @@
 /**
  * GET {member}/history (§4.15): the versions of a document as far as the log has them, newest first: who made each, when, and which members
- * it changed. It obeys the rules of now: whoever may not read the document has no history of it, versions that the caller may not read
+ * it changed. It obeys the rules of now: a caller that may not read the document has no history of it, versions that the caller may not read
  * are left out, and members that are hidden from it, in the version or in the document as it is now, do not occur.
  *
  * Administrators also read the history of a deleted document. A page costs the reads of its events, which an index finds, and of what was
@@ -254,7 +254,7 @@ function versionText(
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Set by every write, and told by the version itself. */
+/** Set by every write, and shown by the version itself. */
 const untold: ReadonlySet<string> = new Set(['id', 'createdAt', 'updatedAt']);
 
 /**

@@ -2,7 +2,7 @@
  * Documents that leave what a reader may see (§6.10): an update after which the reader may not read the document, and before which it
  * could. Streams say `left` instead of the event. Both states are judged by the rules of now: the one before is kept with the event.
  *
- * A stream asks the store for both kinds of events, and tells them apart here, by the same filter that the store evaluates.
+ * A stream asks the store for both kinds of events, and distinguishes them here, by the same filter that the store evaluates.
  */
 import { valueAt } from '../../http/syntax/json-members.ts';
 import { permission, visibleTo } from '../../model/access.ts';

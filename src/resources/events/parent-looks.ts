@@ -19,7 +19,7 @@ export class ParentLooks {
   readonly #store: LooksStore;
   /** Rows as they are now; deleted ones as they were last. Each is read once, so that both states of a parent are judged by the same. */
   readonly rows: RelatedRows;
-  /** Tells what was decided by these looks from what was decided by others, without keeping them. */
+  /** Distinguishes what was decided by these looks from what was decided by others, without keeping them. */
   readonly token: object = {};
   readonly #found = new Map<string, boolean>();
   readonly #lacking = new Set<string>();

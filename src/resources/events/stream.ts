@@ -190,7 +190,7 @@ type PieceWriter = {
 
 /**
  * Writes octets to a client that may be slow (§6), piece by piece, at the client's pace. A batch of events may exceed
- * the buffer of one client; in pieces it passes any link, and a slow client can be told from a stalled one. Pieces are
+ * the buffer of one client; in pieces it passes any link, and a slow client differs from a stalled one. Pieces are
  * views of the octets, not copies.
  */
 export function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {

@@ -1,6 +1,6 @@
 /**
  * Decides how much of each event a stream shows to its reader (§6.10): the whole event, the event without the text of its resource, that the
- * document left what the reader may see, or nothing; and what it tells of documents that refer to it (§6.14). Rules over references are
+ * document left what the reader may see, or nothing; and what it says about documents that refer to it (§6.14). Rules over references are
  * judged by the rows that they name now, which are read together.
  */
 import type { Filter } from '../../model/filter.ts';

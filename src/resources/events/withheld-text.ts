@@ -13,7 +13,7 @@ import type { Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
 
-/** Tells of each event if its text is withheld. */
+/** Says for each event if its text is withheld. */
 export type Withholds = (
   events: readonly { readonly type: string; readonly doc: string }[],
 ) => MaybePromise<readonly boolean[]>;

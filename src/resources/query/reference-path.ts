@@ -1,6 +1,6 @@
 /**
  * Fields beyond references in queries (§4.17). They can be compared, and neither sorted by nor selected. What the caller may not read counts
- * as absent, so that nothing tells a hidden resource from a missing one.
+ * as absent, so that a hidden resource cannot be distinguished from a missing one.
  */
 import type { Field } from '../../model/field.ts';
 import { type Filter, relatedCount } from '../../model/filter.ts';

@@ -55,7 +55,7 @@ export class SqlFields {
     return this.#unqualified(expression.name).toLowerCase() === tag?.name ? tag : undefined;
   }
 
-  /** Tells whether the expression is `*` or `collection.*`. */
+  /** True if the expression is `*` or `collection.*`. */
   isEverything(expression: SqlExpression): boolean {
     return expression.type === 'field' && this.#unqualified(expression.name) === '*';
   }

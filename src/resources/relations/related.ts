@@ -1,7 +1,7 @@
 /**
  * Reads what a response adds to its documents (§4.16): the documents that they refer to, and the numbers of those that
  * refer to them. One read for each collection and level, and one for each count. A document that does not exist and
- * one that the caller may not read are both left out, so that neither can be told from the other.
+ * one that the caller may not read are both left out, so that neither can be distinguished from the other.
  *
  * The documents are added to the text of the response as they are stored, without parsing any of them.
  */
@@ -229,7 +229,7 @@ class Reading {
     for (const [name, found] of this.#found) {
       let before = `${pieces.length === 0 ? '' : '},'}${JSON.stringify(name)}:{`;
       for (const [id, included] of found) {
-        // What is left out now may have been included before: no time of a change tells.
+        // What is left out now may have been included before: no time of a change shows it.
         if (included === undefined) modifiedAt = null;
         else {
           pieces.push(before, JSON.stringify(id), ':', this.#tagged ? withTag(included) : included.seen.doc);

@@ -8,7 +8,7 @@
  * - closed: the socket is gone.
  *
  * A GOAWAY that only warns (RFC 9113 §6.8) cannot be sent: nghttp2 accepts no stream after the one that node lets it
- * send. The last stream identifier tells a client that a later stream was not processed and can be retried.
+ * send. By the last stream identifier a client learns that a later stream was not processed and can be retried.
  */
 import type { ServerHttp2Session } from 'node:http2';
 import type { Connection, Multiplexed } from '../connection.ts';

@@ -25,7 +25,7 @@ export type SweepOptions = {
 };
 
 export type SearchSweep = {
-  /** Words that many documents of the table have, as far as the server has told. */
+  /** Words that many documents of the table have, as far as the server has said. */
   frequentWords(table: string): ReadonlySet<string>;
   /** Looks for texts to make without waiting for the next turn. */
   readonly soon: () => void;

@@ -29,7 +29,7 @@ export type Damage = {
   note(fault: StorageFault | undefined, message: string): void;
 };
 
-/** @param state tells the stores of other threads, and by it those tell this one */
+/** @param state by it this store and those of other threads inform each other */
 export function createDamage(path: string, state: HomeState, observe: Observe): Damage {
   let found: DamagedStore | undefined;
   return {

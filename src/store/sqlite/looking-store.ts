@@ -1,6 +1,6 @@
 /**
  * A store over a folder that another process may hold: it reads, takes no lock and changes nothing. Tables that the file lacks must not be
- * read (`Store.holdsDocuments` tells).
+ * read (`Store.holdsDocuments`).
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -37,7 +37,7 @@ export type RelatedSearch = {
   readonly countSql: string;
   /** The index over the sort, whose first rows may fill a page; undefined: there is none. */
   readonly walked: string | undefined;
-  /** Set if the calling thread may ask some of them: the value by which an index tells the named rows. */
+  /** Set if the calling thread may ask some of them: the value by which an index finds the named rows. */
   readonly named: ValueSlot | undefined;
   /** The numbers of named rows and of rows that refer to them, up to `foundMax` and one more. */
   readonly probe: Statement;

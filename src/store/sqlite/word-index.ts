@@ -1,5 +1,5 @@
 /**
- * The index of words of a table (`Table.words`): an FTS5 table without content, and triggers that keep it with every write, whoever writes.
+ * The index of words of a table (`Table.words`): an FTS5 table without content, and triggers that keep it with every write, also of other programs.
  *
  * The index holds a row if and only if the row is not deleted and its text begins with the mark of the declaration. Texts of an earlier
  * declaration are `pending`: a partial index lists them, and the writer thread makes them again in small transactions beside requests

@@ -32,7 +32,7 @@ export type ConnectedSocket = {
 };
 
 /**
- * Rejects with a `DialFailure`, whose `cause` tells operators the refused address, or with the reason of the signal.
+ * Rejects with a `DialFailure`, whose `cause` names the refused address to operators, or with the reason of the signal.
  * Only a lookup needs a timeout: connecting UDP sends nothing.
  */
 export async function openUdpSocket(

@@ -12,7 +12,7 @@ export const preconditionNodes = {
     ask: (facts) =>
       facts.ifMatch === undefined
         ? undefined
-        : // A false If-None-Match ends in 412 anyway, which tells `If-None-Match: *` what it asked (RFC 9110 §13.1.2).
+        : // A false If-None-Match ends in 412 anyway, which answers what `If-None-Match: *` asked (RFC 9110 §13.1.2).
           facts.matchRequired &&
           facts.exists === true &&
           facts.ifMatch === 'absent' &&

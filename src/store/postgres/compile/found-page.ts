@@ -200,7 +200,7 @@ function termsSql({ terms, words }: WordSearch, parameters: Parameters, level: L
 type FirstRows = { readonly sql: string; readonly asked: number };
 
 /**
- * The tables of the first rows beyond the position, and of those of them with the words, of which `fits` tells whether they pass the other
+ * The tables of the first rows beyond the position, and of those of them with the words, of which `fits` says whether they pass the other
  * conditions: along an index that serves these, or one over the sort.
  * @returns undefined if there is none, or no row beyond the position
  */

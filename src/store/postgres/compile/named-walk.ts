@@ -90,7 +90,7 @@ export function compileNamedWalk(
 const shortDocBytesMax = 4096;
 
 /**
- * The rows that match among the first ones beyond the position, in two parts of a SELECT. The index that ends with the id tells whether a
+ * The rows that match among the first ones beyond the position, in two parts of a SELECT. The index that ends with the id shows whether a
  * row is named, and long documents are omitted.
  * @returns undefined if they cannot fill a page, or documents of the named table would have to be read
  */

@@ -72,7 +72,7 @@ export function compileFirstRows(
 /** Rows that the calling thread asks: they fill a page of 20 where a fifth of all rows match. At most 0.3 ms. */
 export const firstOnCallerMax = 128;
 
-/** The same for the calling thread: an index tells which rows are named, and documents that are too long are omitted and not looked into. */
+/** The same for the calling thread: an index shows which rows are named, and documents that are too long are omitted and not looked into. */
 export function compileFirstOnCaller(
   { layout, sort, heads }: Pick<Selection, 'layout' | 'sort' | 'heads'>,
   { drive, by, index }: { readonly drive: Drive<Layout>; readonly by: ValueSlot; readonly index: string },

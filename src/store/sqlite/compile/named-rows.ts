@@ -34,7 +34,7 @@ export function namedSql(
   return `SELECT ${level}.id FROM ${layout.name} AS ${level} INDEXED BY ${quoteName(index)} WHERE ${conditions.join(' AND ')}`;
 }
 
-/** True in SQL if the reference of a row names one of these rows; their index alone tells it, because it ends with the id. */
+/** True in SQL if the reference of a row names one of these rows; their index alone shows it, because it ends with the id. */
 export function namesSql(
   { field: reference, source: { layout, index, field } }: Drive<Layout>,
   by: ValueSlot,

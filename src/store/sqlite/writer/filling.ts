@@ -15,7 +15,7 @@ const turnMs = 15;
 const rowsPerTurn = 200;
 const octetsPerTurn = 1_048_576;
 
-/** The tables with pending rows and what reads and writes them. @returns a function that fills for one turn, and tells if rows may remain */
+/** The tables with pending rows and what reads and writes them. @returns a function that fills for one turn; it returns true if rows may remain */
 export function createFilling(
   database: DatabaseSync,
   indexes: readonly { readonly table: Table; readonly index: WordIndex }[],

@@ -136,6 +136,8 @@ export const programRows: readonly FolderRow[] = [
       'src/package-version.ts',
       'src/webhooks/signature',
       'src/hold',
+      'src/jobs',
+      'src/subscribers',
       'src/mail',
       'src/migrations',
       'src/webhooks/receiving',

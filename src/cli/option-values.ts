@@ -21,7 +21,7 @@ const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_
  * @param option its name, for the error message
  * @returns ISO 8601
  */
-export function pastTime(option: string, text: string, nowMs: number): string {
+export function pastTime(option: string, text: string, nowMs: number = Date.now()): string {
   const [, count, unit = ''] = ago.exec(text) ?? [];
   const at = count === undefined ? Date.parse(text) : nowMs - Number(count) * (unitMs[unit] ?? 0);
   if (Number.isNaN(at) || (count === undefined && !isoDate.test(text))) {

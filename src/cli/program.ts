@@ -5,22 +5,20 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
-import { declareDeliveries } from './deliveries/declare-deliveries.ts';
-import { declareEndpoints } from './endpoints/declare-endpoints.ts';
 import { declareEnvironmentFiles } from './environment-file.ts';
-import { declareEvents } from './events/declare-events.ts';
 import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
-import { declareJobs, declareSubscribers } from './functions/declare-functions.ts';
-import { declareKeys } from './keys/declare-keys.ts';
-import { declareListen } from './listen/declare-listen.ts';
-import { declareMails } from './mails/declare-mails.ts';
-import { declareReceived } from './received/declare-received.ts';
-import { declareSenders } from './senders/declare-senders.ts';
-import type { ServerArguments } from './server-client.ts';
-import { administratorKeyHelp, type Given, withServer } from './server-options.ts';
+import { declareRemote } from './remote/declare-remote.ts';
+import { deliveries } from './remote/delivery-commands.ts';
+import { endpoints } from './remote/endpoint-commands.ts';
+import { events } from './remote/event-commands.ts';
+import { jobs, subscribers } from './remote/function-commands.ts';
+import { keys } from './remote/key-commands.ts';
+import { mails } from './remote/mail-commands.ts';
+import { received } from './remote/received-commands.ts';
+import { senders } from './remote/sender-commands.ts';
+import { calling, exporting, importing, listening, release } from './remote/single-commands.ts';
+import { users } from './remote/user-commands.ts';
 import type { Output, Terminal } from './terminal.ts';
-import { declareTransfer } from './transfer/declare-transfer.ts';
-import { declareUsers } from './users/declare-users.ts';
 
 const exitCodeHelp = `
 Exit codes:
@@ -62,6 +60,13 @@ export async function failureExit(terminal: Terminal, run: () => Promise<number>
   }
 }
 
+/** In the order of the help. */
+export const remoteCommands = [
+  ...[importing, exporting],
+  ...[users, keys, endpoints, deliveries, events, listening, senders, received, mails, subscribers, jobs],
+  calling,
+] as const;
+
 function declareProgram(terminal: Terminal, finish: Finish): Command {
   const program = new Command('comity')
     .description('An HTTP backend whose conduct is exact: declare collections in one file, serve them.')
@@ -79,21 +84,10 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareCheck(program, terminal, finish);
   declareBackup(program, terminal, finish);
   declareRestore(program, terminal, finish);
-  declareRelease(program, terminal, finish);
+  declareRemote(program, terminal, finish, [release]);
   declareMigrate(program, terminal, finish);
   declareSecrets(program, terminal, finish);
-  declareTransfer(program, terminal, finish);
-  declareUsers(program, terminal, finish);
-  declareKeys(program, terminal, finish);
-  declareEndpoints(program, terminal, finish);
-  declareDeliveries(program, terminal, finish);
-  declareEvents(program, terminal, finish);
-  declareListen(program, terminal, finish);
-  declareSenders(program, terminal, finish);
-  declareReceived(program, terminal, finish);
-  declareMails(program, terminal, finish);
-  declareSubscribers(program, terminal, finish);
-  declareJobs(program, terminal, finish);
+  declareRemote(program, terminal, finish, remoteCommands);
   declareEnvironmentFiles(program, terminal);
   return program;
 }
@@ -269,16 +263,6 @@ type RestoreOptions = WrittenSettings & {
   readonly json?: boolean;
   readonly holdDeliveries?: boolean;
 };
-
-function declareRelease(program: Command, terminal: Terminal, finish: Finish): void {
-  withServer(program.command('release'))
-    .description('send the deliveries and mails that a restored copy holds')
-    .addHelpText('after', administratorKeyHelp)
-    .action(async ({ json = false, ...options }: Given<ServerArguments>) => {
-      const { release } = await import('./restore.ts');
-      finish(await release(terminal, options, json));
-    });
-}
 
 function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {
   program

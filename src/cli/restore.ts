@@ -19,7 +19,6 @@ import { onInterrupt, type Progress, showProgress } from './progress.ts';
 
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { keyWarnings } from './secrets.ts';
-import { openServer, type ServerArguments } from './server-client.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -140,14 +139,4 @@ async function intoDatabase(
 
 function ignore(): void {
   // The outcome includes the schema that was created.
-}
-
-/** `comity release`: of a running server. */
-export async function release(terminal: Terminal, options: ServerArguments, json: boolean): Promise<number> {
-  const server = openServer(terminal, options);
-  const before = (await server.ask('GET', '/hold')) as { readonly held: boolean };
-  const after = await server.ask('POST', '/hold/release', { json: {} });
-  if (json) terminal.out(JSON.stringify(after, undefined, 2));
-  else terminal.out(before.held ? 'Deliveries and mails are sent from now on.' : 'Nothing was held.');
-  return exitCodes.done;
 }

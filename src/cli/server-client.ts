@@ -22,14 +22,11 @@ export type ServerClient = {
    * Returns the JSON of the response; undefined if it has no content.
    * @param subject what the path names, for the message of a 404: `account ada@shop.example`
    */
-  ask(method: string, path: string, options?: RequestOptions): Promise<unknown>;
+  ask(method: string, path: string, options?: AskedRequest): Promise<unknown>;
   /** Reads a list page by page, at most `limit` items. */
   list<T>(path: string, limit: number): Promise<Listed<T>>;
-  /**
-   * Returns the response as soon as its head arrives, whatever its status; its content may be endless.
-   * @param signal aborts it
-   */
-  open(path: string, fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
+  /** Returns the response as soon as its head arrives, whatever its status; its content may be endless. */
+  open(path: string, init: OpenRequest): Promise<Response>;
   /**
    * Passes on the octets of a response as transferred, with their content coding, which `fetch` would remove.
    * @param take gets the pieces in turn; the next one waits for its promise
@@ -39,7 +36,11 @@ export type ServerClient = {
   refusal(answer: Response): Promise<CommandFailure>;
 };
 
-export type RequestOptions = { readonly json?: unknown; readonly subject?: string };
+type AskedRequest = { readonly json?: unknown; readonly subject?: string | undefined };
+
+type OpenRequest = Pick<RequestInit, 'method' | 'body' | 'redirect' | 'signal'> & {
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 export type Listed<T> = { readonly items: readonly T[]; readonly more: boolean };
 
@@ -50,28 +51,30 @@ const answerMsMax = 30_000;
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const pageItemsMax = 200;
 
-/** For commands that need an administrator. */
-export function openServer(terminal: Terminal, options: ServerArguments): ServerClient {
-  const key = withKeys(terminal.environment).COMITY_ADMIN_KEY;
-  if (key === undefined || key === '') {
-    const message = 'set COMITY_ADMIN_KEY to the administrator key of the server';
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
-  }
-  const credential = { variable: 'COMITY_ADMIN_KEY', key, forbidden: "is not an administrator's" };
-  return clientOf(terminal, options, credential);
-}
+/** The keys that a command may use: an administrator's, one with the scope `webhooks`, or any or none. */
+export type KeyUse = 'administrator' | 'webhooks' | 'any';
 
-/** For commands that a key with the scope `webhooks` may use: that in COMITY_KEY, or the administrator's. */
-export function openWebhookServer(terminal: Terminal, options: ServerArguments): ServerClient {
+/** `forbidden` is the text about the key for a 403; that of an action explains itself. */
+const keyWords: Readonly<Record<KeyUse, { readonly missing?: string; readonly forbidden?: string }>> = {
+  administrator: {
+    missing: 'set COMITY_ADMIN_KEY to the administrator key of the server',
+    forbidden: "is not an administrator's",
+  },
+  webhooks: {
+    missing: 'set COMITY_KEY to a key with the scope webhooks, or COMITY_ADMIN_KEY',
+    forbidden: 'may not do this',
+  },
+  any: {},
+};
+
+/** Takes the key of COMITY_KEY before that of the administrator, where it may. */
+export function openServer(terminal: Terminal, options: ServerArguments, use: KeyUse): ServerClient {
   const environment = withKeys(terminal.environment);
-  const variable = environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
-  const key = environment[variable];
-  if (key === undefined || key === '') {
-    const message = 'set COMITY_KEY to a key with the scope webhooks, or COMITY_ADMIN_KEY';
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
-  }
-  const credential = { variable, key, forbidden: 'may not do this' };
-  return clientOf(terminal, options, credential);
+  const variable = use !== 'administrator' && environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
+  const key = environment[variable] ?? '';
+  const { missing, forbidden } = keyWords[use];
+  if (key === '' && missing !== undefined) throw new CommandFailure(missing, { exitCode: exitCodes.usage });
+  return clientOf(terminal, options, { variable, key, forbidden });
 }
 
 const keyVariables: ReadonlySet<string> = new Set(['COMITY_ADMIN_KEY', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
@@ -95,12 +98,12 @@ function clientOf(terminal: Terminal, options: ServerArguments, credential: Cred
   return {
     api,
     ask,
-    open: (path, fields, signal) =>
+    open: (path, init) =>
       reached(api, () =>
         fetch(`${api}${path}`, {
-          headers: { 'X-API-Key': credential.key, ...fields },
           redirect: 'error',
-          signal,
+          ...init,
+          headers: { ...(credential.key === '' ? {} : { 'X-API-Key': credential.key }), ...init.headers },
         }),
       ),
     octets: (path, subject, take) => transfer(api, credential, { path, subject, take }),
@@ -146,7 +149,7 @@ async function exchange(
   credential: Credential,
   method: string,
   path: string,
-  { json, subject }: RequestOptions,
+  { json, subject }: AskedRequest,
 ): Promise<unknown> {
   const answer = await reached(api, () =>
     fetch(`${api}${path}`, {
@@ -264,8 +267,8 @@ type Credential = {
   /** Name of the variable that holds the key. */
   readonly variable: string;
   readonly key: string;
-  /** Text about the key for a 403. */
-  readonly forbidden: string;
+  /** See `keyWords`. */
+  readonly forbidden: string | undefined;
 };
 
 type ProblemBody = {
@@ -279,17 +282,19 @@ type ProblemBody = {
  */
 function refusalOf(
   api: string,
-  { variable, forbidden }: Credential,
+  { variable, key, forbidden }: Credential,
   { status }: { readonly status: number },
   text: string,
   subject?: string,
 ): CommandFailure {
   const { origin } = new URL(api);
-  if (status === 401) return new CommandFailure(`${origin} does not accept the key in ${variable}`);
-  if (status === 403) return new CommandFailure(`the key in ${variable} ${forbidden} on ${origin}`);
+  if (status === 401 && key !== '')
+    return new CommandFailure(`${origin} does not accept the key in ${variable}`);
+  if (status === 403 && forbidden !== undefined)
+    return new CommandFailure(`the key in ${variable} ${forbidden} on ${origin}`);
   if (status === 404 && subject !== undefined) return new CommandFailure(`there is no ${subject}`);
   const body = problemOf(text);
-  if (body === undefined || status === 404) {
+  if (body === undefined || (status === 404 && forbidden !== undefined)) {
     return new CommandFailure(`${api} answered ${status}; is that a Comity server, and its base path?`);
   }
   const faults = (body.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`);

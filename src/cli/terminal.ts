@@ -9,6 +9,27 @@ import type { Environment } from '../config/load-settings.ts';
 export type Input = Readable & { readonly isTTY?: boolean };
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
+/**
+ * Writes octets to stdout as they come. A reader that closed the pipe, such as `head`, has enough.
+ * @param send passes each piece on when the one before is written
+ */
+export async function writeOctets(
+  stdout: Output,
+  send: (take: (chunk: Uint8Array) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  // The callback of each write reports the error as well; an unhandled event would end the program.
+  stdout.on('error', () => undefined);
+  const write = (chunk: Uint8Array): Promise<void> =>
+    new Promise((written, failed) => {
+      stdout.write(chunk, (error) => (error ? failed(error) : written()));
+    });
+  try {
+    await send(write);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  }
+}
+
 export type Streams = { readonly stdin: Input; readonly stdout: Output; readonly stderr: Output };
 
 export type Terminal = Streams & {

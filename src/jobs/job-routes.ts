@@ -24,7 +24,7 @@ import { runChanges, type WakeSource } from './scheduler.ts';
 
 type DeclaredJobs = Pick<Configuration, 'base' | 'jobs'>;
 
-type ShownJob = {
+export type ShownJob = {
   readonly name: string;
   readonly description: string;
   readonly cron: string | null;

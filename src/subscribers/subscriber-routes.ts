@@ -15,7 +15,7 @@ import { DueRows, dueIndexOf } from '../work/due-rows.ts';
 
 export type DeclaredSubscribers = Pick<Configuration, 'base' | 'subscribers'>;
 
-type ShownSubscriber = {
+export type ShownSubscriber = {
   readonly name: string;
   readonly description: string;
   readonly events: readonly string[];

@@ -3,15 +3,16 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { AttemptedReceived } from '../../src/cli/received/received-commands.ts';
-import type { RotatedSecret, Sender } from '../../src/cli/senders/sender-commands.ts';
 import type { HandOnTo } from '../../src/config/senders.ts';
 import type { Received } from '../../src/model/received.ts';
 import type { SecretName } from '../../src/webhooks/receiving/sender-secrets.ts';
+import type { ShownSender } from '../../src/webhooks/receiving/senders/sender-routes.ts';
 import { type CommandOptions, type Outcome, runCommand } from '../harness/command-line.ts';
 import { openEmbedded } from '../harness/stores.ts';
 import { dropContent, logAttempts, openInbox, senderOf } from '../webhooks/received/walked-inbox.ts';
 import { startInboxServer } from './inbox-server.ts';
+
+type RotatedSecret = { readonly sender: string; readonly use: string; readonly secret: string };
 
 const adminKey = 'sk_test_0123456789abcdef0123456789';
 const rotated: (SecretName & { readonly overlapMs: number })[] = [];
@@ -68,7 +69,7 @@ test('lists the senders, with "senders" alone as well, and shows one', async () 
   assert.match(head, /^NAME +PRESET +HANDED ON +SECRETS FROM +SECRETS +PATH$/);
   assert.match(first, /^billing +handler +store +1 +\/api\/v1\/webhooks\/billing$/);
   assert.equal((await comity('senders', 'list')).stdout, stdout);
-  const names = (await json<readonly Sender[]>('senders')).map(({ name }) => name);
+  const names = (await json<readonly ShownSender[]>('senders')).map(({ name }) => name);
   assert.deepEqual(names, ['billing', 'partner', 'fixed']);
   const shown = await comity('senders', 'show', 'partner');
   assert.match(shown.stdout, /^signature {4}HMAC sha256 in service-signature as hex, at most 300 s old$/m);
@@ -139,7 +140,7 @@ test('shows a message with its attempts', async () => {
   const shown = await comity('received', 'show', id);
   assert.match(shown.stdout, /^status {4}pending \(thrown\)$/m);
   assert.match(shown.stdout, /^\S+Z +automatic +thrown +3 ms +fault 2$/m);
-  assert.equal((await json<AttemptedReceived>('received', 'show', id)).attemptLog.length, 2);
+  assert.equal((await json<{ attemptLog: object[] }>('received', 'show', id)).attemptLog.length, 2);
   assert.match((await comity('received', 'attempts', id)).stdout, /^AT +TRIGGER +OUTCOME +TOOK +MESSAGE$/m);
   for (const command of ['show', 'attempts', 'body', 'replay']) {
     const gone = { code: 1, stdout: '', stderr: 'comity: there is no received message rec_x\n' };

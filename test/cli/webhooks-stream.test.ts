@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { after, test } from 'node:test';
 import { startReceiver } from '../../examples/receiver/start-receiver.ts';
-import { withMember } from '../../src/cli/events/event-commands.ts';
 import { followEvents, readEventStream } from '../../src/cli/listen/follow-events.ts';
 import { forwardEvent } from '../../src/cli/listen/listen.ts';
-
 import { pastTime } from '../../src/cli/option-values.ts';
-import { openWebhookServer } from '../../src/cli/server-client.ts';
+import { withMember } from '../../src/cli/remote/event-commands.ts';
+import { openServer } from '../../src/cli/server-client.ts';
 import { openTerminal } from '../../src/cli/terminal.ts';
 import { schemes } from '../../src/model/endpoint.ts';
 import { listen } from '../harness/listening.ts';
@@ -127,7 +126,7 @@ function follow(since?: string) {
   asked.length = 0;
   const stop = new AbortController();
   const breaks: string[] = [];
-  const client = openWebhookServer(openTerminal({ COMITY_KEY: 'sk_x', COMITY_URL: url }, process), {});
+  const client = openServer(openTerminal({ COMITY_KEY: 'sk_x', COMITY_URL: url }, process), {}, 'webhooks');
   const events = followEvents(client, {
     since,
     signal: stop.signal,

@@ -4,15 +4,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Receiver, startReceiver } from '../../examples/receiver/start-receiver.ts';
-import type { Attempted } from '../../src/cli/deliveries/delivery-commands.ts';
-import type { ShownSecret } from '../../src/cli/endpoints/endpoint-commands.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
+import type { Attempt } from '../../src/webhooks/sending/delivery-attempt-log.ts';
 import type { Recovery } from '../../src/webhooks/sending/recovery/recovery.ts';
 import { type Outcome, runCommand } from '../harness/command-line.ts';
 import { adminKey } from '../harness/exchange.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
+
+type Attempted = Delivery & { readonly attempts: readonly Attempt[] };
+
+type ShownSecret = Endpoint & { readonly secret: string };
 
 type Posted = { readonly id: string; readonly data: { readonly object: Readonly<Record<string, unknown>> } };
 

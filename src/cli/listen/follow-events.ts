@@ -77,11 +77,11 @@ async function openStream(
   lastId: string | undefined,
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> {
-  const fields = {
+  const headers = {
     Accept: 'text/event-stream',
     ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }),
   };
-  const answer = await server.open('/events', fields, signal);
+  const answer = await server.open('/events', { headers, signal });
   if (answer.ok && answer.body !== null) return answer.body;
   const { status } = answer;
   const { message } = await server.refusal(answer);

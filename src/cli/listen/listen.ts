@@ -18,12 +18,13 @@ import {
 import { standardKey, textKey } from '../../webhooks/signature/mac-keys.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { onInterrupt } from '../progress.ts';
-import { openWebhookServer, type ServerArguments, withKeys } from '../server-client.ts';
+import type { Call } from '../remote/remote-command.ts';
+import { withKeys } from '../server-client.ts';
 import { printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 import { followEvents, type StreamEvent } from './follow-events.ts';
 
-export type ListenArguments = ServerArguments & {
+type ListenArguments = {
   readonly forwardTo: string;
   /** Absent: all events. */
   readonly events?: readonly string[];
@@ -34,20 +35,20 @@ export type ListenArguments = ServerArguments & {
 const secretBytes = 32;
 
 /** Resolves on an interrupt. */
-export async function listen(terminal: Terminal, options: ListenArguments, json: boolean): Promise<number> {
+export async function listen({ terminal, server, options, json }: Call<ListenArguments>): Promise<number> {
   const target = targetOf(options.forwardTo);
   const wanted = matcherOf(options.events ?? ['*']);
-  const server = openWebhookServer(terminal, options);
+  const client = server();
   const secret = secretOf(withKeys(terminal.environment).COMITY_LISTEN_SECRET, options.scheme);
   const interrupted = new AbortController();
   const stopListening = onInterrupt(() => interrupted.abort());
   let isAnnounced = false;
-  const events = followEvents(server, {
+  const events = followEvents(client, {
     since: options.since,
     signal: interrupted.signal,
     onOpen: () => {
       terminal.err(
-        `comity: ${isAnnounced ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`,
+        `comity: ${isAnnounced ? 'connected again' : `forwarding events of ${client.api} to ${target}`}`,
       );
       if (!isAnnounced) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
       isAnnounced = true;

@@ -10,10 +10,10 @@ import { finished } from 'node:stream/promises';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { showStatusLine } from '../progress.ts';
-import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Call } from '../remote/remote-command.ts';
+import type { ServerClient } from '../server-client.ts';
 
-export type ExportArguments = ServerArguments & {
+type ExportArguments = {
   readonly format: 'ndjson' | 'csv';
   readonly filter?: string;
   readonly columns?: readonly string[];
@@ -35,16 +35,17 @@ const reserved: ReadonlySet<string> = new Set([
   'fields',
 ]);
 
-export async function exportDocuments(
-  terminal: Terminal,
-  collection: string,
-  options: ExportArguments,
-  json: boolean,
-): Promise<number> {
+export async function exportDocuments({
+  terminal,
+  server: open,
+  names: [collection = ''],
+  options,
+  json,
+}: Call<ExportArguments>): Promise<number> {
   const { format, output } = options;
   if (options.columns !== undefined && format !== 'csv')
     throw new CommandFailure('--columns is for --format csv', { exitCode: exitCodes.usage });
-  const server = openServer(terminal, options);
+  const server = open();
   const source = { server, collection, filter: filterOf(options.filter) };
   const status = showStatusLine(terminal.stderr);
   const target = output === undefined ? undefined : await openTarget(output);

@@ -10,10 +10,11 @@ import type { Readable } from 'node:stream';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { showStatusLine } from '../progress.ts';
-import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Call } from '../remote/remote-command.ts';
+import type { ServerClient } from '../server-client.ts';
 import type { Terminal } from '../terminal.ts';
 
-export type ImportArguments = ServerArguments & {
+type ImportArguments = {
   readonly collection?: string;
   readonly existing: 'skip' | 'update' | 'refuse';
   readonly events: boolean;
@@ -38,14 +39,15 @@ type Counts = {
 /** Refused lines that are printed; the others are counted. */
 const faultsShownMax = 100;
 
-export async function importDocuments(
-  terminal: Terminal,
-  file: string,
-  options: ImportArguments,
-  json: boolean,
-): Promise<number> {
+export async function importDocuments({
+  terminal,
+  server: open,
+  names: [file = ''],
+  options,
+  json,
+}: Call<ImportArguments>): Promise<number> {
   const collection = collectionOf(file, options.collection);
-  const server = openServer(terminal, options);
+  const server = open();
   const input = file === '-' ? terminal.stdin : await openFile(file);
   const counts: Counts = { created: 0, updated: 0, unchanged: 0, refused: 0, withoutId: 0 };
   const status = showStatusLine(terminal.stderr);

@@ -20,7 +20,7 @@ import {
   sendersTag,
 } from './rotate-secret.ts';
 
-type ShownSender = ShownSecrets & {
+export type ShownSender = ShownSecrets & {
   readonly name: string;
   readonly description: string;
   readonly preset: string | null;
@@ -33,7 +33,7 @@ type ShownSender = ShownSecrets & {
   readonly inFlightMax: number | null;
 };
 
-type ShownSecrets = {
+export type ShownSecrets = {
   readonly secretSource: 'environment' | 'store';
   readonly secretVariable: string;
   /** Secrets that are valid now. */

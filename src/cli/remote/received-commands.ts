@@ -1,0 +1,253 @@
+/** `comity received`: received webhooks, their bodies, and their replay. */
+import { type Received, receivedStatuses } from '../../model/received.ts';
+import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { pastTime } from '../option-values.ts';
+import type { ServerClient } from '../server-client.ts';
+import { columns, lines, onOneLine } from '../table.ts';
+import { type Terminal, writeOctets } from '../terminal.ts';
+import {
+  type Argument,
+  type Call,
+  type Noun,
+  type OptionRow,
+  type Printed,
+  yesOption,
+} from './remote-command.ts';
+
+const messageId: Argument = ['<id>', 'id of the message, rec_...'];
+
+/** Options that select messages. */
+const choice: readonly OptionRow[] = [
+  ['--sender <name>', 'only those of one sender', { member: 'sender' }],
+  ['--status <status>', 'only those in one state', { member: 'status', choices: receivedStatuses }],
+  ['--type <type>', 'only those of one type, as named by their sender', { member: 'type' }],
+  [
+    '--since <time>',
+    'only those received since: 2h or 7d ago, or an ISO 8601 time',
+    { member: 'receivedAt[gte]', parse: (text) => pastTime('--since', text) },
+  ],
+];
+
+const attemptsText = columns<ReceivedAttempt>({
+  AT: 'at',
+  TRIGGER: 'trigger',
+  OUTCOME: ({ statusCode, error, outcome }) => statusCode ?? error ?? outcome,
+  TOOK: ({ durationMs }) => `${Math.round(durationMs)} ms`,
+  MESSAGE: ({ message }) => onOneLine(message ?? ''),
+});
+
+export const received: Noun = {
+  name: 'received',
+  description: 'list received webhooks, and hand them on again',
+  key: 'administrator',
+  thing: 'received message',
+  commands: [
+    {
+      name: 'list',
+      description: 'list received messages, the newest first',
+      options: choice,
+      request: 'GET /received',
+      lists: 'newest',
+      table: columns<Received>({
+        ID: 'id',
+        SENDER: 'sender',
+        TYPE: 'type',
+        STATUS: 'status',
+        ATTEMPTS: 'attempts',
+        'LAST ERROR': 'lastError',
+        DUE: 'dueAt',
+        RECEIVED: 'receivedAt',
+      }),
+      none: 'No received messages.',
+    },
+    {
+      name: 'show',
+      description: 'show one message with the attempts to hand it on',
+      arguments: [messageId],
+      request: 'GET /received/{id}',
+      print: withAttempts,
+    },
+    {
+      name: 'body',
+      description: 'write the content to stdout, as received; --json writes it as base64',
+      arguments: [messageId],
+      finds: 'GET /received/{id}',
+      run: writeBody,
+    },
+    {
+      name: 'attempts',
+      description: 'list the attempts to hand one message on, the oldest first',
+      arguments: [messageId],
+      // Distinguishes a missing message from one without attempts.
+      finds: 'GET /received/{id}',
+      request: 'GET /received/{id}/attempts',
+      lists: 'all',
+      table: attemptsText,
+      none: 'No attempts.',
+    },
+    {
+      name: 'replay',
+      description: 'hand messages on again, by id, or all that the options select',
+      arguments: [['[id...]', 'ids of the messages, rec_...']],
+      options: [...choice, ['--dry-run', 'only count'], yesOption],
+      help:
+        '\nMessages that arrive after the command began are left out. Exits 1 if a named message was refused.' +
+        '\nTheir handler gets the messages once more.',
+      run: replayReceived,
+    },
+    {
+      name: 'mark',
+      description: 'set the status of a message; it is no longer handed on',
+      arguments: [messageId],
+      options: [
+        [
+          '--as <status>',
+          'its new status',
+          {
+            member: 'status',
+            choices: receivedStatuses.filter((status) => status !== 'pending'),
+            isRequired: true,
+          },
+        ],
+      ],
+      request: 'PATCH /received/{id}',
+      print: ({ id, status }: Received) => `${id} is ${status}.`,
+    },
+  ],
+};
+
+const receivedLines = lines<Received>({
+  id: 'id',
+  sender: 'sender',
+  key: 'dedupeKey',
+  type: 'type',
+  status: ({ status, lastError }) => (lastError === null ? status : `${status} (${lastError})`),
+  attempts: 'attempts',
+  due: 'dueAt',
+  content: ({ contentLength, contentType }) => `${contentLength} octets of ${contentType ?? 'no type'}`,
+  received: 'receivedAt',
+  changed: 'updatedAt',
+});
+
+/** A message has some dozens. */
+const attemptsMax = 1000;
+
+async function withAttempts(message: Received, { server }: Call): Promise<Printed> {
+  const path = `${pathOf(message.id)}/attempts`;
+  const { items } = await server().list<ReceivedAttempt>(path, attemptsMax);
+  const text = receivedLines(message);
+  return {
+    json: { ...message, attemptLog: items },
+    text: items.length === 0 ? text : `${text}\n\n${attemptsText(items)}`,
+  };
+}
+
+function pathOf(id: string): string {
+  return `/received/${encodeURIComponent(id)}`;
+}
+
+/** The octets of one message on stdout, as its sender signed them. */
+async function writeBody({
+  terminal,
+  server,
+  found: { id, contentType },
+  json,
+}: Call<object, Received>): Promise<Printed | number> {
+  const send = (take: (chunk: Uint8Array) => Promise<void>): Promise<void> =>
+    server().octets(`${pathOf(id)}/body`, `body of ${id} any more`, take);
+  if (!json) {
+    await writeOctets(terminal.stdout, send);
+    return exitCodes.done;
+  }
+  const chunks: Uint8Array[] = [];
+  await send(async (chunk) => void chunks.push(chunk));
+  return { json: { id, contentType, body: Buffer.concat(chunks).toString('base64') } };
+}
+
+type ReplayArguments = { readonly dryRun?: boolean };
+
+type PutBack = {
+  readonly replayed: number;
+  readonly skipped: number;
+  readonly more: boolean;
+  readonly lastId: string | null;
+};
+
+/** The filter of a JSON QUERY (§4.9). */
+type Filter = Readonly<Record<string, unknown>>;
+
+/** Messages per request: some tenths of a second of the server's time. The server may have a lower bound. */
+const pieceMessagesMax = 1000;
+
+/**
+ * Hands on again the messages that are named, or all that the options select. The latter takes one request for each piece, each beginning
+ * after the last message of the one before, so that progress can be shown; messages that arrive meanwhile are excluded.
+ */
+async function replayReceived(call: Call<ReplayArguments>): Promise<Printed | number> {
+  const { terminal, names, options } = call;
+  const { 'receivedAt[gte]': since, ...equal } = call.members;
+  const chosen = { ...equal, receivedAt: since === undefined ? undefined : { gte: since } };
+  const chooses = Object.values(chosen).some((value) => value !== undefined);
+  if (names.length > 0 && (chooses || options.dryRun === true))
+    throw usage('name messages by their ids, or select them by options, not both');
+  const server = call.server();
+  if (names.length > 0)
+    return call.changeEach('is handed on again.', (id) =>
+      server.ask('POST', `${pathOf(id)}/replay`, { json: {}, subject: `received message ${id}` }),
+    );
+  if (!chooses)
+    throw usage('name the messages by their ids, or select them by --sender, --status, --type or --since');
+  const filter = { and: [chosen, await upToNow(server)] };
+  const found = await replay(server, { filter, dryRun: true });
+  const count = `${found.replayed}${found.more ? ' or more' : ''}`;
+  if (options.dryRun === true)
+    return {
+      json: { replayed: found.replayed, skipped: 0, dryRun: true },
+      text: `${count} messages would be handed on again.`,
+    };
+  if (found.replayed > 0 && !(await call.isConfirmed(`Hand ${count} messages on again?`))) {
+    terminal.err('comity: nothing was replayed');
+    return exitCodes.failed;
+  }
+  const { replayed, skipped } = await inPieces(terminal, server, filter, count);
+  const others = skipped === 0 ? '' : `; ${skipped} could not be, because their bodies or senders are gone`;
+  return {
+    json: { replayed, skipped, dryRun: false },
+    text: `${replayed} messages are handed on again${others}.`,
+  };
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(message, { exitCode: exitCodes.usage });
+}
+
+/** Excludes messages that arrive while the command runs. */
+async function upToNow(server: ServerClient): Promise<Filter> {
+  const { items } = await server.list<Received>('/received?sort=-id', 1);
+  return items[0] === undefined ? {} : { id: { lte: items[0].id } };
+}
+
+async function inPieces(terminal: Terminal, server: ServerClient, filter: Filter, count: string) {
+  const { showStatusLine } = await import('../progress.ts');
+  const line = showStatusLine(terminal.stderr);
+  let [replayed, skipped] = [0, 0];
+  let after: string | null = null;
+  try {
+    for (;;) {
+      const rest: Filter = after === null ? filter : { and: [filter, { id: { gt: after } }] };
+      const piece = await replay(server, { filter: rest, limit: pieceMessagesMax });
+      replayed += piece.replayed;
+      skipped += piece.skipped;
+      line.show(`comity: ${replayed} of ${count} messages`);
+      if (!piece.more || piece.lastId === null) return { replayed, skipped };
+      after = piece.lastId;
+    }
+  } finally {
+    line.end();
+  }
+}
+
+async function replay(server: ServerClient, json: object): Promise<PutBack> {
+  return (await server.ask('POST', '/received/replay', { json })) as PutBack;
+}

@@ -1,0 +1,140 @@
+/** Runs a declared command: reads what it names, asks, sends its request, and prints the answer. */
+import { isConfirmed } from '../confirm.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
+import type { Call, Printed, RemoteCommand, Use } from './remote-command.ts';
+
+type Given = Pick<Call, 'names' | 'options' | 'members'>;
+
+/** More than a configuration can declare, and than one message or delivery has attempts. */
+const wholeListMax = 1000;
+
+/** @returns the exit code */
+export async function runRemote(
+  terminal: Terminal,
+  command: RemoteCommand,
+  use: Use,
+  given: Given,
+): Promise<number> {
+  const blank = callOf(terminal, use, given);
+  const content = await contentOf(command, blank);
+  const call = { ...blank, found: await foundBy(command, use, blank) };
+  if (command.confirms !== undefined && !(await call.isConfirmed(command.confirms(call.found as never)))) {
+    terminal.err(`comity: nothing was ${command.done}`);
+    return exitCodes.failed;
+  }
+  if (command.run !== undefined) {
+    const printed = await command.run(call as never);
+    return typeof printed === 'number' ? printed : tell(terminal, printed, call.json);
+  }
+  if (command.lists !== undefined) return tellList(command, call);
+  const server = call.server();
+  const ask = (name: string): Promise<unknown> => {
+    const [method = '', path = ''] = command.request?.split(' ') ?? [];
+    return server.ask(method, filled(path, name, call.found), {
+      json: content,
+      subject: subjectOf(path, use, name),
+    });
+  };
+  if (command.each !== undefined) return call.changeEach(command.each, ask);
+  const answer = command.request === undefined ? call.found : await ask(call.names[0] ?? '');
+  const printed = (await command.print?.(answer as never, call as never)) ?? {};
+  return tell(
+    terminal,
+    { json: answer, ...(typeof printed === 'string' ? { text: printed } : printed) },
+    call.json,
+  );
+}
+
+function callOf(terminal: Terminal, { key }: Use, given: Given): Call {
+  const options = given.options as ServerArguments & { readonly json?: boolean; readonly yes?: boolean };
+  const { json = false, yes = false } = options;
+  let opened: ServerClient | undefined;
+  return {
+    ...given,
+    terminal,
+    server: () => {
+      opened ??= openServer(terminal, options, key);
+      return opened;
+    },
+    found: undefined,
+    json,
+    isConfirmed: async (question) => yes || json || isConfirmed(terminal, question),
+    changeEach: (told, change) => changeEach(terminal, { ...given, json }, told, change),
+  };
+}
+
+/** Undefined: the request has none. */
+async function contentOf(command: RemoteCommand, call: Call): Promise<object | undefined> {
+  const { content, options = [], request = 'GET /' } = command;
+  const more = typeof content === 'function' ? await content(call as never) : content;
+  const hasMembers = !request.startsWith('GET ') && options.some(([, , rule]) => rule?.member !== undefined);
+  return more === undefined && !hasMembers ? undefined : { ...call.members, ...more };
+}
+
+async function foundBy({ finds }: RemoteCommand, use: Use, call: Call): Promise<unknown> {
+  if (typeof finds !== 'string') return finds?.(call);
+  const [name = ''] = call.names;
+  const path = finds.slice('GET '.length);
+  return call.server().ask('GET', filled(path, name, undefined), { subject: subjectOf(path, use, name) });
+}
+
+const capture = /\{(\w+)\}/g;
+
+function filled(path: string, name: string, found: unknown): string {
+  const members = (found ?? {}) as Readonly<Record<string, unknown>>;
+  return path.replace(capture, (_, of: string) => encodeURIComponent(String(members[of] ?? name)));
+}
+
+/** What a 404 says is missing; undefined: the path names nothing that could be. */
+function subjectOf(path: string, { thing }: Use, name: string): string | undefined {
+  return path.includes('{') ? `${thing} ${name}` : undefined;
+}
+
+/** As a table or a JSON array, with a note on stderr if there are more items. */
+async function tellList(command: RemoteCommand, call: Call): Promise<number> {
+  const { request = '', lists, table, none } = command;
+  const { terminal, members, names, found, json } = call;
+  const query = new URLSearchParams(lists === 'newest' ? { sort: '-id' } : {});
+  for (const [name, value] of Object.entries(members))
+    if (value !== undefined) query.set(name, String(value));
+  const path = filled(request.slice('GET '.length), names[0] ?? '', found);
+  const { limit = wholeListMax } = call.options as { readonly limit?: number };
+  const { items, more } = await call.server().list(query.size === 0 ? path : `${path}?${query}`, limit);
+  const text = items.length === 0 && none !== undefined ? none : table?.(items as never);
+  terminal.out(json ? JSON.stringify(items, undefined, 2) : (text ?? ''));
+  if (more) terminal.err(`comity: there are more than these ${items.length}; --limit shows more of them`);
+  return exitCodes.done;
+}
+
+function tell(terminal: Terminal, printed: Printed, json: boolean): number {
+  const { text, notes = [], failure } = printed;
+  if (json) terminal.out(JSON.stringify(printed.json, undefined, printed.isLine ? 0 : 2));
+  else if (text !== undefined) terminal.out(text);
+  for (const note of json ? [] : notes) terminal.err(`comity: ${note}`);
+  if (failure) throw new CommandFailure(failure);
+  return failure === undefined ? exitCodes.done : exitCodes.failed;
+}
+
+async function changeEach(
+  terminal: Terminal,
+  { names, json }: Pick<Call, 'names' | 'json'>,
+  told: string,
+  change: (name: string) => Promise<unknown>,
+): Promise<number> {
+  const changed: unknown[] = [];
+  const failures: string[] = [];
+  for (const name of names) {
+    try {
+      changed.push(await change(name));
+      if (!json) terminal.out(`${name} ${told}`);
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      failures.push(names.length === 1 ? error.message : `${name}: ${error.message}`);
+    }
+  }
+  if (json) terminal.out(JSON.stringify(changed, undefined, 2));
+  for (const failure of failures) terminal.err(`comity: ${failure}`);
+  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+}

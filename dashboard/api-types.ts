@@ -1,10 +1,103 @@
 /** Types of what the API serves, from its OpenAPI document. Rendered by scripts/docs/api-types.ts; `npm run docs` writes it. */
 
+export type Attempt = {
+  readonly number: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly message?: string | null;
+  readonly latencyMs: number;
+  readonly responseSnippet: string;
+  readonly trigger: "automatic" | "manual";
+  readonly at: string;
+  readonly timing?: {
+    readonly dnsMs?: number | null;
+    readonly connectMs?: number | null;
+    readonly tlsMs?: number | null;
+    readonly firstByteMs?: number | null;
+    readonly totalMs?: number;
+  };
+  readonly responseHeaders?: readonly (readonly (string)[])[];
+  readonly protocol?: string | null;
+  readonly reused?: boolean | null;
+  readonly cut?: "long" | "slow" | "broken" | null;
+};
+
 export type Backup = {
   readonly id: string;
   readonly file: string;
   readonly bytes: number;
   readonly createdAt: string;
+};
+
+export type Delivery = {
+  readonly id: string;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly endpointId: string;
+  readonly status: "pending" | "delivered" | "not_delivered";
+  readonly attemptCount: number;
+  readonly scheduledAttemptCount: number;
+  readonly nextAttemptAt: string | null;
+  readonly dueAt: string | null;
+  readonly lastStatusCode: number | null;
+  readonly lastError: string | null;
+  readonly lastLatencyMs?: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
+export type Endpoint = {
+  readonly id: string;
+  readonly url: string;
+  readonly description?: string;
+  readonly events: readonly (string)[];
+  readonly scheme?: "standard" | "timestamped" | "plain";
+  readonly mode?: "live" | "sandbox";
+  readonly signatures?: readonly ("v1" | "v1a")[];
+  readonly status?: "enabled" | "disabled";
+  readonly disabledReason?: "gone" | "failing";
+  readonly tenant?: string;
+  readonly headers?: { readonly [name: string]: unknown };
+  readonly maxInFlight?: number;
+  readonly ratePerSecond?: number;
+  readonly madeBy?: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
+export type EndpointHealth = {
+  readonly status: "healthy" | "failing" | "disabled";
+  readonly failingSince: string | null;
+  readonly failures: number;
+  readonly warnedAt: string | null;
+  readonly disablesAt: string | null;
+  readonly secrets: readonly ({
+    readonly until: string | null;
+  })[];
+};
+
+export type Event = {
+  readonly id: string;
+  readonly object: "event";
+  readonly type: string;
+  readonly created: number;
+  readonly actor?: {
+    readonly kind: "user" | "key" | "administrator-key" | "issuer" | "portal" | "anonymous" | "handler" | "subscriber" | "job" | "system";
+    readonly id: string | null;
+    readonly keyId?: string;
+  };
+  readonly requestId?: string;
+  readonly tenant?: string;
+  readonly data: {
+    readonly object: { readonly [name: string]: unknown };
+  };
+};
+
+export type EventType = {
+  readonly type: string;
+  readonly description: string;
+  readonly schema: { readonly [name: string]: unknown } | null;
+  readonly sample: Event | null;
 };
 
 export type Hold = {
@@ -50,6 +143,42 @@ export type Program = {
   })[];
 };
 
+export type ReceivedMessage = {
+  readonly id: string;
+  readonly sender: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  readonly receivedAt: string;
+  readonly status: "pending" | "processed" | "failed";
+  readonly attempts: number;
+  readonly scheduledAttempts: number;
+  readonly dueAt: string | null;
+  readonly lastError: string | null;
+  readonly contentType: string | null;
+  readonly contentLength: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
+export type Recovery = {
+  readonly id: string;
+  readonly endpointId: string;
+  readonly since: string;
+  readonly until: string;
+  readonly dryRun: boolean;
+  readonly status: "running" | "finished" | "stopped";
+  readonly examined: number;
+  readonly matching: number;
+  readonly resent: number;
+  readonly created: number;
+  readonly finishedAt: string | null;
+  readonly logAfter?: string;
+  readonly logLast?: string;
+  readonly runningFor?: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
 export type SecondFactor = {
   readonly required: boolean;
   readonly enrolled: boolean;
@@ -58,6 +187,47 @@ export type SecondFactor = {
   } | null;
   readonly passkeys: number;
   readonly recoveryCodesLeft: number;
+};
+
+export type Sender = {
+  readonly name: string;
+  readonly description: string;
+  readonly preset: string | null;
+  readonly path: string;
+  readonly signature: {
+    readonly kind: "hmac";
+    readonly header: string;
+    readonly hash: "sha1" | "sha256" | "sha512";
+    readonly encoding: "hex" | "base64";
+    readonly toleranceSeconds: number;
+  } | {
+    readonly kind: "token";
+    readonly header: string;
+  };
+  readonly handOn: {
+    readonly kind: "handler" | "inbox";
+  } | {
+    readonly kind: "forward";
+    readonly url: string;
+    readonly scheme: "standard" | "timestamped" | "plain";
+    readonly secretSource: "environment" | "store";
+    readonly secretVariable: string;
+    readonly secretCount: number;
+    readonly oldSecretsUntil: string | null;
+  };
+  readonly schedule: readonly (number)[];
+  readonly inFlightMax: number | null;
+  readonly secretSource: "environment" | "store";
+  readonly secretVariable: string;
+  readonly secretCount: number;
+  readonly oldSecretsUntil: string | null;
+};
+
+export type SentRequest = {
+  readonly method: "POST";
+  readonly url: string;
+  readonly headers: readonly (readonly (string)[])[];
+  readonly content: string;
 };
 
 export type Session = {

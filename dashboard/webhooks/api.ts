@@ -19,53 +19,6 @@ export function useApi(): Api {
   return api;
 }
 
-export type Endpoint = {
-  readonly id: string;
-  readonly url: string;
-  readonly description?: string;
-  readonly events: readonly string[];
-  readonly scheme: string;
-  readonly status: 'enabled' | 'disabled';
-  readonly disabledReason?: string;
-  readonly tenant?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly ratePerSecond?: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-};
-
-export type Health = {
-  readonly status: 'healthy' | 'failing' | 'disabled';
-  readonly failingSince: string | null;
-  readonly failures: number;
-  readonly warnedAt: string | null;
-  readonly disablesAt: string | null;
-  readonly secrets: readonly { readonly until: string | null }[];
-};
-
-export type Delivery = {
-  readonly id: string;
-  readonly eventId: string;
-  readonly eventType: string;
-  readonly endpointId: string;
-  readonly status: 'pending' | 'delivered' | 'not_delivered';
-  readonly attemptCount: number;
-  readonly nextAttemptAt: string | null;
-  readonly dueAt: string | null;
-  readonly lastStatusCode: number | null;
-  readonly lastError: string | null;
-  readonly lastLatencyMs?: number;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-};
-
-export type EventType = {
-  readonly type: string;
-  readonly description: string;
-  readonly schema: unknown;
-  readonly sample: unknown;
-};
-
 export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | null };
 
 export type Read<T> = {

@@ -1,6 +1,6 @@
 /** States in a word and a colour: of an endpoint, of a delivery, of a response. */
 import type { JSX } from 'preact';
-import type { Delivery, Endpoint, Health } from './api.ts';
+import type { Delivery, Endpoint, EndpointHealth } from '../api-types.ts';
 
 type Tone = 'good' | 'bad' | 'waiting' | 'off';
 
@@ -18,7 +18,7 @@ export function EndpointBadge({
   health,
 }: {
   readonly endpoint: Endpoint;
-  readonly health: Health | undefined;
+  readonly health: EndpointHealth | undefined;
 }): JSX.Element {
   if (endpoint.status === 'disabled') {
     const reason = reasons[endpoint.disabledReason ?? ''];

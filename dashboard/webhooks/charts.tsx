@@ -1,8 +1,9 @@
 /** The deliveries of an endpoint over time: how many succeeded, and how fast it answered; drawn, and told in words for a screen reader. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Delivery } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
-import { type Delivery, type Page, queryOf, useRead } from './api.ts';
+import { type Page, queryOf, useRead } from './api.ts';
 
 const periods = [
   ['hour', 3_600_000],

@@ -1,18 +1,10 @@
 /** Deliveries as they happen, newest first, with filters; and the resending of all that a filter selects, counted before. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Delivery, Endpoint, EventType } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
-import {
-  type Delivery,
-  type DeliveryFilter,
-  type Endpoint,
-  type EventType,
-  liveMs,
-  type Page,
-  queryOf,
-  useRead,
-} from './api.ts';
+import { type DeliveryFilter, liveMs, type Page, queryOf, useRead } from './api.ts';
 import { DeliveryBadge, Outcome } from './badges.tsx';
 import { Ago } from './clock.tsx';
 import { Pager } from './endpoints-page.tsx';

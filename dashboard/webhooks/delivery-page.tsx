@@ -1,28 +1,15 @@
 /** One delivery as a timeline: each attempt with its answer, the next one, and the request as it is sent; and the resend. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Attempt, Delivery, Endpoint, SentRequest as SentRequestContent } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { Json, Time } from '../components/value.tsx';
 import { linkTo } from '../route.ts';
 import { type Problem, problemOf } from '../send.ts';
-import { type Delivery, type Endpoint, type Page, useApi, useRead } from './api.ts';
+import { type Page, useApi, useRead } from './api.ts';
 import { DeliveryBadge, errorText } from './badges.tsx';
 import { Ago, Countdown } from './clock.tsx';
 import { Fact } from './endpoint-page.tsx';
-
-type Attempt = {
-  readonly number: number;
-  readonly statusCode: number | null;
-  readonly error: string | null;
-  readonly message?: string | null;
-  readonly latencyMs: number;
-  readonly responseSnippet: string;
-  readonly trigger: 'automatic' | 'manual';
-  readonly at: string;
-  readonly timing?: Readonly<Record<string, number | null>>;
-  readonly responseHeaders?: readonly (readonly [name: string, value: string])[];
-  readonly protocol?: string | null;
-};
 
 export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   const api = useApi();
@@ -153,16 +140,9 @@ function Timing({ timing }: { readonly timing: Attempt['timing'] | undefined }):
   return known.length === 0 ? null : <p class="hint">{known.join(' · ')}</p>;
 }
 
-type Sent = {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: readonly (readonly [name: string, value: string])[];
-  readonly content: string;
-};
-
 function SentRequest({ target }: { readonly target: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  const { value, problem } = useRead<Sent>(isOpen ? `${target}/request` : undefined);
+  const { value, problem } = useRead<SentRequestContent>(isOpen ? `${target}/request` : undefined);
   return (
     <details onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary>Request</summary>

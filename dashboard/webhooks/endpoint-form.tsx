@@ -1,9 +1,10 @@
 /** The form that creates or changes an endpoint: its address, the types of events, and what the API refuses, beside the field at fault. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
+import type { Endpoint, EventType } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import type { Problem } from '../send.ts';
-import { type Endpoint, type EventType, type Page, useRead } from './api.ts';
+import { type Page, useRead } from './api.ts';
 
 /** Those that the form has. */
 export type EndpointFields = {

@@ -1,11 +1,12 @@
 /** One endpoint: its state and performance, and what can be done with it: change, disable, test, rotate the secret, recover, delete. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Endpoint, EndpointHealth } from '../api-types.ts';
 import { ConfirmButton } from '../components/confirm-button.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { type Problem, problemOf } from '../send.ts';
-import { type Endpoint, type Health, type Read, useApi, useRead } from './api.ts';
+import { type Read, useApi, useRead } from './api.ts';
 import { EndpointBadge } from './badges.tsx';
 import { Performance } from './charts.tsx';
 import { Ago, Countdown } from './clock.tsx';
@@ -20,7 +21,7 @@ type EndpointPageProps = { readonly id: string; readonly hasTenant: boolean };
 
 export function EndpointPage({ id, hasTenant }: EndpointPageProps): JSX.Element {
   const endpoint = useRead<Endpoint>(`/endpoints/${encodeURIComponent(id)}`);
-  const health = useRead<Health>(`/endpoints/${encodeURIComponent(id)}/health`, { everyMs: 10_000 });
+  const health = useRead<EndpointHealth>(`/endpoints/${encodeURIComponent(id)}/health`, { everyMs: 10_000 });
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const [sent, setSent] = useState(0);
   const { value } = endpoint;
@@ -72,7 +73,7 @@ export function EndpointPage({ id, hasTenant }: EndpointPageProps): JSX.Element 
 type HeadProps = {
   readonly endpoint: Endpoint;
   readonly tag: string | null;
-  readonly health: Health | undefined;
+  readonly health: EndpointHealth | undefined;
   readonly hasTenant: boolean;
   readonly isLimited: boolean;
   readonly onChange: () => Promise<void>;

@@ -1,10 +1,11 @@
 /** All endpoints of the caller: their state, their events and the results of their last deliveries; and the form for a new one. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Endpoint, EndpointHealth } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf } from '../send.ts';
-import { type Endpoint, type Health, type Page, queryOf, useApi, useRead } from './api.ts';
+import { type Page, queryOf, useApi, useRead } from './api.ts';
 import { EndpointBadge } from './badges.tsx';
 import { type EndpointFields, EndpointForm } from './endpoint-form.tsx';
 import { SecretOnce } from './secret.tsx';
@@ -196,7 +197,7 @@ function RateText({ rate }: { readonly rate: Rate | undefined }): JSX.Element {
 }
 
 function State({ endpoint }: { readonly endpoint: Endpoint }): JSX.Element {
-  const health = useRead<Health>(`/endpoints/${endpoint.id}/health`).value;
+  const health = useRead<EndpointHealth>(`/endpoints/${endpoint.id}/health`).value;
   return <EndpointBadge endpoint={endpoint} health={health} />;
 }
 

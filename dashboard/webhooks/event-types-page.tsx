@@ -1,8 +1,9 @@
 /** The types of events that endpoints may ask for, each with what it means, a sample and its schema. */
 import type { JSX } from 'preact';
+import type { EventType } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { Json } from '../components/value.tsx';
-import { type EventType, type Page, useRead } from './api.ts';
+import { type Page, useRead } from './api.ts';
 
 export function EventTypesPage(): JSX.Element {
   const { value, problem } = useRead<Page<EventType>>('/event-types?limit=1000');

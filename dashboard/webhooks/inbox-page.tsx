@@ -1,13 +1,14 @@
 /** The inbox: what senders posted, newest first, with filters; and the replay of all that a filter selects, counted before. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { ReceivedMessage, Sender } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf } from '../send.ts';
 import { liveMs, type Page, queryOf, useApi, useRead } from './api.ts';
 import { Ago } from './clock.tsx';
 import { Pager } from './endpoints-page.tsx';
-import { type Received, ReceivedBadge, type Sender } from './received.tsx';
+import { ReceivedBadge } from './received.tsx';
 
 const pageSize = 25;
 
@@ -45,7 +46,7 @@ export function InboxPage({ query }: { readonly query: URLSearchParams }): JSX.E
     limit: pageSize,
     cursor,
   })}`;
-  const page = useRead<Page<Received>>(path, cursor === '' ? { everyMs: liveMs } : {});
+  const page = useRead<Page<ReceivedMessage>>(path, cursor === '' ? { everyMs: liveMs } : {});
   const change = (changes: Partial<Filter>) => {
     setCursor('');
     setFilter({ ...filter, ...changes });
@@ -149,7 +150,7 @@ function ReplayAll({ filter, onDone }: ReplayAllProps): JSX.Element {
   );
 }
 
-function Messages({ items }: { readonly items: readonly Received[] | undefined }): JSX.Element {
+function Messages({ items }: { readonly items: readonly ReceivedMessage[] | undefined }): JSX.Element {
   if (items === undefined) return <p class="loading">Loading…</p>;
   if (items.length === 0) return <p class="empty">No messages match.</p>;
   return (

@@ -1,6 +1,7 @@
 /** One received message with its attempts, its body and its replay; and the state of a message in a word. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { ReceivedMessage } from '../api-types.ts';
 import { Attempts, areAttempts } from '../components/attempts.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { Json } from '../components/value.tsx';
@@ -10,32 +11,7 @@ import { type Page, useApi, useRead } from './api.ts';
 import { Ago, Countdown } from './clock.tsx';
 import { Fact } from './endpoint-page.tsx';
 
-export type Received = {
-  readonly id: string;
-  readonly sender: string;
-  readonly dedupeKey: string;
-  readonly type: string | null;
-  readonly receivedAt: string;
-  readonly status: 'pending' | 'processed' | 'failed';
-  readonly attempts: number;
-  readonly dueAt: string | null;
-  readonly lastError: string | null;
-  readonly contentType: string | null;
-  readonly contentLength: number;
-};
-
-export type Sender = {
-  readonly name: string;
-  readonly description: string;
-  readonly preset: string | null;
-  readonly path: string;
-  readonly handOn: { readonly kind: string; readonly url?: string };
-  readonly secretSource: string;
-  readonly secretCount: number;
-  readonly oldSecretsUntil: string | null;
-};
-
-export function ReceivedBadge({ message }: { readonly message: Received }): JSX.Element {
+export function ReceivedBadge({ message }: { readonly message: ReceivedMessage }): JSX.Element {
   const { status, dueAt } = message;
   if (status === 'processed') return <span class="badge good">Processed</span>;
   if (status === 'pending') return <span class="badge waiting">Pending</span>;
@@ -49,7 +25,7 @@ export function ReceivedBadge({ message }: { readonly message: Received }): JSX.
 export function MessagePage({ id }: { readonly id: string }): JSX.Element {
   const api = useApi();
   const target = `/received/${encodeURIComponent(id)}`;
-  const { value, problem, read } = useRead<Received>(target, { everyMs: 2000 });
+  const { value, problem, read } = useRead<ReceivedMessage>(target, { everyMs: 2000 });
   const [refusal, setRefusal] = useState<Problem | undefined>(undefined);
   const replay = async () => {
     setRefusal(problemOf(await api.send('POST', `${target}/replay`)));
@@ -82,7 +58,7 @@ export function MessagePage({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-function Facts({ message }: { readonly message: Received }): JSX.Element {
+function Facts({ message }: { readonly message: ReceivedMessage }): JSX.Element {
   return (
     <dl class="facts">
       <Fact name="Sender">

@@ -1,19 +1,10 @@
 /** Recovers what an endpoint missed between two times: counted first, then sent, with its progress. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Recovery } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { isObject, type Problem, problemOf } from '../send.ts';
 import { useApi, useRead } from './api.ts';
-
-type Recovery = {
-  readonly id: string;
-  readonly dryRun: boolean;
-  readonly status: 'running' | 'finished' | 'stopped';
-  readonly examined: number;
-  readonly matching: number;
-  readonly resent: number;
-  readonly created: number;
-};
 
 const spans = [
   ['the last hour', 3_600_000],

@@ -4,9 +4,10 @@
  */
 import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
+import type { Delivery } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { type Problem, problemOf } from '../send.ts';
-import { type Api, type Delivery, type DeliveryFilter, type Page, queryOf, useApi } from './api.ts';
+import { type Api, type DeliveryFilter, type Page, queryOf, useApi } from './api.ts';
 
 const pageSize = 100;
 /** Requests under way at once: the server sends to one endpoint by its own limits anyway. */

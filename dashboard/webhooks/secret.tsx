@@ -1,9 +1,10 @@
 /** The signing secret of an endpoint: shown once, rotated, and the clock of the overlap in which the earlier one still signs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { EndpointHealth } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { isObject, type Problem, problemOf } from '../send.ts';
-import { type Health, useApi } from './api.ts';
+import { useApi } from './api.ts';
 import { Countdown } from './clock.tsx';
 import { CopyText } from './copy-text.tsx';
 
@@ -32,7 +33,7 @@ const overlaps = [
 
 type RotateSecretProps = {
   readonly id: string;
-  readonly health: Health | undefined;
+  readonly health: EndpointHealth | undefined;
   readonly onRotated: (secret: string) => void;
 };
 

@@ -1,10 +1,10 @@
 /** The declared senders: where each posts, how its messages are handed on, its secrets, and how many are dead letters. */
 import type { JSX } from 'preact';
+import type { Sender } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { type Page, queryOf, useRead } from './api.ts';
 import { Countdown } from './clock.tsx';
-import type { Sender } from './received.tsx';
 
 export function SendersPage({ path }: { readonly path: string }): JSX.Element {
   const { value, problem } = useRead<Page<Sender>>('/senders?limit=1000');
@@ -51,7 +51,7 @@ function SenderRow({ sender, path }: { readonly sender: Sender; readonly path: s
       <td>
         <code>{sender.path}</code>
       </td>
-      <td>{handOn.url ?? handOn.kind}</td>
+      <td>{handOn.kind === 'forward' ? handOn.url : handOn.kind}</td>
       <td>
         {secretCount}
         {oldSecretsUntil === null ? null : (

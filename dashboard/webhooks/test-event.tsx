@@ -1,11 +1,12 @@
 /** Sends a test event of a chosen type to one endpoint, and shows what it answered. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Delivery, EventType } from '../api-types.ts';
 import { ProblemNote } from '../components/problem.tsx';
 import { Json } from '../components/value.tsx';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf } from '../send.ts';
-import { type Delivery, type EventType, type Page, useApi, useRead } from './api.ts';
+import { type Page, useApi, useRead } from './api.ts';
 import { DeliveryBadge, Outcome } from './badges.tsx';
 
 const plainType = 'endpoint.test';

@@ -14,12 +14,21 @@ export const path = 'dashboard/api-types.ts';
 
 /** What pages show in their own way; what these refer to comes with them. */
 const roots = [
+  'Attempt',
   'Backup',
+  'Delivery',
+  'Endpoint',
+  'EndpointHealth',
+  'EventType',
   'Hold',
   'Me',
   'Passkeys',
   'Program',
+  'ReceivedMessage',
+  'Recovery',
   'SecondFactor',
+  'Sender',
+  'SentRequest',
   'Session',
   'Setting',
   'StoreReport',

@@ -10,6 +10,7 @@
 import type { Field } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
 import { isNeverNull } from './field-value.ts';
+import type { Position } from './store.ts';
 
 /** The place of a sort key in a position's key. */
 export type Slot = { readonly slot: number };
@@ -31,8 +32,16 @@ export type Range = {
   readonly starts: OrderKey | undefined;
 };
 
-/** @param nulls for each value of the position's key, true if it is null */
-export function rangesBeyond(order: readonly OrderKey[], nulls: readonly boolean[]): readonly Range[] {
+/** The sort in the direction of reading. */
+export function pageOrder(sort: readonly Sort[], position: Position): readonly OrderKey[] {
+  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
+  return position.from === 'before' ? reversed(keys) : keys;
+}
+
+/** @param order in the direction of reading @returns undefined if the position is not beyond a row, no range if no row is beyond it */
+export function rangesBeyond(order: readonly OrderKey[], position: Position): readonly Range[] | undefined {
+  if (!('key' in position)) return undefined;
+  const nulls = position.key.map((value) => value === null);
   const equals = order.map(
     ({ field, slot }): Bound => ({ field, slot, is: nulls[slot] === true ? 'null' : 'equal' }),
   );
@@ -48,6 +57,21 @@ export function rangesBeyond(order: readonly OrderKey[], nulls: readonly boolean
     }
   }
   return ranges;
+}
+
+/** All ranges as one condition. @param sqlOf one of their bounds */
+export function anyRangeSql(ranges: readonly Range[], sqlOf: (bound: Bound) => string): string {
+  const alternatives = ranges.map(({ bounds }) => `(${bounds.map(sqlOf).join(' AND ')})`);
+  return `(${alternatives.join(' OR ')})`;
+}
+
+const comparisons = { equal: '=', above: '>', below: '<' } as const;
+
+/** @param value the SQL of the key @param mark adds the value of the slot as a parameter */
+export function boundSql({ is }: Bound, value: string, mark: () => string): string {
+  if (is === 'null') return `${value} IS NULL`;
+  if (is === 'not-null') return `${value} IS NOT NULL`;
+  return `${value} ${comparisons[is]} ${mark()}`;
 }
 
 /** The slots whose values the bounds compare with. */

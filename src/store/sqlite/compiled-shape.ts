@@ -4,7 +4,7 @@ import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { rankedMax } from '../../model/search/rank.ts';
 import type { SqlValue } from '../field-value.ts';
 import { conjuncts, type ValueSlot } from '../filter-shape.ts';
-import { type Bound, rangesBeyond, reversed, type Slot, slotsOf } from '../keyset.ts';
+import { anyRangeSql, boundSql, pageOrder, rangesBeyond, type Slot, slotsOf } from '../keyset.ts';
 import { shapeOf } from '../page-of-rows.ts';
 import { quoteName } from '../quote-name.ts';
 import { rankSql } from '../rank-sql.ts';
@@ -117,19 +117,15 @@ function octetsOfShape({ key, statements }: CompiledShape): number {
 // keeps SQLite from merging the levels, which would compute each rank several times.
 
 function compileRanked(selection: Selection, position: Position): readonly PageStatement[] {
-  const onwards = selection.sort.map((key, slot) => ({ ...key, slot }));
-  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  const order = pageOrder(selection.sort, position);
+  const ranges = rangesBeyond(order, position);
+  if (ranges?.length === 0) return [];
   const parameters: (ValueSlot | Slot)[] = [];
   const keys = selection.sort.map((_, slot) => `k${slot}`).join(', ');
   const from = `(${candidatesSql(selection, parameters)})`;
   let sql = `SELECT n, ${keys} FROM ${from}`;
-  if ('key' in position) {
-    const ranges = rangesBeyond(
-      order,
-      position.key.map((value) => value === null),
-    );
-    if (ranges.length === 0) return [];
-    sql += ` WHERE ${ranges.map(({ bounds }) => `(${bounds.map(boundSql).join(' AND ')})`).join(' OR ')}`;
+  if (ranges !== undefined) {
+    sql += ` WHERE ${anyRangeSql(ranges, (bound) => boundSql(bound, `k${bound.slot}`, () => '?'))}`;
     parameters.push(...ranges.flatMap(({ bounds }) => slotsOf(bounds)));
   }
   const sorted = order.map(({ slot, direction }) => `k${slot} ${direction === 'asc' ? 'ASC' : 'DESC'}`);
@@ -177,19 +173,4 @@ function candidatesSql(
     conditions.push(compileFilter(part, parameters, name));
   }
   return `SELECT ${name}.rowid AS n, ${keys.join(', ')} FROM ${from} WHERE ${conditions.join(' AND ')} ORDER BY ${order} DESC LIMIT ${rankedMax}`;
-}
-
-function boundSql({ slot, is }: Bound): string {
-  switch (is) {
-    case 'equal':
-      return `k${slot} = ?`;
-    case 'above':
-      return `k${slot} > ?`;
-    case 'below':
-      return `k${slot} < ?`;
-    case 'null':
-      return `k${slot} IS NULL`;
-    case 'not-null':
-      return `k${slot} IS NOT NULL`;
-  }
 }

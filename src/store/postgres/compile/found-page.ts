@@ -11,7 +11,7 @@ import { idField } from '../../../model/field.ts';
 import { rankedMax } from '../../../model/search/rank.ts';
 import { always, conjuncts, isRanked, type Shape, type WordsShape } from '../../filter-shape.ts';
 import { headColumns } from '../../kept-row.ts';
-import { rangesBeyond } from '../../keyset.ts';
+import { anyRangeSql, pageOrder, rangesBeyond } from '../../keyset.ts';
 import { serve } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, type Level } from './filter.ts';
@@ -19,16 +19,14 @@ import {
   type Beginning,
   keyColumnsSql,
   keyOrderSql,
-  nullsOf,
   type PageStatement,
-  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
 import { Parameters } from './parameters.ts';
 import { rankedStatement } from './ranked.ts';
 import { liveInTable, passedOver } from './steering.ts';
-import { anyRangeSql, walkSql } from './walk.ts';
+import { boundBy, walkSql } from './walk.ts';
 import { isMarkedSql } from './words.ts';
 
 /** Found rows that are sorted for a page: some 8 ms. */
@@ -101,12 +99,12 @@ function compileOrderedFound(
   const parameters = new Parameters(true);
   const keyOrder = pageOrder(sort, position);
   const order = keyOrderSql(keyOrder);
-  const ranges = 'key' in position ? rangesBeyond(keyOrder, nullsOf(position)) : undefined;
+  const ranges = rangesBeyond(keyOrder, position);
   if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
   const first = firstRows(selection, searched, position, parameters);
   const begun = foundRows(selection, searched, parameters, { max: foundMax, first, asksIndex });
   const conditions = restOf(selection, searched, parameters, foundMax);
-  if (ranges !== undefined) conditions.push(anyRangeSql(ranges, parameters));
+  if (ranges !== undefined) conditions.push(anyRangeSql(ranges, boundBy(parameters)));
   const columns = `doc${keyColumnsSql(sort)}${headColumns(heads)}`;
   const found = `SELECT ${columns} FROM ${tables.found} WHERE ${conditions.join(' AND ')}${order} LIMIT ${rows}`;
   if (first === undefined) return pageStatement(selection, found, parameters, true, begun);

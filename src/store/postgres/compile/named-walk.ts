@@ -7,6 +7,7 @@
 import type { Field } from '../../../model/field.ts';
 import { always, conjuncts, levelWithin, type Shape, type ValueSlot } from '../../filter-shape.ts';
 import { headColumns } from '../../kept-row.ts';
+import { pageOrder } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { type Drive, driveOf, type Source } from '../../related-drive.ts';
 import { type Service, serve } from '../../serve.ts';
@@ -17,7 +18,6 @@ import {
   keyColumnsSql,
   keyOrderSql,
   type PageStatement,
-  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';

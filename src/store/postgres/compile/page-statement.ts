@@ -9,7 +9,7 @@ import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import { type Shape, searchIn } from '../../filter-shape.ts';
 import { headColumns, rowColumns } from '../../kept-row.ts';
-import { type OrderKey, reversed } from '../../keyset.ts';
+import type { OrderKey } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Position } from '../../store.ts';
@@ -187,12 +187,6 @@ export function keyColumnsSql(sort: readonly Sort[]): string {
   return sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('');
 }
 
-/** The sort in the direction of reading. */
-export function pageOrder(sort: readonly Sort[], position: Position): readonly OrderKey[] {
-  const keys = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  return position.from === 'before' ? reversed(keys) : keys;
-}
-
 /** The order of rows that have their keys as columns. */
 export function keyOrderSql(order: readonly OrderKey[]): string {
   const terms = order.map(({ field, direction, slot }) => `k${slot}${directionSql(field, direction)}`);
@@ -209,8 +203,4 @@ function directionSql(field: Field, direction: Sort['direction']): string {
   const ascending = direction === 'asc';
   const nulls = isNeverNull(field) ? '' : ascending ? ' NULLS FIRST' : ' NULLS LAST';
   return `${ascending ? '' : ' DESC'}${nulls}`;
-}
-
-export function nullsOf(position: Position): readonly boolean[] {
-  return 'key' in position ? position.key.map((value) => value === null) : [];
 }

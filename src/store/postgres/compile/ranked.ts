@@ -6,16 +6,14 @@
 import { rankedMax } from '../../../model/search/rank.ts';
 import { searchIn } from '../../filter-shape.ts';
 import { headColumns } from '../../kept-row.ts';
-import { type Bound, type OrderKey, rangesBeyond } from '../../keyset.ts';
+import { anyRangeSql, type Bound, boundSql, type OrderKey, pageOrder, rangesBeyond } from '../../keyset.ts';
 import { rankSql } from '../../rank-sql.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, typeOf } from './filter.ts';
 import {
   type Beginning,
-  nullsOf,
   offsetSlot,
   type PageStatement,
-  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -58,13 +56,11 @@ export function rankedStatement(
   // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
   let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')}${headColumns(heads)} FROM (${candidates}) c OFFSET 0) r`;
   const order = pageOrder(sort, position);
-  if ('key' in position) {
-    const ranges = rangesBeyond(order, nullsOf(position));
-    if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
-    const alternatives = ranges.map(({ bounds }) =>
-      bounds.map((bound) => boundSql(bound, parameters)).join(' AND '),
-    );
-    page += ` WHERE (${alternatives.map((alternative) => `(${alternative})`).join(' OR ')})`;
+  const ranges = rangesBeyond(order, position);
+  if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
+  if (ranges !== undefined) {
+    const mark = ({ slot, field }: Bound) => parameters.addSlot(slot, typeOf(field, true));
+    page += ` WHERE ${anyRangeSql(ranges, (bound) => boundSql(bound, `k${bound.slot}`, () => mark(bound)))}`;
   }
   page += ` ORDER BY ${order.map(orderSql).join(', ')} LIMIT ${rows}`;
   if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
@@ -74,11 +70,4 @@ export function rankedStatement(
 /** Null sorts first ascending. */
 function orderSql({ slot, direction }: OrderKey): string {
   return `k${slot} ${direction === 'asc' ? 'ASC NULLS FIRST' : 'DESC NULLS LAST'}`;
-}
-
-function boundSql({ field, is, slot }: Bound, parameters: Parameters): string {
-  if (is === 'null') return `k${slot} IS NULL`;
-  if (is === 'not-null') return `k${slot} IS NOT NULL`;
-  const mark = parameters.addSlot(slot, typeOf(field, true));
-  return `k${slot} ${{ equal: '=', above: '>', below: '<' }[is]} ${mark}`;
 }

@@ -8,18 +8,24 @@
 import type { Field } from '../../../model/field.ts';
 import { fieldKey } from '../../field-value.ts';
 import { conjuncts, isRanked, type Shape } from '../../filter-shape.ts';
-import { type Bound, type OrderKey, type Range, rangesBeyond, reversed } from '../../keyset.ts';
+import {
+  anyRangeSql,
+  type Bound,
+  boundSql,
+  type OrderKey,
+  pageOrder,
+  rangesBeyond,
+  reversed,
+} from '../../keyset.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import { compileFilter, type Level, typeOf } from './filter.ts';
 import {
   columnsSql,
   limitSlot,
-  nullsOf,
   offsetSlot,
   orderSql,
   type PageStatement,
-  pageOrder,
   pageStatement,
   type Selection,
 } from './page-statement.ts';
@@ -72,9 +78,9 @@ function pageSql(walk: Walk, position: Position): string | undefined {
   if (position.from === 'offset') {
     return `${stretchSql(walk, [])} OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
   }
-  const ranges = rangesBeyond(walk.order, nullsOf(position));
+  const ranges = rangesBeyond(walk.order, position) ?? [];
   if (ranges.length === 0) return undefined;
-  if (walk.service.oneRow) return stretchSql(walk, [], anyRangeSql(ranges, parameters));
+  if (walk.service.oneRow) return stretchSql(walk, [], anyRangeSql(ranges, boundBy(parameters)));
   const arms = ranges.map(({ bounds }) => stretchSql(walk, bounds));
   if (arms.length === 1) return arms[0];
   const union = arms.map((arm) => `(${arm})`).join(' UNION ALL ');
@@ -89,7 +95,7 @@ function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): str
   const conditions = [service.index === layout.primaryKey ? liveInTable(schema) : liveInIndex(schema)];
   const level = { name: layout.name, schema, steered: true };
   for (const part of conjuncts(filter)) conditions.push(partSql(walk, part, alone, level));
-  for (const bound of bounds) conditions.push(boundSql(bound, parameters, fieldKey(bound.field) === alone));
+  conditions.push(...bounds.map(boundBy(parameters, alone)));
   if (besides !== undefined) conditions.push(besides);
   return `SELECT ${columns} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
 }
@@ -157,22 +163,14 @@ function orderingKeys(keys: readonly string[], equal: ReadonlySet<string>): read
   return keys.filter((key) => !equal.has(key));
 }
 
-/** The SQL of one bound, with the values of the position's slots. @param alone true to write an equality by `inOne` */
-function boundSql({ field, is, slot }: Bound, parameters: Parameters, alone: boolean): string {
-  const value = valueSql(field);
-  if (is === 'null') return `${value} IS NULL`;
-  if (is === 'not-null') return `${value} IS NOT NULL`;
-  const mark = parameters.addSlot(slot, typeOf(field, true));
-  if (is === 'equal') return alone ? inOne(value, mark) : `${value} = ${mark}`;
-  return `${value} ${is === 'above' ? '>' : '<'} ${mark}`;
-}
-
-/** All ranges as one condition, for statements that do not walk them in turn. */
-export function anyRangeSql(ranges: readonly Range[], parameters: Parameters): string {
-  const alternatives = ranges.map(({ bounds }) =>
-    bounds.map((bound) => boundSql(bound, parameters, false)).join(' AND '),
-  );
-  return `(${alternatives.map((alternative) => `(${alternative})`).join(' OR ')})`;
+/** Makes the SQL of bounds, with the values of the position's slots. @param alone the key that is compared by `inOne` */
+export function boundBy(parameters: Parameters, alone?: string): (bound: Bound) => string {
+  return (bound) => {
+    const { field, is, slot } = bound;
+    const mark = (): string => parameters.addSlot(slot, typeOf(field, true));
+    const isAlone = is === 'equal' && fieldKey(field) === alone;
+    return isAlone ? inOne(valueSql(field), mark()) : boundSql(bound, valueSql(field), mark);
+  };
 }
 
 /** Compiles a page without an index, or far away. It shows its values to the server, which plans it for them. */
@@ -184,11 +182,9 @@ export function compileScan(selection: Selection, position: Position): PageState
   const conditions = ['deleted_at IS NULL'];
   const level = { name: layout.name, schema, steered: false };
   if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters, level));
-  if ('key' in position) {
-    const ranges = rangesBeyond(order, nullsOf(position));
-    if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
-    conditions.push(anyRangeSql(ranges, parameters));
-  }
+  const ranges = rangesBeyond(order, position);
+  if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
+  if (ranges !== undefined) conditions.push(anyRangeSql(ranges, boundBy(parameters)));
   let page = `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} LIMIT ${rows}`;
   if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
   return pageStatement(selection, page, parameters, false);

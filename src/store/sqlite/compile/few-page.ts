@@ -1,7 +1,7 @@
 /** The statements of pages under a condition on rows that references name, where few rows match and where many do (related-search.ts). */
 import type { ValueSlot } from '../../filter-shape.ts';
 import { headColumns } from '../../kept-row.ts';
-import { type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import { anyRangeSql, pageOrder, rangesBeyond, type Slot, slotsOf } from '../../keyset.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Drive } from '../../related-drive.ts';
 import type { Position } from '../../store.ts';
@@ -11,15 +11,16 @@ import { namedBy, namesSql, referringSql } from './named-rows.ts';
 import {
   boundsSql,
   docBytesSlot,
+  fieldBoundSql,
   limitSlot,
   namedSlot,
   offsetSlot,
+  orderSql,
   type PageStatement,
   pageColumns,
   plannedLimit,
   type Selection,
 } from './select.ts';
-import { valueSql } from './value.ts';
 
 /** Only documents of the page are read. @returns undefined if no row is beyond the position */
 export function compileFewPage(
@@ -32,7 +33,7 @@ export function compileFewPage(
   const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot, namedSlot] : [namedSlot];
   const conditions = drive.rest.map((part) => compileFilter(part, parameters, layout.name));
   if (ranges !== undefined) {
-    conditions.push(`(${ranges.map(({ bounds }) => `(${boundsSql(bounds)})`).join(' OR ')})`);
+    conditions.push(anyRangeSql(ranges, fieldBoundSql));
     parameters.push(...ranges.flatMap(({ bounds }) => slotsOf(bounds)));
   }
   parameters.push(limitSlot);
@@ -112,17 +113,6 @@ function firstRowsOf(
 
 /** @returns no ranges where the position is not beyond a row */
 function readingOf(sort: Selection['sort'], position: Position) {
-  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
-  const order = position.from === 'before' ? reversed(onwards) : onwards;
-  const terms = order.map(
-    ({ field, direction }) => `${valueSql(field)} ${direction === 'asc' ? 'ASC' : 'DESC'}`,
-  );
-  const ranges =
-    'key' in position
-      ? rangesBeyond(
-          order,
-          position.key.map((value) => value === null),
-        )
-      : undefined;
-  return { ranges, ordered: `ORDER BY ${terms.join(', ')}` };
+  const order = pageOrder(sort, position);
+  return { ranges: rangesBeyond(order, position), ordered: orderSql(order) };
 }

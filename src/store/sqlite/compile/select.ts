@@ -4,7 +4,16 @@ import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
 import { conjuncts, type Shape, type ValueSlot } from '../../filter-shape.ts';
 import { headColumns, rowColumns } from '../../kept-row.ts';
-import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import {
+  anyRangeSql,
+  type Bound,
+  boundSql,
+  type OrderKey,
+  rangesBeyond,
+  reversed,
+  type Slot,
+  slotsOf,
+} from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Drive } from '../../related-drive.ts';
@@ -71,19 +80,16 @@ export function compilePage(selection: Selection, position: Position): readonly 
     return [{ sql: `${sql} OFFSET ?`, parameters: [...parameters, offsetSlot] }];
   }
   const onwards = position.from === 'after' ? order : reversed(order);
-  const ranges = rangesBeyond(
-    onwards,
-    position.key.map((value) => value === null),
-  );
+  const ranges = rangesBeyond(onwards, position) ?? [];
   if (selection.service !== undefined && !selection.service.oneRow) {
     return ranges.map(({ bounds, order: rest, starts }) =>
       compileRange(selection, rest, { condition: boundsSql(bounds), slots: slotsOf(bounds), starts }),
     );
   }
   if (ranges.length === 0) return [];
-  const condition = ranges.map(({ bounds }) => `(${boundsSql(bounds)})`).join(' OR ');
+  const condition = anyRangeSql(ranges, fieldBoundSql);
   const slots = ranges.flatMap(({ bounds }) => slotsOf(bounds));
-  return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
+  return [compileRange(selection, onwards, { condition, slots, starts: undefined })];
 }
 
 export function bind(
@@ -106,24 +112,14 @@ export function bind(
 }
 
 export function boundsSql(bounds: readonly Bound[]): string {
-  return bounds.map(boundSql).join(' AND ');
+  return bounds.map(fieldBoundSql).join(' AND ');
 }
 
 /** In an index over an expression SQLite finds the end of the nulls only by a comparison, here with minus infinity. */
-function boundSql({ field, is }: Bound): string {
-  const sql = valueSql(field);
-  switch (is) {
-    case 'equal':
-      return `${sql} = ?`;
-    case 'above':
-      return `${sql} > ?`;
-    case 'below':
-      return `${sql} < ?`;
-    case 'null':
-      return `${sql} IS NULL`;
-    case 'not-null':
-      return field.column === undefined ? `${sql} > -9e999` : `${sql} IS NOT NULL`;
-  }
+export function fieldBoundSql(bound: Bound): string {
+  const value = valueSql(bound.field);
+  if (bound.is === 'not-null' && bound.field.column === undefined) return `${value} > -9e999`;
+  return boundSql(bound, value, () => '?');
 }
 
 type Stretch = {
@@ -174,8 +170,7 @@ function compileRange(
   }
   parameters.push(limitSlot);
   const columns = whole ? rowColumns : `${pageColumns(sort, capped)}${headColumns(heads)}`;
-  const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
-  const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
+  const ordered = order.length === 0 ? '' : ` ${orderSql(order)}`;
   const index = drive?.index ?? service?.index;
   const indexed = index === undefined ? '' : ` INDEXED BY ${quoteName(index)}`;
   const limited = index === undefined ? 'LIMIT ?' : plannedLimit;
@@ -183,6 +178,13 @@ function compileRange(
     sql: `SELECT ${columns} FROM ${source(layout, found)}${indexed} WHERE ${conditions.join(' AND ')}${ordered} ${limited}`,
     parameters,
   };
+}
+
+export function orderSql(order: readonly OrderKey[]): string {
+  const terms = order.map(
+    ({ field, direction }) => `${valueSql(field)} ${direction === 'asc' ? 'ASC' : 'DESC'}`,
+  );
+  return `ORDER BY ${terms.join(', ')}`;
 }
 
 /** CROSS JOIN keeps the order: SQLite would otherwise walk the table in the order of the sort, and look up each row among the found. */

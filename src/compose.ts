@@ -45,7 +45,7 @@ import { createOpenConnections } from './observe/open-connections.ts';
 import { openStore, type StoreMembership, type StoreSharing, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
-import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
+import { patchLimitsOf } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLife } from './resources/program/health.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
@@ -238,7 +238,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     await documents.beforeServing(webhooks.store);
-    const logic = logicOf(options, { ...common, accounts, webhooks, mailKeeper });
+    const logic = logicOf(configuration, services, { accounts, webhooks, mailKeeper });
     const mailWork = { timers, starts: webhooks.starts, lanes: webhooks.sendingLanes };
     const mails = createMails(services, configuration.mail, mailWork, options.outside?.mail);
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
@@ -326,7 +326,7 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
   });
 }
 
-type LogicParts = Pick<Services, 'clock'> & {
+type LogicParts = {
   readonly accounts: Pick<Accounts, 'functionWrites'>;
   readonly webhooks: Pick<Webhooks<Store>, 'eventTypes' | 'generation'>;
   readonly mailKeeper: Pick<MailKeeper, 'keepOutgoing'>;
@@ -334,15 +334,18 @@ type LogicParts = Pick<Services, 'clock'> & {
 
 /** What the application's functions run over. */
 function logicOf(
-  { configuration: { collections, accounts }, settings, observe }: ComposeOptions,
-  { clock, accounts: { functionWrites }, webhooks: { eventTypes, generation }, mailKeeper }: LogicParts,
+  configuration: Configuration,
+  services: Services,
+  { accounts: { functionWrites }, webhooks: { eventTypes, generation }, mailKeeper }: LogicParts,
 ): ApplicationLogic {
-  const keepMail = mailKeeper.keepOutgoing;
-  const accountWrites = functionWrites(generation);
-  const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
-  const readable = new Map([[accounts.users.name, accounts.users]]);
+  const { users } = configuration.accounts;
+  const { settings, observe, clock } = services;
   return createLogic({
-    ...{ settings, observe, collections, readable, accountWrites, emitOf, keepMail, clock },
+    ...{ settings, observe, clock, collections: configuration.collections },
+    emit: createEmitEvent(services, configuration, eventTypes),
+    keepMail: mailKeeper.keepOutgoing,
+    accountWrites: functionWrites(generation),
+    readable: new Map([[users.name, users]]),
   });
 }
 

@@ -23,7 +23,7 @@ export type LogicOptions = {
   /** Built-in collections that functions may read. */
   readonly readable?: ReadonlyMap<string, Collection>;
   readonly accountWrites?: AccountWrites | undefined;
-  readonly emitOf: (serving: Serving) => EmitEvent;
+  readonly emit: EmitEvent;
   readonly keepMail?: KeepMail;
   readonly observe: Observe;
   readonly settings: TransactionLimits & Pick<HookOptions, 'hookTimeoutMs' | 'hookDepthMax'>;
@@ -36,7 +36,7 @@ export type ApplicationLogic = {
   readonly writesOf: (serving: Serving) => WriteLogic;
 };
 
-export function createLogic({ settings, emitOf, observe, ...options }: LogicOptions): ApplicationLogic {
+export function createLogic({ settings, observe, ...options }: LogicOptions): ApplicationLogic {
   const runHooks = createRunHooks({ ...settings, ...options });
   let opened: OpenTransaction | undefined;
   const open: OpenTransaction = (caller, cause, how) => {
@@ -46,10 +46,9 @@ export function createLogic({ settings, emitOf, observe, ...options }: LogicOpti
   return {
     open,
     writesOf(serving) {
-      const emit = emitOf(serving);
       const onHookFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
       const limits = settings;
-      opened = createOpenTransaction({ ...options, serving, emit, runHooks, limits, onHookFailed });
+      opened = createOpenTransaction({ ...options, serving, runHooks, limits, onHookFailed });
       return new RequestLogic(open, runHooks, onHookFailed);
     },
   };

@@ -1,8 +1,8 @@
 /** Bounds on content that an operation has of its own (§2.8, §8): announced by OPTIONS, and held before anything is read. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { loadSettings } from '../../src/config/load-settings.ts';
 import { postEventOperation } from '../../src/webhooks/sending/events/post-event.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { openEmbedded } from '../harness/stores.ts';
 import { askOf } from '../resources/ask.ts';
 import { walkEvents } from '../webhooks/events/walked-events.ts';
@@ -36,17 +36,9 @@ test('goes by the bound of the operation, be it less or more than that of all re
 });
 
 test('holds an event to its bound also without the content coding that it came in', async () => {
-  const { understand } = postEventOperation({
-    store,
-    path: '/events',
-    clock: Date.now,
-    newId: () => 'id',
-    eventTypes: new Map(),
-    collections: new Map(),
-    contentLimits: loadSettings({}, {}, {}).settings,
-    validationErrorsMax: 1,
-    webhookContentBytesMax,
-  });
+  const services = servicesOver(store, { settings: { webhookContentBytesMax } });
+  const declared = { base: '/api/v1', collections: new Map() };
+  const { understand } = postEventOperation(services, declared, new Map());
   const mediaType = { type: 'application/json', parameters: new Map() };
   const understood = await understand?.(askOf({}), new Uint8Array(webhookContentBytesMax + 1), mediaType);
   assert.equal(understood?.ok === false && understood.problem.code, 'content_too_large');

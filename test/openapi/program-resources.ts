@@ -46,8 +46,8 @@ import { deliveryResources } from '../../src/webhooks/sending/deliveries/deliver
 import { endpointResources } from '../../src/webhooks/sending/endpoints/endpoint-routes.ts';
 import { eventTypeResources } from '../../src/webhooks/sending/event-types/event-type-routes.ts';
 import type { EventTypes } from '../../src/webhooks/sending/event-types/event-types.ts';
-import { postedEvents } from '../../src/webhooks/sending/events/event-routes.ts';
 import { recoveryResources } from '../../src/webhooks/sending/recovery/recoveries.ts';
+import { postedEvents } from '../../src/webhooks/sending/sending.ts';
 import { plainAccounts, plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 
 export type ProgramSetting = {
@@ -124,7 +124,7 @@ export function resourcesOf({
     ],
     ...(eventTypes === undefined
       ? {}
-      : { postedEvents: (serving) => postedEvents(optionsWith({ eventTypes }), serving) }),
+      : { postedEvents: (serving) => postedEvents(optionsWith({ eventTypes }), serving, missing) }),
   });
   const realtime = realtimeResources(optionsWith({ collections: [...collections.values()] }));
   const program = programResources(optionsWith({ assets: [], metrics: { contentType: 'text/plain' } }));

@@ -14,7 +14,7 @@ import { createLateExchanges } from '../../egress/late-exchanges.ts';
 import type { OwnListener } from '../../egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
-import type { Resource } from '../../kernel/resource.ts';
+import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
 import { packageVersion } from '../../package-version.ts';
@@ -37,13 +37,15 @@ import { endpointResources } from './endpoints/endpoint-routes.ts';
 import { withGeneration } from './endpoints/with-generation.ts';
 import { eventTypeResources, isTold } from './event-types/event-type-routes.ts';
 import { type EventTypes, eventTypesOf } from './event-types/event-types.ts';
-import { type PostedEvents, postedEvents } from './events/event-routes.ts';
+import { expungeResource } from './events/expunge.ts';
+import { postEventOperation } from './events/post-event.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './fan-out/directory.ts';
 import { createWants } from './fan-out/event-rights.ts';
 import { createExpansion } from './fan-out/make-owed-deliveries.ts';
 import { withDeliveries } from './fan-out/with-deliveries.ts';
 import { createRecoveries, recoveryResources } from './recovery/recoveries.ts';
 import { createSend } from './send-delivery.ts';
+import type { SendingParts } from './sending-parts.ts';
 import { sendingRetention } from './sending-tables.ts';
 import { createEventSource, type EventSource } from './sent-event.ts';
 import { createSettle } from './settle-delivery.ts';
@@ -239,11 +241,9 @@ async function lanesOf<S extends Store>(
 function resourcesOf<S extends Store>(
   parts: Parts<S>,
 ): Pick<Webhooks<S>, 'builtIn' | 'postedEvents' | 'eventTypes' | 'resources'> {
-  const { configuration, settings, store, policy } = parts;
+  const { configuration, settings, policy } = parts;
   const eventTypes = eventTypesOf(configuration);
   const view = createEventViews(configuration.collections.values());
-  const own = { ...settings, ...parts, plainStore: store, eventTypes, view };
-  const forget = (id: string): void => parts.events.forget(id);
   const httpsRequired = settings.webhookHttpsRequired;
   const refuseUrl = (url: string): string | undefined => {
     const verdict = policy.checkUrl(url, { httpsRequired });
@@ -253,15 +253,38 @@ function resourcesOf<S extends Store>(
     const found = eventTypes.get(type);
     return found !== undefined && isTold(found, principal) ? found.sample : undefined;
   };
+  const forget = (id: string): void => parts.events.forget(id);
+  const own: SendingParts = { ...parts, eventTypes, view, refuseUrl, sampleOf, forget };
   return {
     builtIn: (serving) => [
-      endpointResources({ ...own, refuseUrl, sampleOf }, serving),
+      endpointResources(own, serving),
       deliveryResources(own, serving),
       recoveryResources(serving),
     ],
-    postedEvents: (serving, audited) => postedEvents({ ...own, forget, audited }, serving),
+    postedEvents: (serving, audited) => postedEvents(own, serving, audited),
     eventTypes,
     resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
+  };
+}
+
+/** The routes that sending webhooks adds to `/events`: POST, and the removal of one subject's events. */
+type PostedEvents = {
+  /** For `EventsOptions.post`. */
+  readonly post: Operation;
+  readonly resources: readonly Resource[];
+};
+
+/** @param audited returns the audit entry of a removal */
+export function postedEvents(
+  parts: Services & Pick<SendingParts, 'eventTypes' | 'forget'>,
+  serving: Serving,
+  audited: AuditExpunction | undefined,
+): PostedEvents {
+  // With fan-out: a posted event is delivered.
+  const services = { ...parts, store: serving.store };
+  return {
+    post: postEventOperation(services, serving, parts.eventTypes) as Operation,
+    resources: [expungeResource(services, `${serving.base}/events`, { audited, forget: parts.forget })],
   };
 }
 

@@ -17,6 +17,7 @@ import { storeTables } from '../../../src/store-tables.ts';
 import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
 import { createEmitEvent } from '../../../src/webhooks/sending/events/emit-event.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
 const configuration = resolveConfiguration({
@@ -89,12 +90,7 @@ function programOver(
   const open = createOpenTransaction({
     serving,
     collections: configuration.collections,
-    emit: createEmitEvent({
-      ...settings,
-      serving,
-      collections: configuration.collections,
-      eventTypes: eventTypesOf(configuration),
-    }),
+    emit: createEmitEvent(servicesOver(store, { settings }), configuration, eventTypesOf(configuration)),
     limits: settings,
     onHookFailed: (error) => assert.fail(error),
   });

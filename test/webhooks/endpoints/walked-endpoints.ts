@@ -1,6 +1,5 @@
 /** The resources of endpoints and recoveries behind the walk, with the wakes that they announce. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { after } from 'node:test';
 import type { Settings } from '../../../src/config/settings.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
@@ -8,6 +7,8 @@ import type { Store } from '../../../src/store/store.ts';
 import { endpointResources } from '../../../src/webhooks/sending/endpoints/endpoint-routes.ts';
 import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { recoveryResources } from '../../../src/webhooks/sending/recovery/recoveries.ts';
+import type { SendingParts } from '../../../src/webhooks/sending/sending-parts.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import {
   type Answered,
   type AskAs,
@@ -41,20 +42,21 @@ export async function walkEndpoints(
   context.after(() => directory.close());
   const woken: string[] = [];
   const policy = createEgressPolicy({ ...settings, ownListeners: () => [] });
-  const options = {
-    ...settings,
-    plainStore: store,
+  const parts: SendingParts = {
+    ...servicesOver(store, { clock, settings }),
     directory,
-    wakes: { changesFor: () => [], announce: (ids: Iterable<string>) => void woken.push(...ids) },
-    random: randomBytes,
-    refuseUrl: (url: string) => {
+    wakes: { changesFor: () => [], announce: (ids) => void woken.push(...ids) },
+    eventTypes: new Map(),
+    view: () => undefined,
+    refuseUrl: (url) => {
       const verdict = policy.checkUrl(url);
       return verdict.ok ? undefined : verdict.why;
     },
-    sampleOf: (type: string) => (type === 'orders.paid' ? { id: 'o1', total: 3 } : undefined),
+    sampleOf: (type) => (type === 'orders.paid' ? { id: 'o1', total: 3 } : undefined),
+    forget: () => undefined,
   };
   const resources = routed(surroundings, {
-    builtIn: (serving) => [endpointResources(options, serving), recoveryResources(serving)],
+    builtIn: (serving) => [endpointResources(parts, serving), recoveryResources(serving)],
   });
   const ask = askerOf(roomOf(surroundings, resources));
   return {

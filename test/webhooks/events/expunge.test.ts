@@ -1,12 +1,12 @@
 /** The removal of one subject's events, on both stores: what leaves, what stays, and that it can be asked for again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
 import { deliveryDocument } from '../../../src/model/delivery.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { expungeResource } from '../../../src/webhooks/sending/events/expunge.ts';
 import { attemptId } from '../../../src/work/attempt-log.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
 import { put, putDelivery, type WalkedEvents, walkEvents } from './walked-events.ts';
@@ -142,11 +142,7 @@ test('removes a bounded number of events at a time, tells whether to ask again, 
   const room = walkEvents(store);
   for (let number = 0; number < 5; number += 1) await post(room, 'ada', 'i1', number);
   const forgotten: string[] = [];
-  const resource = expungeResource({
-    store,
-    path: '/events',
-    clock: Date.now,
-    limits: { ...contentLimitsDefault, validationErrorsMax: 10 },
+  const resource = expungeResource(servicesOver(store), '/events', {
     eventsMax: 3,
     forget: (id) => forgotten.push(id),
   });

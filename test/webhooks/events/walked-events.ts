@@ -13,8 +13,10 @@ import type { EventEntry, Store } from '../../../src/store/store.ts';
 import { deliveryResources } from '../../../src/webhooks/sending/deliveries/delivery-routes.ts';
 import { eventTypeResources } from '../../../src/webhooks/sending/event-types/event-type-routes.ts';
 import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
-import { postedEvents } from '../../../src/webhooks/sending/events/event-routes.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
+import { postedEvents } from '../../../src/webhooks/sending/sending.ts';
+import type { SendingParts } from '../../../src/webhooks/sending/sending-parts.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import {
   type AskAs,
   askerOf,
@@ -57,12 +59,15 @@ export function walkEvents(
     mayReceive: async () => true,
   };
   const wakes = { changesFor: () => [], announce: (ids: Iterable<string>) => void woken.push(...ids) };
+  const { clock, newId } = surroundings;
+  const parts = {
+    ...servicesOver(wrapped, { clock, newId, settings }),
+    ...{ wakes, directory, eventTypes, view: () => undefined, forget: () => undefined },
+  } as unknown as SendingParts;
   const resources = routed(surroundings, {
     collections,
-    builtIn: (serving) => [
-      deliveryResources({ ...settings, wakes, directory, view: () => undefined }, serving),
-    ],
-    postedEvents: (serving) => postedEvents({ ...settings, eventTypes }, serving),
+    builtIn: (serving) => [deliveryResources(parts, serving)],
+    postedEvents: (serving) => postedEvents(parts, serving, undefined),
   });
   const types = eventTypeResources(eventTypes, `${base}/event-types`, settings);
   const ask = askerOf(roomOf(surroundings, [...resources, ...types]));

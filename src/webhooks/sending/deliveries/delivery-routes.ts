@@ -1,5 +1,4 @@
 /** `/deliveries`: the log of deliveries (§3, §6), a read-only collection. resend.ts sends a delivery again. */
-
 import type { CollectionOperation, Item } from '../../../kernel/documentation.ts';
 import {
   type ServedCollection,
@@ -7,14 +6,14 @@ import {
   serveCollection,
 } from '../../../resources/collection/serving.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
-import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 import { resendResource } from './resend.ts';
 import { sentRequestResource } from './sent-request.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
 
-export function deliveryResources(options: DeliveryResourcesOptions, serving: Serving): ServedCollection {
+export function deliveryResources(parts: SendingParts, serving: Serving): ServedCollection {
   const plain = serveCollection(serving, deliveriesCollection, {
     announced: false,
     operations,
@@ -23,15 +22,13 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
       idPrefix: 'dlv_',
     },
   });
-  const { contentLimits, validationErrorsMax } = serving;
-  const limits = { ...contentLimits, validationErrorsMax };
   return {
     ...plain,
     resources: [
       ...plain.resources,
       attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, documentation),
-      resendResource(options, plain.served, limits),
-      sentRequestResource(options, plain.served, limits),
+      resendResource(parts, plain.served),
+      sentRequestResource(parts, plain.served),
     ],
   };
 }

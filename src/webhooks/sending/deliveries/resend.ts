@@ -3,7 +3,7 @@
  * unchanged, so a failed resend costs no attempt. The response, 202, comes before the attempt.
  */
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import { representationOf } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
@@ -14,8 +14,8 @@ import { type MemberStanding, onMember } from '../../../resources/collection/sta
 import { keptRow } from '../../../store/kept-row.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { eventsTable, Overtaken, type Row, type Store } from '../../../store/store.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { endpointsCollection } from '../sending-tables.ts';
-import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 
 const schema = Type.Object({
   via: Type.Optional(
@@ -25,12 +25,8 @@ const schema = Type.Object({
   ),
 });
 
-export function resendResource(
-  options: DeliveryResourcesOptions,
-  served: Served,
-  limits: ActionLimits,
-): Resource {
-  const { resendSeconds, resendCommandLineSeconds } = options;
+export function resendResource(parts: SendingParts, served: Served): Resource {
+  const { resendSeconds, resendCommandLineSeconds } = parts.settings;
   return actionResource(
     {
       ...onMember(served, 'resend', 'update', 'Id of the delivery.'),
@@ -45,14 +41,14 @@ export function resendResource(
       codes: ['endpoint_unavailable', 'event_unavailable', 'resend_window_over'],
       changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
       handler: (_ask, { via }, standing) =>
-        resend(options, served, standing, via === undefined ? resendSeconds : resendCommandLineSeconds),
+        resend(parts, served, standing, via === undefined ? resendSeconds : resendCommandLineSeconds),
     },
-    limits,
+    parts.settings,
   );
 }
 
 async function resend(
-  { wakes, directory }: DeliveryResourcesOptions,
+  { wakes, directory }: SendingParts,
   served: Served,
   { row, id }: MemberStanding,
   windowSeconds: number,
@@ -88,7 +84,7 @@ function due(current: Delivery, at: number): Delivery {
 
 async function refusal(
   store: Store,
-  directory: DeliveryResourcesOptions['directory'],
+  directory: SendingParts['directory'],
   { endpointId, eventId, eventType: type }: Delivery,
   { createdAt }: Row,
   at: number,

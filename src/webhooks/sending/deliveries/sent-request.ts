@@ -2,7 +2,7 @@
  * GET `/deliveries/{id}/request` (§6.8): the request of a delivery as its next attempt sends it, made from the event as the owner of the
  * endpoint may see it now. Signatures, which are new for each attempt, and the values of the endpoint's own header fields are not shown.
  */
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import { type Item, named } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { withoutCause } from '../../../model/actor.ts';
@@ -13,14 +13,10 @@ import { eventsTable } from '../../../store/store.ts';
 import { messageId, plainFields, standardFields, timestampedFields } from '../../sent-headers.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import type { ViewOf } from '../send-delivery.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { createStandardMessages, isExpunged, type SentEvent } from '../sent-event.ts';
-import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 
-export function sentRequestResource(
-  options: DeliveryResourcesOptions,
-  served: Served,
-  limits: ActionLimits,
-): Resource {
+export function sentRequestResource(parts: SendingParts, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'request', 'read', 'Id of the delivery.'),
@@ -34,9 +30,9 @@ export function sentRequestResource(
       output: { schema, example },
       mayBeMissing: true,
       codes: ['endpoint_unavailable', 'event_unavailable'],
-      handler: (_ask, _input, standing) => requestOf(options, served, standing),
+      handler: (_ask, _input, standing) => requestOf(parts, served, standing),
     },
-    limits,
+    parts.settings,
   );
 }
 
@@ -67,7 +63,7 @@ const example = {
 };
 
 async function requestOf(
-  { directory, view }: DeliveryResourcesOptions,
+  { directory, view }: SendingParts,
   { store }: Served,
   { row }: MemberStanding,
 ): Promise<Done> {

@@ -6,7 +6,6 @@
  * The scopes of the credential are stored beside the secret: the endpoint receives only what the credential could have
  * read.
  */
-
 import type { Problem } from '../../../http/problem.ts';
 import { json, type OperationDocumentation } from '../../../kernel/documentation.ts';
 import type { Ask, Operation, Result, Standing } from '../../../kernel/resource.ts';
@@ -26,17 +25,13 @@ import { keptRow } from '../../../store/kept-row.ts';
 import type { Change } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';
 import { type Headers, withHeaders } from '../endpoint-headers.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { endpointSecretsTable } from '../sending-tables.ts';
 import { keepingRights, ownerAfter } from './endpoint-owner.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { madeEndpoint } from './rotate-secret.ts';
 
-export function createEndpointOperation(
-  options: EndpointResourcesOptions,
-  served: Served,
-  revise: Revise,
-): Operation {
-  const making = new Making(options);
+export function createEndpointOperation(parts: SendingParts, served: Served, revise: Revise): Operation {
+  const making = new Making(parts);
   const operation: Operation = {
     ...(createOperation(served) as Operation),
     answersForms: false,
@@ -44,7 +39,7 @@ export function createEndpointOperation(
     asynchronous: false,
     reports: true,
     act: (ask: Ask, _standing: Standing, proposal: FieldsProposal | undefined) =>
-      create(options, making, served, ask, proposal),
+      create(parts, making, served, ask, proposal),
   };
   return revised(operation, revise);
 }
@@ -62,7 +57,7 @@ export function createDocumentation(standard: OperationDocumentation): Operation
 }
 
 async function create(
-  options: EndpointResourcesOptions,
+  parts: SendingParts,
   making: Making,
   served: Served,
   ask: Ask,
@@ -72,11 +67,11 @@ async function create(
   if (principal.kind !== 'authenticated') return closedTo(principal);
   const refused = making.refusal(principal);
   if (refused !== undefined) return { refused };
-  return making.during(principal.id, () => commitNew(options, served, ask, principal, proposal));
+  return making.during(principal.id, () => commitNew(parts, served, ask, principal, proposal));
 }
 
 async function commitNew(
-  { directory, random }: EndpointResourcesOptions,
+  { directory, random }: SendingParts,
   served: Served,
   ask: Ask,
   principal: Authenticated,
@@ -120,20 +115,21 @@ function tenantOfFields({ tenant }: NewFields): string | undefined {
   return typeof tenant === 'string' ? tenant : undefined;
 }
 
-type MakingOptions = Pick<EndpointResourcesOptions, 'directory' | 'endpointsMax' | 'endpointsPerOwnerMax'>;
-
 /** Counts endpoints that are being created too, so that concurrent requests cannot exceed the limit together. */
 class Making {
-  readonly #options: MakingOptions;
+  readonly #directory: SendingParts['directory'];
+  readonly #settings: SendingParts['settings'];
   readonly #byOwner = new Map<string, number>();
   #all = 0;
 
-  constructor(options: MakingOptions) {
-    this.#options = options;
+  constructor({ directory, settings }: SendingParts) {
+    this.#directory = directory;
+    this.#settings = settings;
   }
 
   refusal(principal: Authenticated): Problem | undefined {
-    const { directory, endpointsMax, endpointsPerOwnerMax } = this.#options;
+    const directory = this.#directory;
+    const { endpointsMax, endpointsPerOwnerMax } = this.#settings;
     if (directory.size() + this.#all >= endpointsMax) return exhausted(endpointsMax, 'COMITY_ENDPOINTS_MAX');
     if (isAdministrator(principal)) return undefined;
     const own = directory.countOf(principal.id) + (this.#byOwner.get(principal.id) ?? 0);

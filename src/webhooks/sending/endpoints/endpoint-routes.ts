@@ -2,7 +2,6 @@
  * `/endpoints`: the collection of webhook endpoints (§5.6, §6). Every caller whose credential has the scope `webhooks`
  * has its own; administrators see all. The secret is only in the responses that create it.
  */
-
 import type { Problem } from '../../../http/problem.ts';
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
@@ -20,6 +19,7 @@ import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, Store } from '../../../store/store.ts';
 import { type Headers, hiddenValue, withHeaders } from '../endpoint-headers.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import {
   deliveriesCollection,
   type EndpointSecrets,
@@ -37,7 +37,6 @@ import {
   ownerAfter,
   withOwnerAfter,
 } from './endpoint-owner.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { endpointHealthResource } from './read-health.ts';
 import { recoverResource } from './recover-endpoint.ts';
 import { reviseEndpoint } from './revise-endpoint.ts';
@@ -45,15 +44,15 @@ import { rotateSecretResource } from './rotate-secret.ts';
 import { testEndpointResource } from './test-endpoint.ts';
 import { withGeneration } from './with-generation.ts';
 
-export function endpointResources(options: EndpointResourcesOptions, serving: Serving): ServedCollection {
-  const { base, contentLimits, validationErrorsMax } = serving;
-  const store = withGeneration(serving.store, options.directory);
-  const revise = reviseEndpoint({ ...options, validationErrorsMax });
-  const accompany = accompanyEndpoint(store, options.directory);
+export function endpointResources(parts: SendingParts, serving: Serving): ServedCollection {
+  const { directory, settings, refuseUrl } = parts;
+  const store = withGeneration(serving.store, directory);
+  const revise = reviseEndpoint(settings, refuseUrl);
+  const accompany = accompanyEndpoint(store, directory);
   const plain = serveCollection({ ...serving, store }, endpointsCollection, {
     announced: false,
     accompany,
-    create: (served) => createEndpointOperation(options, served, revise),
+    create: (served) => createEndpointOperation(parts, served, revise),
     documentation: {
       names: { singular: 'Endpoint', plural: 'Endpoints', one: 'an endpoint', many: 'endpoints' },
       idPrefix: 'ep_',
@@ -63,18 +62,17 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
       },
     },
   });
-  const limits = { ...contentLimits, validationErrorsMax };
   const { served } = plain;
-  const deliveries = `${base}/${deliveriesCollection.name}`;
-  const recoveries = `${base}/${recoveriesCollection.name}`;
+  const deliveries = `${serving.base}/${deliveriesCollection.name}`;
+  const recoveries = `${serving.base}/${recoveriesCollection.name}`;
   return {
     ...plain,
     resources: [
       ...plain.resources.map((resource) => withChecks(resource, served, { revise, accompany })),
-      rotateSecretResource(options, served, limits),
-      testEndpointResource(options, served, { deliveries }, limits),
-      recoverResource(options, served, { recoveries }, limits),
-      endpointHealthResource(options, served, limits),
+      rotateSecretResource(parts, served),
+      testEndpointResource(parts, served, deliveries),
+      recoverResource(parts, served, recoveries),
+      endpointHealthResource(settings, served),
     ],
   };
 }

@@ -2,7 +2,7 @@
  * GET `/endpoints/{id}/health` (§6.6): since when an endpoint fails, when it would be disabled, and until when each of its secrets signs.
  * Secrets themselves are in no response.
  */
-import type { ActionLimits } from '../../../kernel/action.ts';
+import type { Settings } from '../../../config/settings.ts';
 import { actionResource } from '../../../kernel/action.ts';
 import { type Item, named } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
@@ -16,13 +16,7 @@ import {
   endpointSecretsTable,
 } from '../sending-tables.ts';
 
-type HealthOptions = { readonly endpointDisableSeconds: number };
-
-export function endpointHealthResource(
-  options: HealthOptions,
-  served: Served,
-  limits: ActionLimits,
-): Resource {
+export function endpointHealthResource(settings: Settings, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'health', 'read', 'Id of the endpoint.'),
@@ -34,9 +28,9 @@ export function endpointHealthResource(
       output: { schema, example },
       mayBeMissing: true,
       codes: [],
-      handler: async (_ask, _input, standing) => ({ content: await healthOf(options, served, standing) }),
+      handler: async (_ask, _input, standing) => ({ content: await healthOf(settings, served, standing) }),
     },
-    limits,
+    settings,
   );
 }
 
@@ -78,7 +72,7 @@ const example = {
 };
 
 async function healthOf(
-  { endpointDisableSeconds }: HealthOptions,
+  { endpointDisableSeconds }: Settings,
   { store, clock }: Served,
   { row, id }: MemberStanding,
 ): Promise<Readonly<Record<string, unknown>>> {

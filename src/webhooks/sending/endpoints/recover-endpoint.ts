@@ -5,16 +5,17 @@
  */
 import { type Static, Type } from 'typebox';
 import type { FieldError } from '../../../http/problem.ts';
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import { representationOf } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import { byId } from '../../../model/filter.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import type { Store } from '../../../store/store.ts';
 import { beginRecovery, shownRecovery } from '../recovery/recovery.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { recoveriesCollection } from '../sending-tables.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { disabledProblem } from './revise-endpoint.ts';
 
 const schema = Type.Object({
@@ -27,11 +28,11 @@ const schema = Type.Object({
 
 type Wanted = Static<typeof schema>;
 
+/** @param recoveries the path of the recoveries */
 export function recoverResource(
-  options: EndpointResourcesOptions,
+  { store, settings }: SendingParts,
   served: Served,
-  paths: { readonly recoveries: string },
-  limits: ActionLimits,
+  recoveries: string,
 ): Resource {
   return actionResource(
     {
@@ -45,19 +46,13 @@ export function recoverResource(
       output: { schema: representationOf(recoveriesCollection) },
       answers: 'queued',
       codes: ['endpoint_unavailable', 'recovery_running'],
-      handler: (ask, wanted) => recover(options, served, paths.recoveries, ask, wanted),
+      handler: (ask, wanted) => recover(store, served, recoveries, ask, wanted),
     },
-    limits,
+    settings,
   );
 }
 
-async function recover(
-  { plainStore }: EndpointResourcesOptions,
-  served: Served,
-  path: string,
-  ask: Ask,
-  wanted: Wanted,
-): Promise<Done> {
+async function recover(store: Store, served: Served, path: string, ask: Ask, wanted: Wanted): Promise<Done> {
   const { exists, permitted, row, id: endpointId } = await memberStanding(served, ask, 'update');
   // Removed since the request was permitted.
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
@@ -68,12 +63,12 @@ async function recover(
   const span = spanOf(wanted, at);
   if ('error' in span) return { refused: { code: 'validation_failed', errors: [span.error] } };
   const id = `rcv_${served.newId()}`;
-  const last = await plainStore.head();
+  const last = await store.head();
   const { owner } = row;
   const { change, recovery } = beginRecovery({ id, endpointId, ...span, dryRun, last, at, owner });
-  const commit = await plainStore.commit({ changes: [change], events: [] });
+  const commit = await store.commit({ changes: [change], events: [] });
   if (commit.outcome === 'taken') {
-    const running = await runningRecovery(plainStore, endpointId);
+    const running = await runningRecovery(store, endpointId);
     const context = running === undefined ? {} : { recovery: running };
     return { refused: { code: 'recovery_running', context } };
   }

@@ -4,6 +4,7 @@
  *
  * Unchanged fields are not checked again: an endpoint that a new address policy refuses can still be disabled.
  */
+import type { Settings } from '../../../config/settings.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
@@ -12,17 +13,12 @@ import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import type { NewFields, Revise } from '../../../resources/collection/revised.ts';
 import { refuseHeaders } from '../../sent-headers.ts';
 import { hiddenValue, hideValues, namesWithoutValue } from '../endpoint-headers.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { endpointsCollection } from '../sending-tables.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 
 type Fields = Omit<Endpoint, 'id' | 'createdAt' | 'updatedAt'>;
 
-type Limits = Pick<
-  EndpointResourcesOptions,
-  'refuseUrl' | 'webhookHeadersMax' | 'webhookHeaderCharactersMax'
-> & { readonly validationErrorsMax: number };
-
-export function reviseEndpoint(limits: Limits): Revise {
+export function reviseEndpoint(settings: Settings, refuseUrl: SendingParts['refuseUrl']): Revise {
   return ({ ask, before, fields }) => {
     const current = before === undefined ? undefined : readEndpoint(before.doc);
     const wanted = fields as Fields;
@@ -35,13 +31,15 @@ export function reviseEndpoint(limits: Limits): Revise {
     }
     const tenant = tenantOf(ask.principal, wanted, current);
     const errors = [
-      ...faultsOf(wanted, current, limits),
+      ...faultsOf(wanted, current, settings, refuseUrl),
       ...modeFaults(wanted, current),
       ...signatureFaults(wanted, current),
       ...('error' in tenant ? [tenant.error] : []),
     ];
     if (errors.length > 0) {
-      return { refused: { code: 'validation_failed', errors: errors.slice(0, limits.validationErrorsMax) } };
+      return {
+        refused: { code: 'validation_failed', errors: errors.slice(0, settings.validationErrorsMax) },
+      };
     }
     const settled = {
       ...wanted,
@@ -62,24 +60,29 @@ function reasonOf(current: Endpoint | undefined): Endpoint['disabledReason'] {
   return current?.status === 'disabled' ? current.disabledReason : undefined;
 }
 
-function faultsOf(wanted: Fields, current: Endpoint | undefined, limits: Limits): readonly FieldError[] {
+function faultsOf(
+  wanted: Fields,
+  current: Endpoint | undefined,
+  settings: Settings,
+  refuseUrl: SendingParts['refuseUrl'],
+): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (wanted.url !== current?.url) {
-    const message = limits.refuseUrl(wanted.url);
+    const message = refuseUrl(wanted.url);
     if (message !== undefined) errors.push({ pointer: '/url', message });
   }
   for (const [index, pattern] of wanted.events.entries()) {
     const fault = current?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
     if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `${fault}` });
   }
-  return [...errors, ...headerFaults(wanted, current, limits)];
+  return [...errors, ...headerFaults(wanted, current, settings)];
 }
 
 /** Checks each field by itself first, to locate the fault; faults of their combination are reported for all. */
 function headerFaults(
   { headers }: Fields,
   current: Endpoint | undefined,
-  { webhookHeadersMax: headersMax, webhookHeaderCharactersMax: valueCharactersMax }: Limits,
+  { webhookHeadersMax: headersMax, webhookHeaderCharactersMax: valueCharactersMax }: Settings,
 ): readonly FieldError[] {
   if (headers === undefined || JSON.stringify(headers) === JSON.stringify(current?.headers)) return [];
   const bounds = { headersMax, valueCharactersMax };

@@ -4,7 +4,7 @@
  * this process signs with the new one alone from its response on, and others as soon as the store notifies them.
  */
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import { representationOf } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import type { Principal } from '../../../model/principal.ts';
@@ -14,20 +14,17 @@ import { keptRow } from '../../../store/kept-row.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { Overtaken } from '../../../store/store.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../../secrets.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { type EndpointSecrets, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 import { administrators, hasRightsOf, isPortalSession } from './endpoint-owner.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 
-export function rotateSecretResource(
-  options: EndpointResourcesOptions,
-  served: Served,
-  limits: ActionLimits,
-): Resource {
+export function rotateSecretResource(parts: SendingParts, served: Served): Resource {
+  const { settings } = parts;
   const schema = Type.Object({
     overlapSeconds: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: options.secretOverlapSecondsMax,
+        maximum: settings.secretOverlapSecondsMax,
         description: 'Seconds for which the replaced secrets keep signing beside the new one. Default: 0.',
       }),
     ),
@@ -45,9 +42,9 @@ export function rotateSecretResource(
       codes: [],
       changes: ({ captures }) => ({ table: endpointSecretsTable, id: captures[0] ?? '' }),
       handler: ({ principal }, { overlapSeconds = 0 }, standing) =>
-        rotate(options, served, { standing, principal, overlapMs: overlapSeconds * 1000 }),
+        rotate(parts, served, { standing, principal, overlapMs: overlapSeconds * 1000 }),
     },
-    limits,
+    settings,
   );
 }
 
@@ -89,7 +86,7 @@ type Rotation = {
 };
 
 async function rotate(
-  options: EndpointResourcesOptions,
+  { random, directory }: SendingParts,
   served: Served,
   { standing, principal, overlapMs }: Rotation,
 ): Promise<Done> {
@@ -99,7 +96,7 @@ async function rotate(
   // Removed since the request was permitted.
   if (row === undefined || kept === undefined) return { refused: { code: 'not_found' } };
   const at = clock();
-  const secret = makeEndpointSecret(options.random);
+  const secret = makeEndpointSecret(random);
   const current = JSON.parse(kept.doc) as EndpointSecrets;
   if (isPortalSession(principal) && !hasRightsOf(principal, current)) return administrators;
   const rotated: EndpointSecrets = {
@@ -108,7 +105,7 @@ async function rotate(
   };
   const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
   const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };
-  const changes = [change, ...options.directory.generationChanges()];
+  const changes = [change, ...directory.generationChanges()];
   const commit = await tryCommit(store, { changes, events: [] });
   if (commit instanceof Overtaken) return commit;
   return { content: { ...JSON.parse(row.doc), secret } };

@@ -4,7 +4,7 @@
  * delivery is retried like any other; the 202 refers to the delivery.
  */
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import { representationOf } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
@@ -12,9 +12,9 @@ import { eventDocument } from '../../../model/event.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
 import type { EventEntry, Row } from '../../../store/store.ts';
+import type { SendingParts } from '../sending-parts.ts';
 import { deliveriesCollection } from '../sending-tables.ts';
 import { targeted, testEventId } from '../test-events.ts';
-import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { disabledProblem } from './revise-endpoint.ts';
 
 const plainType = 'endpoint.test';
@@ -28,12 +28,8 @@ const schema = Type.Object({
   ),
 });
 
-export function testEndpointResource(
-  options: EndpointResourcesOptions,
-  served: Served,
-  paths: { readonly deliveries: string },
-  limits: ActionLimits,
-): Resource {
+/** @param deliveries the path of the deliveries */
+export function testEndpointResource(parts: SendingParts, served: Served, deliveries: string): Resource {
   return actionResource(
     {
       ...onMember(served, 'test', 'update', 'Id of the endpoint.'),
@@ -45,14 +41,14 @@ export function testEndpointResource(
       output: { schema: representationOf(deliveriesCollection) },
       answers: 'queued',
       codes: ['endpoint_unavailable'],
-      handler: (ask, { type = plainType }) => send(options, served, paths.deliveries, ask, type),
+      handler: (ask, { type = plainType }) => send(parts, served, deliveries, ask, type),
     },
-    limits,
+    parts.settings,
   );
 }
 
 async function send(
-  { plainStore, wakes, sampleOf }: EndpointResourcesOptions,
+  { store, wakes, sampleOf }: SendingParts,
   served: Served,
   path: string,
   ask: Ask,
@@ -74,7 +70,7 @@ async function send(
   const unit = targeted(event, { endpoint, owner: row.owner }, { wakes, newId });
   const [delivery] = unit.changes;
   if (delivery === undefined) throw new Error('a test requires its delivery');
-  const commit = await plainStore.commit(unit);
+  const commit = await store.commit(unit);
   if (commit.outcome !== 'committed') throw new Error(`the test could not be stored: ${commit.outcome}`);
   wakes.announce([endpoint.id], delivery.id);
   return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };

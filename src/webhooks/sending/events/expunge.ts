@@ -9,7 +9,7 @@
  */
 import { Type } from 'typebox';
 import type { AuditExpunction } from '../../../accounts/audit-fact.ts';
-import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
@@ -37,14 +37,11 @@ import { expungedError } from '../conclude-delivery.ts';
 import type { Attempt } from '../delivery-attempt-log.ts';
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
 
-export type ExpungeOptions = Pick<Services, 'store' | 'clock'> & {
-  /** `/api/v1/events` */
-  readonly path: string;
-  readonly limits: ActionLimits;
+export type Expunction = {
   /** Returns the audit entry of the removal, which is committed before anything is removed. */
   readonly audited?: AuditExpunction | undefined;
   /** Drops the event from the memory of this process's sender. */
-  readonly forget?: ((eventId: string) => void) | undefined;
+  readonly forget: (eventId: string) => void;
   /** Events that one request removes at most. Default 10,000. */
   readonly eventsMax?: number;
 };
@@ -82,10 +79,11 @@ const expunged = {
   example: { events: 3, deliveries: 6, attempts: 6, more: false },
 };
 
-export function expungeResource(options: ExpungeOptions): Resource {
+/** @param path `/api/v1/events` */
+export function expungeResource(services: Services, path: string, expunction: Expunction): Resource {
   return actionResource(
     {
-      path: `${options.path}/expunge`,
+      path: `${path}/expunge`,
       tag: eventsTag,
       noun: 'the removal of events',
       id: 'expungeEvents',
@@ -100,12 +98,12 @@ export function expungeResource(options: ExpungeOptions): Resource {
         const subject = subjectOf(object, owner);
         if (subject === undefined) return oneOfTwo;
         const of = object === undefined ? 'owner' : 'object';
-        const entry = options.audited?.(ask, object ?? owner ?? '', of);
-        if (entry !== undefined) await options.store.commit({ changes: [entry], events: [] });
-        return expunge(options, subject);
+        const entry = expunction.audited?.(ask, object ?? owner ?? '', of);
+        if (entry !== undefined) await services.store.commit({ changes: [entry], events: [] });
+        return expunge(services, expunction, subject);
       },
     },
-    options.limits,
+    services.settings,
   );
 }
 
@@ -124,13 +122,16 @@ function subjectOf(object: string | undefined, owner: string | undefined): Filte
   return { op: 'eq', field, value: object };
 }
 
-async function expunge(options: ExpungeOptions, subject: Filter): Promise<Done> {
-  const { store, eventsMax = eventsMaxDefault } = options;
+async function expunge(
+  services: Services,
+  { forget, eventsMax = eventsMaxDefault }: Expunction,
+  subject: Filter,
+): Promise<Done> {
   const counted: Expunged = { deliveries: 0, attempts: 0 };
   let events = 0;
-  for await (const batch of batchesOf(store, subject)) {
+  for await (const batch of batchesOf(services.store, subject)) {
     const wanted = batch.slice(0, eventsMax - events);
-    await Promise.all(wanted.map((entry) => expungeEvent(options, entry, counted)));
+    await Promise.all(wanted.map((entry) => expungeEvent(services, forget, entry, counted)));
     events += wanted.length;
     if (events >= eventsMax) return { content: { events, ...counted, more: true } };
   }
@@ -138,14 +139,15 @@ async function expunge(options: ExpungeOptions, subject: Filter): Promise<Done> 
 }
 
 async function expungeEvent(
-  { store, clock, forget }: ExpungeOptions,
+  { store, clock }: Services,
+  forget: Expunction['forget'],
   { id, rev }: TailEntry,
   counted: Expunged,
 ) {
   await expungeDeliveries({ store, clock }, id, counted);
   // Superseded: retention, or a concurrent request for the same, removed it first.
   await store.commit({ changes: [{ table: eventsTable, id, expect: { rev }, next: null }], events: [] });
-  forget?.(id);
+  forget(id);
   // Deliveries that a recovery created meanwhile, and log entries of attempts that were under way.
   await expungeDeliveries({ store, clock }, id, counted);
 }

@@ -5,7 +5,6 @@
  * It belongs to the principal that posts it, and to the tenant that it names. Only administrators may post events with
  * the types of collection writes: a receiver that trusts `products.created` must not receive it from any client.
  */
-
 import { type TObject, Type } from 'typebox';
 import {
   collectionOfType,
@@ -15,7 +14,6 @@ import {
 } from '../../../config/event-types.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import type { Json } from '../../../http/syntax/json.ts';
-import type { ContentLimits } from '../../../kernel/content/content-limits.ts';
 import { parseContent } from '../../../kernel/content/parse-content.ts';
 import { closeSchema, compileValidator, type Validator } from '../../../kernel/content/validator.ts';
 import { type Item, json, named, type OperationDocumentation } from '../../../kernel/documentation.ts';
@@ -152,15 +150,11 @@ function postedOf(content: Members): Posted {
   };
 }
 
-export type PostEventOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  /** `/api/v1/events` */
-  readonly path: string;
-  readonly eventTypes: EventTypes;
+type Declared = {
+  /** `/api/v1` */
+  readonly base: string;
   /** Names of the declared collections. */
   readonly collections: { has(name: string): boolean };
-  readonly contentLimits: ContentLimits;
-  readonly validationErrorsMax: number;
-  readonly webhookContentBytesMax: number;
 };
 
 export type ProposedEvent = Proposal & { readonly posted: Posted | undefined };
@@ -183,9 +177,14 @@ const documentation: OperationDocumentation = {
 };
 
 /** Called once, at start: compiles the schemas of the types. */
-export function postEventOperation(options: PostEventOptions): Operation<Standing, unknown, ProposedEvent> {
-  const validators = createPostedValidators(options.eventTypes, options.validationErrorsMax);
-  const { contentLimits, webhookContentBytesMax: bytesMax } = options;
+export function postEventOperation(
+  services: Services,
+  { base, collections }: Declared,
+  eventTypes: EventTypes,
+): Operation<Standing, unknown, ProposedEvent> {
+  const { settings } = services;
+  const { webhookContentBytesMax: bytesMax } = settings;
+  const validators = createPostedValidators(eventTypes, settings.validationErrorsMax);
   return {
     documentation,
     permission: (principal) => permission({ bearing: 'webhooks', rule: 'principal' }, 'create', principal),
@@ -198,19 +197,19 @@ export function postEventOperation(options: PostEventOptions): Operation<Standin
         const message = `an event may have at most ${bytesMax} bytes`;
         return { ok: false, problem: { code: 'content_too_large', message } };
       }
-      return parseContent(bytes, mediaType, undefined, contentLimits);
+      return parseContent(bytes, mediaType, undefined, settings);
     },
     standing: () => open,
-    propose: ({ principal }, _standing, content) => propose(options, validators, principal, content),
+    propose: ({ principal }, _standing, content) => propose(collections, validators, principal, content),
     act: (ask, _standing, proposal) => {
       if (proposal?.posted === undefined) throw new Error('a posted event requires its proposal');
-      return append(options, ask, proposal.posted);
+      return append(services, `${base}/events`, ask, proposal.posted);
     },
   };
 }
 
 function propose(
-  { collections }: PostEventOptions,
+  collections: Declared['collections'],
   validators: PostedValidators,
   principal: Principal,
   content: unknown,
@@ -229,7 +228,7 @@ function propose(
 function nameProblem(
   { type, id }: Posted,
   principal: Principal,
-  collections: PostEventOptions['collections'],
+  collections: Declared['collections'],
 ): Problem | undefined {
   const errors: FieldError[] = [];
   const fault =
@@ -267,10 +266,14 @@ function withTenant(posted: Posted, principal: Principal): Posted {
   return own === null ? posted : { ...posted, tenant: own };
 }
 
-async function append(options: PostEventOptions, ask: Ask, posted: Posted): Promise<Result> {
-  const { store, path, clock } = options;
+async function append(
+  { store, clock, newId }: Services,
+  path: string,
+  ask: Ask,
+  posted: Posted,
+): Promise<Result> {
   const at = clock();
-  const id = posted.id ?? `evt_${options.newId()}`;
+  const id = posted.id ?? `evt_${newId()}`;
   const event = postedEntry(posted, { id, at, owner: principalIdOf(ask.principal) });
   const { doc } = event;
   const location = `${path}/${id}`;

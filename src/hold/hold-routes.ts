@@ -9,7 +9,11 @@ import { tryCommit } from '../store/lines.ts';
 import { Overtaken, type Row, type Store } from '../store/store.ts';
 import { holdId, holdOf, holdTable, releaseChange } from './hold.ts';
 
-type ShownHold = { readonly held: boolean; readonly since: string | null; readonly from: string | null };
+export type ShownHold = {
+  readonly held: boolean;
+  readonly since: string | null;
+  readonly from: string | null;
+};
 
 const tag: Tag = { name: 'hold', description: 'Deliveries and mails of a restored copy.' };
 

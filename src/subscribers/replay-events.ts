@@ -129,7 +129,11 @@ async function startOf(store: Store, { since, after }: Wanted): Promise<LogPosit
   return row === undefined ? undefined : { rev: row.rev, id: row.id };
 }
 
-type Replayed = { readonly replayed: number; readonly more: boolean; readonly lastEvent: string | null };
+export type Replayed = {
+  readonly replayed: number;
+  readonly more: boolean;
+  readonly lastEvent: string | null;
+};
 
 async function replay(
   services: Replaying,

@@ -1,8 +1,11 @@
 /** Every declared command for a running server calls an operation of the program, with members that this operation takes. */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { remoteCommands } from '../../src/cli/program.ts';
 import type { RemoteCommand } from '../../src/cli/remote/remote-command.ts';
+import { runCommand } from '../harness/command-line.ts';
+import { listen } from '../harness/listening.ts';
 import {
   accounts,
   documentOf,
@@ -68,3 +71,14 @@ for (const [name, { request, finds, options = [], content = {} }] of commands) {
     for (const member of sent) assert.ok(taken.has(member.replace(/\[\w+\]$/, '')), `${request}: ${member}`);
   });
 }
+
+test('reads every page of a list of what is declared', async (context) => {
+  const server = createServer((request, response) => {
+    const isSecond = request.url?.includes('cursor=next') === true;
+    const items = [{ type: isSecond ? 'b.made' : 'a.made', description: 'Made' }];
+    response.end(JSON.stringify({ items, nextCursor: isSecond ? null : 'next' }));
+  });
+  const { url } = await listen(server, context);
+  const { stdout } = await runCommand(['events', 'types'], { COMITY_URL: url, COMITY_KEY: 'sk_x' });
+  assert.equal(stdout, 'TYPE    DESCRIPTION\na.made  Made\nb.made  Made\n');
+});

@@ -1,5 +1,6 @@
 /** `comity subscribers` and `comity jobs`: functions of the application, declared in its configuration. */
 import type { ShownJob } from '../../jobs/job-routes.ts';
+import type { Replayed } from '../../subscribers/replay-events.ts';
 import type { ShownSubscriber } from '../../subscribers/subscriber-routes.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';
 import { columns } from '../table.ts';
@@ -50,8 +51,6 @@ export const subscribers: Noun = {
     },
   ],
 };
-
-type Replayed = { readonly replayed: number; readonly more: boolean; readonly lastEvent: string | null };
 
 /** Asks as often as the server's bound of one request requires. */
 async function replayEvents({

@@ -1,5 +1,6 @@
 /** `comity received`: received webhooks, their bodies, and their replay. */
 import { type Received, receivedStatuses } from '../../model/received.ts';
+import type { PutBack } from '../../webhooks/receiving/received/replay-by-query.ts';
 import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { pastTime } from '../option-values.ts';
@@ -166,13 +167,6 @@ async function writeBody({
 }
 
 type ReplayArguments = { readonly dryRun?: boolean };
-
-type PutBack = {
-  readonly replayed: number;
-  readonly skipped: number;
-  readonly more: boolean;
-  readonly lastId: string | null;
-};
 
 /** The filter of a JSON QUERY (§4.9). */
 type Filter = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
 /** Commands for a running server that belong to no noun. Their code is loaded when one is called. */
+import type { ShownHold } from '../../hold/hold-routes.ts';
 import { schemes } from '../../model/endpoint.ts';
 import { commaList, wholeNumber } from '../option-values.ts';
 import type { Call, RemoteCommand, Use } from './remote-command.ts';
@@ -14,7 +15,7 @@ export const release: SingleCommand = {
   finds: 'GET /hold',
   request: 'POST /hold/release',
   content: {},
-  print: (_, { found: before }: Call<object, { readonly held: boolean }>) =>
+  print: (_, { found: before }: Call<object, ShownHold>) =>
     before.held ? 'Deliveries and mails are sent from now on.' : 'Nothing was held.',
 };
 

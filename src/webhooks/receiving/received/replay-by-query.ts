@@ -122,7 +122,8 @@ type PuttingBack = {
   readonly dryRun: boolean;
 };
 
-type PutBack = {
+/** The content of the response. */
+export type PutBack = {
   readonly dryRun: boolean;
   /** Replayed messages; in a dry run, found ones. */
   readonly replayed: number;

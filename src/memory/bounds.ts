@@ -85,16 +85,8 @@ export const memoryBounds = {
     octets: 16 * MiB,
     atBound: dropped,
   },
-  sqliteShapes: {
-    file: 'src/store/sqlite/compiled-shape.ts',
-    name: 'createCompiledShapes',
-    holds: 'SQL of queries, by shape',
-    chosenBy: 'callers who may list',
-    octets: 8 * MiB,
-    atBound: dropped,
-  },
-  postgresShapes: {
-    file: 'src/store/postgres/read/postgres-query.ts',
+  listShapes: {
+    file: 'src/store/compiled-shapes.ts',
     name: 'createCompiledShapes',
     holds: 'SQL of queries, by shape',
     chosenBy: 'callers who may list',

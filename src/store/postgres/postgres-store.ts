@@ -8,6 +8,7 @@ import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import { createCompiledShapes } from '../compiled-shapes.ts';
 import type { UnitBounds } from '../group-commit.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
@@ -24,7 +25,7 @@ import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions, type PointReads } from './read/point-reads.ts';
-import { aggregateRows, countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
+import { aggregateRows, type CompiledShape, countRows, findOld, makePlan } from './read/postgres-query.ts';
 import { reportStore } from './read/postgres-report.ts';
 import { readFormer, readHead, readStretch, readTail, type TailSources } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
@@ -267,7 +268,7 @@ function storeOver(running: Running): PostgresStore {
   const onUnready = sweep.soon;
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
-  const shapes = createCompiledShapes();
+  const shapes = createCompiledShapes<CompiledShape>();
   let closing: Promise<void> | undefined;
   return {
     shared: true,

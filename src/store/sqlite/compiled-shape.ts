@@ -1,7 +1,7 @@
 /** The compiled form of list queries, cached by their shape: the ways to read pages, and the statements of each way and kind of position. */
-import { memoryBounds } from '../../memory/bounds.ts';
-import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
+import type { OctetCache } from '../../memory/octet-cache.ts';
 import { rankedMax } from '../../model/search/rank.ts';
+import { compiledStatement } from '../compiled-shapes.ts';
 import type { SqlValue } from '../field-value.ts';
 import { conjuncts, type ValueSlot } from '../filter-shape.ts';
 import { anyRangeSql, boundSql, pageOrder, rangesBeyond, type Slot, slotsOf } from '../keyset.ts';
@@ -26,9 +26,6 @@ import type { Snapshot } from './snapshot.ts';
 import type { Layout } from './table-layout.ts';
 import type { Search } from './word-search.ts';
 
-/** Kinds of positions (which values of the key are null) whose statements one shape caches. */
-const positionsMax = 64;
-
 export type PlanSources = {
   readonly snapshot: Snapshot;
   readonly readers: ReaderPool;
@@ -37,10 +34,8 @@ export type PlanSources = {
   readonly tableNumber: number;
   /** Those of the other tables that the filter looks at. */
   readonly relatedNumbers: readonly number[];
-  readonly shapes: CompiledShapes;
+  readonly shapes: OctetCache<CompiledShape>;
 };
-
-export type CompiledShapes = OctetCache<CompiledShape>;
 
 /** Shared by queries that differ only in values and limit. */
 export type CompiledShape = {
@@ -60,10 +55,6 @@ export type CompiledShape = {
   readonly statements: Map<string, readonly PageStatement[]>;
 };
 
-export function createCompiledShapes(): CompiledShapes {
-  return new OctetCache({ octetsMax: memoryBounds.sqliteShapes.octets, octetsOf: octetsOfShape });
-}
-
 /** One query of a shape. */
 export type Run = {
   readonly sources: PlanSources;
@@ -81,15 +72,7 @@ export function statementsOf(
   compile = () =>
     selection.ranked === undefined ? compilePage(selection, position) : compileRanked(selection, position),
 ): readonly PageStatement[] {
-  const kind = `${way}${shapeOf(selection.sort, position)}`;
-  const kept = shape.statements.get(kind);
-  if (kept !== undefined) return kept;
-  if (shape.statements.size >= positionsMax) shape.statements.clear();
-  const compiled = compile();
-  shape.statements.set(kind, compiled);
-  // Set again, because its size has grown.
-  shapes.set(shape.key, shape);
-  return compiled;
+  return compiledStatement(shapes, shape, `${way}${shapeOf(selection.sort, position)}`, compile);
 }
 
 function kindOf({ whole, found, drive, timed, capped }: Selection): string {
@@ -98,18 +81,6 @@ function kindOf({ whole, found, drive, timed, capped }: Selection): string {
   if (drive !== undefined) return 'driven ';
   if (timed) return 'timed ';
   return capped ? 'capped ' : '';
-}
-
-const statementOctets = 256;
-
-function octetsOfShape({ key, statements }: CompiledShape): number {
-  let octets = 1024 + 4 * octetsOfText(key);
-  for (const pages of statements.values()) {
-    for (const { sql, parameters } of pages) {
-      octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
-    }
-  }
-  return octets;
 }
 
 // The statement of a page in an order by rank (src/model/search/rank.ts). Innermost it reads the candidates, at most `rankedMax`, and

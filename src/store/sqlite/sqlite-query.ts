@@ -4,8 +4,9 @@
  * thread, so that no scan blocks the event loop.
  */
 import type { Party } from '../../model/fair-queue.ts';
+import { compiledShape } from '../compiled-shapes.ts';
 import type { SqlValue } from '../field-value.ts';
-import { isRanked, keyOfSort, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
+import { isRanked, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
 import { docBytesMax, omittedDocument, pageOf, rowsInOrder, rowsLimit, unbounded } from '../page-of-rows.ts';
 import { settle } from '../related-drive.ts';
 import { serve } from '../serve.ts';
@@ -46,14 +47,10 @@ const offsetOnCallerMax = 1000;
 const shortDocBytesMax = 4096;
 
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
-  if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
   const filter = shapeFilter(query.filter, encoding);
-  const key = `${sources.tableNumber} ${query.heads === true ? 'heads ' : ''}${keyOfSort(query.sort)}${filter.key}`;
-  let shape = sources.shapes.get(key);
-  if (shape === undefined) {
-    shape = compile(sources, query, { ...filter, key });
-    sources.shapes.set(key, shape);
-  }
+  const shape = compiledShape(sources.shapes, query, `${filter.key} ${sources.tableNumber}`, (key) =>
+    compile(sources, query, { ...filter, key }),
+  );
   const run: Run = { sources, query, shape, values: filter.values };
   const way = () => wayTo(run, filter.shape);
   if (shape.empty) return { bounded: true, way, page: () => emptyPage(run), rows: () => [] };

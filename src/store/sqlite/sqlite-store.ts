@@ -10,6 +10,7 @@ import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import { createCompiledShapes } from '../compiled-shapes.ts';
 import type { UnitBounds } from '../group-commit.ts';
 import { rowOf } from '../kept-row.ts';
 import { Lines } from '../lines.ts';
@@ -18,7 +19,7 @@ import { endOfRevision, eventsTable, type Row, type Store, StoreUnavailable, typ
 import { purgedCounter } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { tickSql } from './compile/filter.ts';
-import { createCompiledShapes } from './compiled-shape.ts';
+import type { CompiledShape } from './compiled-shape.ts';
 import { connect } from './connection.ts';
 import { type HomeOptions, openHome } from './home.ts';
 import type { HomeData } from './home-state.ts';
@@ -174,7 +175,7 @@ function readerThreadsOf({ readerThreads = 0 }: StoreOptions): number {
 function storeOver(running: Running): SqliteStore {
   const { snapshot, readers, writer, tableOf, listeners, lines, backups, tables } = running;
   const { shared, processId, hasEnded, tally } = running.membership;
-  const shapes = createCompiledShapes();
+  const shapes = createCompiledShapes<CompiledShape>();
   const layoutOf = (table: string): Layout => tableOf(table).layout;
   let closing: Promise<void> | undefined;
   const { read, readMany } = rowReads(running);

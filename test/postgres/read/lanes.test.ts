@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, test } from 'node:test';
 import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
+import { createCompiledShapes } from '../../../src/store/compiled-shapes.ts';
 import { createPointReads, createVersions } from '../../../src/store/postgres/read/point-reads.ts';
-import { createCompiledShapes, makePlan } from '../../../src/store/postgres/read/postgres-query.ts';
+import { makePlan } from '../../../src/store/postgres/read/postgres-query.ts';
 import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
 
 import type { Plan } from '../../../src/store/store.ts';

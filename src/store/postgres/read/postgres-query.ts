@@ -4,8 +4,7 @@
  * the scan lane.
  */
 
-import { memoryBounds } from '../../../memory/bounds.ts';
-import { OctetCache, octetsOfText } from '../../../memory/octet-cache.ts';
+import type { OctetCache } from '../../../memory/octet-cache.ts';
 import type { Party } from '../../../model/fair-queue.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
 import {
@@ -15,7 +14,8 @@ import {
   aggregateOf,
   aggregateStatement,
 } from '../../aggregate.ts';
-import { isRanked, keyOfSort, type Shape, searchIn } from '../../filter-shape.ts';
+import { compiledShape, compiledStatement } from '../../compiled-shapes.ts';
+import { isRanked, type Shape, searchIn } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -62,9 +62,6 @@ import type { Versions } from './point-reads.ts';
 /** Rows that a page may skip on the read lane: about 0.2 ms. */
 const offsetOnReadLaneMax = 1000;
 
-/** Kinds of positions (which values of the key are null) whose statements one shape caches. */
-const positionsMax = 64;
-
 export type PlanSources = {
   readonly read: Pick<ReadLane, 'send'>;
   readonly scan: Pick<ScanLane, 'read'>;
@@ -76,17 +73,15 @@ export type PlanSources = {
   readonly tableNumber: number;
   /** Those of the other tables that the filter looks at. */
   readonly relatedNumbers: readonly number[];
-  readonly shapes: CompiledShapes;
+  readonly shapes: OctetCache<CompiledShape>;
   /** Words that most documents of the table have. */
   readonly frequentWords: ReadonlySet<string>;
   /** Called when a search finds that its texts are not those of this process's declaration. */
   readonly onUnready: () => void;
 };
 
-export type CompiledShapes = OctetCache<CompiledShape>;
-
 /** Shared by queries that differ only in values. */
-type CompiledShape = {
+export type CompiledShape = {
   readonly key: string;
   readonly selection: Selection;
   /** Undefined if no index serves the shape. */
@@ -100,22 +95,13 @@ type CompiledShape = {
   readonly statements: Map<string, PageStatement>;
 };
 
-export function createCompiledShapes(): CompiledShapes {
-  return new OctetCache({ octetsMax: memoryBounds.postgresShapes.octets, octetsOf: octetsOfShape });
-}
-
 /** @throws RangeError for a query without a sort */
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const { layout, read, scan, versions, shapes, frequentWords, onUnready } = sources;
-  const { sort, heads = false } = query;
-  if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
+  const { sort } = query;
   const { shape: filter, key: filterKey, values } = shapeOfFilter(query.filter);
-  const key = `${sources.tableNumber} ${query.limit} ${query.bytesMax} ${heads ? 'heads ' : ''}${keyOfSort(sort)}${filterKey}`;
-  let shape = shapes.get(key);
-  if (shape === undefined) {
-    shape = { ...compileShape(sources, query, filter), key };
-    shapes.set(key, shape);
-  }
+  const of = `${filterKey} ${sources.tableNumber} ${query.limit} ${query.bytesMax}`;
+  const shape = compiledShape(shapes, query, of, (key) => ({ ...compileShape(sources, query, filter), key }));
   const { selection, service, walked, named, searched } = shape;
   const way = () => wayOf({ layout, filter, sort, service, drive: named });
   if (service === 'never') {
@@ -131,7 +117,8 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const capped =
     bytesMax === undefined ? undefined : ({ kind: 'capped', docBytesMax: docBytesMax(query) } as const);
   const cut = bytesMax === undefined ? undefined : ({ kind: 'cut', bytesMax } as const);
-  const compiled = (kind: string, compile: () => PageStatement) => statementOf(shapes, shape, kind, compile);
+  const compiled = (kind: string, compile: () => PageStatement) =>
+    compiledStatement(shapes, shape, kind, compile);
   return {
     bounded: service !== undefined,
     way,
@@ -270,32 +257,6 @@ async function readFound(
 
 function withoutOffset(position: Position): Position {
   return position.from === 'offset' && position.offset === 0 ? { from: 'start' } : position;
-}
-
-function statementOf(
-  shapes: CompiledShapes,
-  shape: CompiledShape,
-  kind: string,
-  compile: () => PageStatement,
-): PageStatement {
-  const kept = shape.statements.get(kind);
-  if (kept !== undefined) return kept;
-  if (shape.statements.size >= positionsMax) shape.statements.clear();
-  const statement = compile();
-  shape.statements.set(kind, statement);
-  // Set again, because its size has grown.
-  shapes.set(shape.key, shape);
-  return statement;
-}
-
-const statementOctets = 256;
-
-function octetsOfShape({ key, statements }: CompiledShape): number {
-  let octets = 1024 + 4 * octetsOfText(key);
-  for (const { sql, parameters } of statements.values()) {
-    octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
-  }
-  return octets;
 }
 
 /**

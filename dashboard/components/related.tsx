@@ -8,7 +8,7 @@ import { titleOf } from './value.tsx';
 
 type RelatedProps = { readonly list: Listed; readonly target: string; readonly id: string };
 
-/** The server takes so many paths unless it is configured otherwise (`expandPathsMax`). */
+/** The server takes so many paths (`expandPathsMax`). */
 const pathsMax = 10;
 
 export function Related({ list, target, id }: RelatedProps): JSX.Element | null {

@@ -11,8 +11,6 @@ const commonSettings: readonly SettingName[] = [
   'idempotencySeconds',
   'operationSeconds',
   'storedQuerySeconds',
-  'storedQueryBytesMax',
-  'storedQueriesPerOwnerBytesMax',
   'storedQueriesBytesMax',
   'eventRetentionSeconds',
   'rateLimitReads',

@@ -151,7 +151,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     const { realtimePatternsMax } = this.#options.limits;
     const fresh = new Set(frame.patterns.filter((pattern) => !this.#subscriptions.has(pattern)));
     if (this.#subscriptions.size + fresh.size > realtimePatternsMax) {
-      return `a WebSocket may subscribe to at most ${realtimePatternsMax} patterns (COMITY_REALTIME_PATTERNS_MAX)`;
+      return `a WebSocket may subscribe to at most ${realtimePatternsMax} patterns`;
     }
     this.#subscribe(fresh, frame.after);
     return undefined;

@@ -315,7 +315,7 @@ test('bounds the patterns of a socket', async (context) => {
   peer.say({ subscribe: ['a', 'b'] });
   peer.say({ subscribe: ['b', 'c'] });
   assert.deepEqual(last(peer), {
-    error: 'a WebSocket may subscribe to at most 2 patterns (COMITY_REALTIME_PATTERNS_MAX)',
+    error: 'a WebSocket may subscribe to at most 2 patterns',
   });
   peer.say({ subscribe: ['b'] });
   assert.deepEqual(last(peer), { subscribed: ['a', 'b'] });

@@ -1,6 +1,6 @@
 /** `comity endpoints`. The secret of an existing endpoint is never shown again. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { settings } from '../../config/settings.ts';
+import { fixedBounds } from '../../config/settings.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Endpoint, modes, schemes } from '../../model/endpoint.ts';
 import type { Recovery } from '../../webhooks/sending/recovery/recovery.ts';
@@ -116,7 +116,7 @@ export const endpoints: Noun = {
           '--overlap <seconds>',
           'how long the old secret also signs (0)',
           // The most that any server accepts.
-          { member: 'overlapSeconds', parse: wholeNumber(0, settings.secretOverlapSecondsMax.most) },
+          { member: 'overlapSeconds', parse: wholeNumber(0, fixedBounds.secretOverlapSecondsMax.value) },
         ],
       ],
       request: 'POST /endpoints/{id}/rotate-secret',

@@ -1,5 +1,5 @@
 /** `comity senders`. The secrets of a sender are never shown again. */
-import { settings } from '../../config/settings.ts';
+import { fixedBounds } from '../../config/settings.ts';
 import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/senders/sender-routes.ts';
 import { wholeNumber } from '../option-values.ts';
 import { columns, lines, printable } from '../table.ts';
@@ -59,7 +59,7 @@ export const senders: Noun = {
           '--overlap-seconds <seconds>',
           'how long the old secret is also accepted (0)',
           // The most that any server accepts.
-          { member: 'overlapSeconds', parse: wholeNumber(0, settings.secretOverlapSecondsMax.most) },
+          { member: 'overlapSeconds', parse: wholeNumber(0, fixedBounds.secretOverlapSecondsMax.value) },
         ],
         ['--secret-from-stdin', 'take the secret that the sender gave you from the first line of stdin'],
         [

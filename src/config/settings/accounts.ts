@@ -121,24 +121,24 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: hourS, least: 1, most: dayS },
     'Lifetime of the code that resets a password.',
   ),
-  portalLinkSeconds: integer(
-    { unit: 'seconds', default: hourS, least: 1, most: 30 * dayS },
+  portalLinkSeconds: fixed(
+    { unit: 'seconds', value: hourS },
     'Lifetime of a link to the portal, and of the session that it opens, if the request does not name one.',
   ),
   portalLinkSecondsMax: integer(
     { unit: 'seconds', default: 7 * dayS, least: 1, most: 30 * dayS },
     'Longest lifetime of a link to the portal; a longer `expiresIn` is answered 422.',
   ),
-  signInSeconds: integer(
-    { unit: 'seconds', default: 10 * minuteS, least: 1, most: hourS },
+  signInSeconds: fixed(
+    { unit: 'seconds', value: 10 * minuteS },
     'Time that a sign-in with an OpenID provider may take.',
   ),
   keyOverlapSecondsMax: integer(
     { unit: 'seconds', default: 7 * dayS, least: 0, most: yearS },
     'Longest time that a rotated API key may stay valid beside its successor; a longer one is answered 422.',
   ),
-  keyUseSeconds: integer(
-    { unit: 'seconds', default: 5 * minuteS, least: 1, most: dayS },
+  keyUseSeconds: fixed(
+    { unit: 'seconds', value: 5 * minuteS },
     'Least time between two updates of the time at which an API key was last used.',
   ),
   verifiedCredentialsBytesMax: integer(

@@ -41,8 +41,8 @@ export const http2Settings = section('HTTP/2', {
     { unit: 'bytes', value: MiB },
     'Bytes that a client may send on all streams of a connection before Comity reads them.',
   ),
-  http2ResetsPerSecondMax: integer(
-    { unit: 'streams/s', default: 33, least: 1, most: 100_000 },
+  http2ResetsPerSecondMax: fixed(
+    { unit: 'streams/s', value: 33 },
     'Streams that a client may reset on one connection, on average; up to thirty times as many in a burst. Beyond it, the connection is closed.',
   ),
   h2cTimeoutMs: fixed(
@@ -84,25 +84,25 @@ export const realtimeSettings = section('Realtime', {
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
     'Time between two pings of a WebSocket; a client that has not answered by the next ping is disconnected.',
   ),
-  realtimeMessageBytesMax: integer(
-    { unit: 'bytes', default: 16 * KiB, least: 64, most: 16 * MiB },
-    'Length of a message that a client may send; a longer one closes the WebSocket with 1009.',
+  realtimeMessageBytesMax: fixed(
+    { unit: 'bytes', value: 16 * KiB },
+    'Length of a message that a client may send over a WebSocket; a longer one closes it with 1009.',
   ),
   realtimeMessagesPerMinuteMax: integer(
     { unit: 'messages', default: 600, least: 1, most: 1_000_000 },
     'Messages that a client may send over one WebSocket in any 60 seconds, malformed ones included; one more closes it with 4429.',
   ),
-  realtimeBufferBytesMax: integer(
-    { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
-    'Bytes that may wait for a slow client; beyond it, its WebSocket is closed with 1013 and can be resumed.',
+  realtimeBufferBytesMax: fixed(
+    { unit: 'bytes', value: 256 * KiB },
+    'Bytes that may wait for a slow client of a WebSocket; beyond it, the WebSocket is closed with 1013 and can be resumed.',
   ),
-  realtimePatternsMax: integer(
-    { unit: 'patterns', default: 100, least: 1, most: 10_000 },
+  realtimePatternsMax: fixed(
+    { unit: 'patterns', value: 100 },
     'Patterns that one WebSocket may subscribe to.',
   ),
   realtimeTicketSeconds: fixed({ unit: 's', value: 30 }, 'Lifetime of a ticket, which opens one WebSocket.'),
-  realtimeCloseMs: integer(
-    { unit: 'ms', default: 2000, least: 10, most: 60_000 },
+  realtimeCloseMs: fixed(
+    { unit: 'ms', value: 2000 },
     'Time for a client to answer a Close frame; then the connection is cut.',
   ),
   realtimeCompression: choice(
@@ -172,12 +172,9 @@ export const egressSettings = section('Egress', {
     { charactersMax: 2048, refuse: refusePorts },
     'Ports of public addresses that webhooks may be sent to: a comma-separated list of ports and ranges. Ports that the Fetch standard blocks stay blocked.',
   ),
-  egressDnsMs: integer(
-    { unit: 'ms', default: 5000, least: 10, most: 60_000 },
-    'Time for a name to resolve; then the attempt fails.',
-  ),
-  egressConnectMs: integer(
-    { unit: 'ms', default: 10_000, least: 10, most: 60_000 },
+  egressDnsMs: fixed({ unit: 'ms', value: 5000 }, 'Time for a name to resolve; then the attempt fails.'),
+  egressConnectMs: fixed(
+    { unit: 'ms', value: 10_000 },
     'Time for a connection with its TLS handshake; then the attempt fails.',
   ),
   egressConnectionsPerOriginMax: integer(
@@ -200,12 +197,12 @@ export const egressSettings = section('Egress', {
     { unit: 'bytes', value: 16 * KiB },
     'Length of the header section of an answer; a longer one fails the attempt.',
   ),
-  egressAnswerBytesMax: integer(
-    { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
-    'Length of the content of an answer, before and after decompression; Comity closes the connection at a longer one.',
+  egressAnswerBytesMax: fixed(
+    { unit: 'bytes', value: 64 * KiB },
+    'Length of the content of an answer to a webhook, before and after decompression; Comity closes the connection at a longer one.',
   ),
-  egressAnswerMs: integer(
-    { unit: 'ms', default: 2000, least: 1, most: 60_000 },
-    'Time for the content of an answer after its header section; then the connection is closed.',
+  egressAnswerMs: fixed(
+    { unit: 'ms', value: 2000 },
+    'Time for the content of an answer to a webhook after its header section; then the connection is closed.',
   ),
 });

@@ -33,16 +33,13 @@ export const listsSettings = section('Lists and queries', {
     'References that the paths of all fields in a filter may lead through together.',
   ),
   inValuesMax: fixed({ unit: 'values', value: 1000 }, 'Values that one `in` may list.'),
-  searchTermsMax: integer(
-    { unit: 'terms', default: 8, least: 1, most: 64 },
-    'Words, prefixes and phrases that `q` may contain.',
-  ),
-  expandDepthMax: integer(
-    { unit: 'references', default: 3, least: 1, most: 8 },
+  searchTermsMax: fixed({ unit: 'terms', value: 8 }, 'Words, prefixes and phrases that `q` may contain.'),
+  expandDepthMax: fixed(
+    { unit: 'references', value: 3 },
     'References that one path of `expand` may follow; a longer one is answered 400.',
   ),
-  expandPathsMax: integer(
-    { unit: 'names', default: 10, least: 1, most: 100 },
+  expandPathsMax: fixed(
+    { unit: 'names', value: 10 },
     'Paths that `expand`, and names that `counts` may list.',
   ),
   expandDocumentsMax: integer(
@@ -70,12 +67,12 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
     'Time for which the `Location` of a QUERY repeats it. That of a short one contains the query and does not expire.',
   ),
-  storedQueryBytesMax: integer(
-    { unit: 'bytes', default: 128 * KiB, least: 0, most: 16 * MiB },
-    'Length of a QUERY up to which it is stored; a longer one is answered without `Location`. 0 stores none.',
+  storedQueryBytesMax: fixed(
+    { unit: 'bytes', value: 128 * KiB },
+    'Length of a QUERY up to which it is stored; a longer one is answered without `Location`.',
   ),
-  storedQueriesPerOwnerBytesMax: integer(
-    { unit: 'bytes', default: 4 * MiB, least: 0, most: 1024 * MiB },
+  storedQueriesPerOwnerBytesMax: fixed(
+    { unit: 'bytes', value: 4 * MiB },
     'Disk space for the QUERYs that one principal, or one address without a credential, may store within `storedQuerySeconds`; further ones are answered without `Location`.',
   ),
   storedQueriesBytesMax: integer(

@@ -80,17 +80,17 @@ export const requestsSettings = section('Requests', {
     'Length of the header section of one part of a multipart form; then 400.',
   ),
   patchOperationsMax: fixed({ unit: 'operations', value: 1000 }, 'Operations of a JSON Patch; then 400.'),
-  validationErrorsMax: integer(
-    { unit: 'errors', default: 20, least: 1, most: 1000 },
+  validationErrorsMax: fixed(
+    { unit: 'errors', value: 20 },
     'Entries of `errors` in one answer; further ones are left out.',
   ),
   cascadeMax: integer(
     { unit: 'documents', default: 1000, least: 1, most: 10_000 },
     'Documents that one unit deletes or changes because they refer to a deleted one. A deletion with more becomes an operation (202), in units of as many, for at most 100,000 documents of collections that others refer to. Also the references in a row that a deletion follows.',
   ),
-  cascadeBytesMax: integer(
-    { unit: 'bytes', default: 16 * MiB, least: KiB, most: 64 * MiB },
-    'Length of these documents in one unit.',
+  cascadeBytesMax: fixed(
+    { unit: 'bytes', value: 16 * MiB },
+    'Length of the documents that one unit of a deletion changes because they refer to a deleted one.',
   ),
   bulkDeleteIdsMax: fixed({ unit: 'ids', value: 1000 }, 'Entries of `ids` in a bulk deletion; then 422.'),
   bulkItemsMax: integer(
@@ -135,8 +135,8 @@ export const requestsSettings = section('Requests', {
     'auto',
     'Whether pages of `corsOrigins` may send cookies and other credentials of the browser. `auto`: only where the origins are listed; `on` with `*` is refused.',
   ),
-  corsMaxAgeSeconds: integer(
-    { unit: 'seconds', default: dayS, least: 0, most: dayS },
+  corsMaxAgeSeconds: fixed(
+    { unit: 'seconds', value: dayS },
     'Time for which a browser may cache the answer to a preflight request.',
   ),
 });

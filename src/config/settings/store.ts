@@ -33,10 +33,7 @@ export const storeSettings = section('Store', {
     { unit: 'characters', value: 8 * MiB },
     'Length of documents at which a transaction takes no further write; each row counts as 4,096 characters more.',
   ),
-  cacheKibibytes: integer(
-    { unit: 'KiB', default: 16 * KiB, least: 64, most: 16 * MiB },
-    'Page cache of each connection to the database.',
-  ),
+  cacheKibibytes: fixed({ unit: 'KiB', value: 16 * KiB }, 'Page cache of each connection to the database.'),
   mappedMebibytesMax: integer(
     { unit: 'MiB', default: 2048, least: 0, most: 1_048_576 },
     'Part of the file of the embedded store that reads map into memory instead of copying, and at most an eighth of the memory of the machine or the container. SQLite maps at most 2 GiB. 0 maps nothing.',
@@ -62,8 +59,8 @@ export const storeSettings = section('Store', {
     { unit: 'backups', default: 20, least: 1, most: 1000 },
     'Backups in that folder; then 409 until one is deleted. Comity deletes none by itself.',
   ),
-  logTruncateSeconds: integer(
-    { unit: 'seconds', default: 60, least: 1, most: 86_400 },
+  logTruncateSeconds: fixed(
+    { unit: 'seconds', value: 60 },
     'Time after a write in which the write-ahead log of the embedded store is truncated, which removes deleted data from it.',
   ),
   eventRetentionSeconds: integer(
@@ -87,9 +84,9 @@ export const migrationsSettings = section('Migrations', {
     { unit: 'documents', default: 250, least: 1, most: 10_000 },
     'Documents that a migration reads, changes and commits together.',
   ),
-  migrationBatchBytesMax: integer(
-    { unit: 'bytes', default: MiB, least: 1024, most: 256 * MiB },
-    'Length of documents at which such a batch takes no further one.',
+  migrationBatchBytesMax: fixed(
+    { unit: 'bytes', value: MiB },
+    'Length of documents at which a batch of a migration takes no further one.',
   ),
   migrationTimeoutMs: integer(
     { unit: 'ms', default: 10_000, least: 10, most: 3_600_000 },

@@ -5,7 +5,6 @@ import { fixed, integer, section, text, toggle } from '../setting.ts';
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const minuteS = 60;
-const hourS = 3600;
 const dayS = 86_400;
 const yearS = 366 * dayS;
 
@@ -18,12 +17,12 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'attempts', default: 512, least: 1, most: 65_536 },
     'Attempts that one process has under way at once. Where several tenants or owners have endpoints, the last eighth is reserved for those that use less than an eighth, so that slow endpoints of one do not stop the others.',
   ),
-  webhookEndpointInFlightDefault: integer(
-    { unit: 'attempts', default: 16, least: 1, most: 1024 },
+  webhookEndpointInFlightDefault: fixed(
+    { unit: 'attempts', value: 16 },
     'Attempts under way at once to an endpoint without `maxInFlight`.',
   ),
-  webhookResendsInFlightMax: integer(
-    { unit: 'attempts', default: 4, least: 1, most: 1024 },
+  webhookResendsInFlightMax: fixed(
+    { unit: 'attempts', value: 4 },
     'Resends and tests under way at once to one endpoint, besides scheduled attempts. They start at once, regardless of `Retry-After` and earlier failures; further ones wait.',
   ),
   webhookLeaseMs: integer(
@@ -44,17 +43,17 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'seconds', value: dayS },
     'Longest Retry-After that Comity honours; a longer one is cut to this.',
   ),
-  webhookBreakerFailuresMax: integer(
-    { unit: 'failures', default: 10, least: 1, most: 10_000 },
+  webhookBreakerFailuresMax: fixed(
+    { unit: 'failures', value: 10 },
     'Consecutive failures after which Comity pauses an endpoint, and then tries it with one delivery.',
   ),
-  webhookBreakerSeconds: integer(
-    { unit: 'seconds', default: 30, least: 1, most: hourS },
-    'First pause; it doubles each time that one delivery fails, up to `COMITY_WEBHOOK_BREAKER_SECONDS_MAX`.',
+  webhookBreakerSeconds: fixed(
+    { unit: 'seconds', value: 30 },
+    'First pause of a failing endpoint; it doubles each time that one delivery fails, up to `webhookBreakerSecondsMax`.',
   ),
-  webhookBreakerSecondsMax: integer(
-    { unit: 'seconds', default: 10 * minuteS, least: 1, most: dayS },
-    'Longest such pause.',
+  webhookBreakerSecondsMax: fixed(
+    { unit: 'seconds', value: 10 * minuteS },
+    'Longest pause of a failing endpoint.',
   ),
   webhookSnippetCharactersMax: fixed(
     { unit: 'characters', value: 1024 },
@@ -68,8 +67,8 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'endpoints', default: 1000, least: 1, most: 10_000_000 },
     'Endpoints of one owner; then 409. For administrators, who create endpoints for tenants, only `COMITY_ENDPOINTS_MAX` applies.',
   ),
-  endpointWarnSeconds: integer(
-    { unit: 'seconds', default: dayS, least: 1, most: yearS },
+  endpointWarnSeconds: fixed(
+    { unit: 'seconds', value: dayS },
     'Time without a success after which the owner of a failing endpoint is warned.',
   ),
   endpointDisableSeconds: integer(
@@ -81,8 +80,8 @@ export const webhooksSettings = section('Webhooks out', {
     { charactersMax: 254, refuse: refuseMail },
     'Address that receives the mails about endpoints whose owner is not an account, such as those created with the administrator key.',
   ),
-  secretOverlapSecondsMax: integer(
-    { unit: 'seconds', default: dayS, least: 0, most: dayS },
+  secretOverlapSecondsMax: fixed(
+    { unit: 'seconds', value: dayS },
     'Longest time for which a rotated secret may keep signing beside the new one; a longer one is answered 422.',
   ),
   resendSeconds: integer(
@@ -108,8 +107,8 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'seconds', default: 31 * dayS, least: minuteS, most: 10 * yearS },
     'Time for which messages are kept after their last change, and their bodies after their receipt. Comity recognises a repeated message for as long as it keeps the body.',
   ),
-  receivedReplayMax: integer(
-    { unit: 'messages', default: 10_000, least: 1, most: 1_000_000 },
+  receivedReplayMax: fixed(
+    { unit: 'messages', value: 10_000 },
     'Messages that one replay request may put back into the queue; `more` in the answer says that others are left.',
   ),
   handOnInFlightMax: fixed(
@@ -136,12 +135,12 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'ms', default: 30_000, least: 10, most: 600_000 },
     'Time for the handler of an action; then the request fails with 500 and nothing is written.',
   ),
-  hookDepthMax: integer(
-    { unit: 'hooks', default: 8, least: 1, most: 64 },
+  hookDepthMax: fixed(
+    { unit: 'hooks', value: 8 },
     'Hooks within hooks: how deep writes of hooks may cause further hooks.',
   ),
-  subscriberDepthMax: integer(
-    { unit: 'events', default: 32, least: 1, most: 10_000 },
+  subscriberDepthMax: fixed(
+    { unit: 'events', value: 32 },
     'Events of subscribers that lead to one another: how many may follow from one before the next is taken for a loop and fails.',
   ),
   handlerHeapBytesMax: integer(

@@ -31,7 +31,7 @@ export function createRunHooks(options: HookOptions): RunHooks {
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
     if (depthWithin(unit.scope) > options.hookDepthMax) {
-      const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
+      const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax}`;
       throw new FunctionFailed(message);
     }
     const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {

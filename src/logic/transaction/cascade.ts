@@ -42,7 +42,9 @@ export class CascadeExceeded extends Error {
   override readonly name = 'CascadeExceeded';
 
   constructor(cascadeMax: number) {
-    super(`more than ${cascadeMax} resources depend on it (COMITY_CASCADE_MAX, COMITY_CASCADE_BYTES_MAX)`);
+    super(
+      `more than ${cascadeMax} resources (COMITY_CASCADE_MAX), or longer ones than one unit takes, depend on it`,
+    );
   }
 }
 

@@ -83,7 +83,7 @@ function checkNumber(
 ): void {
   const [first] = names;
   if (first === undefined || names.length <= expandPathsMax) return;
-  const message = `${parameter} takes at most ${expandPathsMax} names (COMITY_EXPAND_PATHS_MAX), not ${names.length}`;
+  const message = `${parameter} takes at most ${expandPathsMax} names, not ${names.length}`;
   faults.unprocessable(message, first.place);
 }
 
@@ -95,7 +95,7 @@ function addPath(
 ): void {
   const names = text.split('.', expandDepthMax + 1);
   if (names.length > expandDepthMax) {
-    const message = `${quote(text)} follows more than ${expandDepthMax} references (COMITY_EXPAND_DEPTH_MAX)`;
+    const message = `${quote(text)} follows more than ${expandDepthMax} references`;
     faults.unprocessable(message, place);
     return;
   }

@@ -60,10 +60,7 @@ function compileWords(text: string, index: SearchIndex, { limits, faults, place 
     return always;
   }
   if (terms.length > termsMax) {
-    faults.unprocessable(
-      `q takes at most ${termsMax} words, prefixes and phrases (COMITY_SEARCH_TERMS_MAX)`,
-      place,
-    );
+    faults.unprocessable(`q takes at most ${termsMax} words, prefixes and phrases`, place);
     return always;
   }
   if (terms.length === 0) return text.trim() === '' ? always : never;

@@ -37,7 +37,7 @@ export function handlersOn(threads: Pick<HandlerThreads, 'run'>, subscriberDepth
   return async (claimed, signal) => {
     const { depth = 0 } = claimed.content;
     if (depth <= subscriberDepthMax) return threads.run(taskOf(claimed), signal);
-    const message = `subscribers caused the event, ${depth} one after the other: more than ${subscriberDepthMax} (COMITY_SUBSCRIBER_DEPTH_MAX) are taken for a loop`;
+    const message = `subscribers caused the event, ${depth} one after the other: more than ${subscriberDepthMax} are taken for a loop`;
     return failure('loop', message, true);
   };
 }

@@ -18,7 +18,8 @@ import { until } from '../../harness/until.ts';
 const dayMs = 86_400_000;
 
 const { client } = await serveAccounts({
-  env: { COMITY_KEY_USE_SECONDS: '1', COMITY_KEY_OVERLAP_SECONDS_MAX: '3600' },
+  env: { COMITY_KEY_OVERLAP_SECONDS_MAX: '3600' },
+  bounds: { keyUseSeconds: 1 },
 });
 const ada = await register(client, 'ada@shop.example', 'correct horse battery');
 const bob = await register(client, 'bob@shop.example', 'correct horse battery');

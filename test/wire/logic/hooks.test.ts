@@ -18,7 +18,7 @@ for (const engine of engineNames) {
 
     const start = serversOn(engine, config);
     before(async () => {
-      server = await start({ COMITY_HOOK_DEPTH_MAX: '3' });
+      server = await start({}, { hookDepthMax: 3 });
       impatient = await start({ COMITY_HOOK_TIMEOUT_MS: '200' });
     });
 
@@ -151,7 +151,7 @@ for (const engine of engineNames) {
       ['a BigInt', /beforeWrite of strange left a document that is not JSON: .* BigInt/],
       ['nonsense', /left a document that cannot be stored.*\/text/],
       ['more nonsense', /left a document that cannot be stored.*\/unheard/],
-      ['loops', /deeper than 3 \(COMITY_HOOK_DEPTH_MAX\)/],
+      ['loops', /nest deeper than 3/],
       ['bad code', /refuse needs a code of lower-case letters/],
       ['bad status', /the status of a refusal must be one of/],
     ] as const) {

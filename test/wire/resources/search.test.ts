@@ -129,7 +129,7 @@ test('a query of 10,000 words, a long word and U+0000 are refused with what is a
     });
   const many = await asked(Array.from({ length: 10_000 }, (_, at) => `w${at}`).join(' '));
   assert.equal(many.status, 422);
-  assert.match(many.body, /q takes at most 8 words, prefixes and phrases \(COMITY_SEARCH_TERMS_MAX\)/);
+  assert.match(many.body, /q takes at most 8 words, prefixes and phrases/);
   const long = await asked('x'.repeat(201));
   assert.equal(long.status, 422);
   assert.match(long.body, /at most 200 characters/);

@@ -1,11 +1,11 @@
 /** What stored queries may cost: the bounds in octets on one query, on those of an owner and on all together. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { type RunningServer, type StartOptions, startServer } from '../../harness/running-server.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
-async function open(context: TestContext, env: Readonly<Record<string, string>>, folder?: string) {
-  const program = await startServer({ env, ...(folder === undefined ? {} : { folder }) });
+async function open(context: TestContext, options: StartOptions) {
+  const program = await startServer(options);
   context.after(() => program.stop());
   return program;
 }
@@ -33,7 +33,7 @@ function assertWithoutLocation(answer: Awaited<ReturnType<RunningServer['send']>
 }
 
 test('answers a QUERY that is too long to be stored without Location, and pages by its cursor', async (context) => {
-  const program = await open(context, { COMITY_STORED_QUERY_BYTES_MAX: '300' });
+  const program = await open(context, { bounds: { storedQueryBytesMax: 300 } });
   const category = await program.send('POST', '/api/v1/categories', { json: { name: 'c' } });
   const categoryId = String(category.json().id);
   for (const name of ['a', 'b']) {
@@ -68,7 +68,7 @@ test('answers a QUERY that is too long to be stored without Location, and pages 
 });
 
 test('repeats a short query, which is contained in its URI, without storing it', async (context) => {
-  const program = await open(context, { COMITY_STORED_QUERIES_BYTES_MAX: '0' });
+  const program = await open(context, { env: { COMITY_STORED_QUERIES_BYTES_MAX: '0' } });
   await program.send('POST', '/api/v1/categories', { json: { name: 'a short one' } });
   const asked = await program.send('QUERY', '/api/v1/categories', {
     json: { filter: { name: 'a short one' } },
@@ -92,7 +92,7 @@ test('repeats a long stored query, which is kept compressed, as it was asked', a
 });
 
 test('stores for each owner up to its bound, and leaves room for others', async (context) => {
-  const program = await open(context, { COMITY_STORED_QUERIES_PER_OWNER_BYTES_MAX: '40000' });
+  const program = await open(context, { bounds: { storedQueriesPerOwnerBytesMax: 40_000 } });
   const locations: string[] = [];
   for (let at = 0; ; at += 1) {
     const answer = await ask(program, `anonymous ${at}`, 8000);
@@ -114,7 +114,7 @@ test('stores for each owner up to its bound, and leaves room for others', async 
 });
 
 test('stores for all together up to their bound', async (context) => {
-  const program = await open(context, { COMITY_STORED_QUERIES_BYTES_MAX: '20000' });
+  const program = await open(context, { env: { COMITY_STORED_QUERIES_BYTES_MAX: '20000' } });
   const owners = [true, false, true, false, true, false];
   const answers = [];
   for (const [at, anonymous] of owners.entries()) {
@@ -126,13 +126,13 @@ test('stores for all together up to their bound', async (context) => {
 });
 
 test('still knows after a restart what an owner has stored', async (context) => {
-  const env = { COMITY_STORED_QUERIES_PER_OWNER_BYTES_MAX: '30000' };
+  const bounds = { storedQueriesPerOwnerBytesMax: 30_000 };
   const folder = temporaryFolder();
-  const first = await startServer({ env, folder });
+  const first = await startServer({ bounds, folder });
   let count = 0;
   while ((await ask(first, `query ${count}`, 8000)).headers.location !== undefined) count += 1;
   await first.stop();
-  const second = await open(context, env, folder);
+  const second = await open(context, { bounds, folder });
   assertWithoutLocation(await ask(second, 'one more', 8000));
   assert.notEqual((await ask(second, 'query 0', 8000)).headers.location, undefined);
 });

@@ -71,7 +71,7 @@ const endpoints = new Map<string, Endpoint>();
 
 before(async () => {
   closedPort = await freePort();
-  pair = await startPair({ env: { COMITY_EGRESS_ANSWER_MS: '300' } });
+  pair = await startPair({ bounds: { egressAnswerMs: 300 } });
   for (const [name, { url }] of Object.entries(faults)) {
     endpoints.set(name, await makeEndpoint(pair, url(pair.receiver.url), { events: ['fault.shown'] }));
   }

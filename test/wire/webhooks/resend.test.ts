@@ -13,7 +13,7 @@ import {
 } from './program-with-receiver.ts';
 
 const base = '/api/v1';
-const longS = '3600';
+const longS = 3600;
 
 let pair: Pair;
 
@@ -22,10 +22,12 @@ before(async () => {
     env: {
       COMITY_WEBHOOK_TIMEOUT_MS: '30000',
       COMITY_WEBHOOK_LEASE_MS: '60000',
-      COMITY_WEBHOOK_RESENDS_IN_FLIGHT_MAX: '2',
-      COMITY_WEBHOOK_BREAKER_FAILURES_MAX: '1',
-      COMITY_WEBHOOK_BREAKER_SECONDS: longS,
-      COMITY_WEBHOOK_BREAKER_SECONDS_MAX: longS,
+    },
+    bounds: {
+      webhookResendsInFlightMax: 2,
+      webhookBreakerFailuresMax: 1,
+      webhookBreakerSeconds: longS,
+      webhookBreakerSecondsMax: longS,
     },
   });
 });

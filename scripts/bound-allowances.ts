@@ -37,7 +37,7 @@ const groups: readonly Group[] = [
       ['src/accounts/oauth/provider-server.ts', 'kept'],
       ['src/config/actions.ts', 'collections'],
       ['src/config/rule-paths.ts', 'made'],
-      ['src/config/senders/refuse.ts', 'taken'],
+      ['src/config/senders/secret-rule.ts', 'taken'],
       ['src/http/conduct/decide.ts', 'nodes'],
       ['src/openapi/components.ts', '#kinds', '#interned'],
       ['src/openapi/document.ts', 'made'],

@@ -2,7 +2,7 @@
  * The actions of a configuration (model/logic/actions.ts): finds every mistake in their declarations, and resolves them. Configurations may be
  * plain JavaScript, so nothing relies on the types of `action`.
  */
-import type { TObject, TSchema } from 'typebox';
+import { type TObject, type TSchema, Type } from 'typebox';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Rule } from '../model/access.ts';
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
@@ -15,9 +15,17 @@ import { inspectRule } from './inspect-access.ts';
 import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
 import { collectionPaths, reservedPaths } from './reserved-names.ts';
 import { throughAmong } from './rule-paths.ts';
+import {
+  choiceOf,
+  functionAs,
+  inspectShape,
+  namedParts,
+  type Reporter,
+  stringShape,
+  unshaped,
+} from './shape.ts';
 
 /** A declared action, complete. */
 export type DeclaredAction = {
@@ -46,18 +54,19 @@ export const refusalStatuses: ReadonlySet<number> = new Set<RefusalStatus>([
   400, 402, 403, 404, 409, 410, 422, 423, 424, 429, 451,
 ]);
 
-const methods: ReadonlySet<string> = new Set<ActionMethod>([
-  'GET',
-  'QUERY',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-]);
-const members: ReadonlySet<string> = new Set([
-  ...['on', 'method', 'path', 'input', 'output', 'access', 'codes', 'summary', 'description', 'example'],
-  'handler',
-]);
+const methods = ['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies ActionMethod[];
+const actionShape = Type.Object(
+  {
+    ...unshaped('on', 'path', 'input', 'output', 'access', 'codes'),
+    method: choiceOf(methods, { shows: 'value' }),
+    handler: functionAs(),
+    ...{ summary: stringShape, description: stringShape },
+    example: Type.Optional(
+      Type.Refine(Type.Unknown({ must: 'must be an object', shows: 'kind' }), (example) => isRecord(example)),
+    ),
+  },
+  { calls: 'member of an action' },
+);
 const outputKinds: ReadonlySet<unknown> = new Set<Output['kind']>(['text', 'bytes', 'stream', 'redirect']);
 const redirectStatuses: ReadonlySet<unknown> = new Set([303, 307, 308]);
 const wordedRules: ReadonlySet<string> = new Set(['public', 'principal', 'owner', 'tenant', 'administrator']);
@@ -122,13 +131,9 @@ function subjectsOf(
   place: string,
   mistakes: string[],
 ): readonly Subject[] {
-  if (actions === undefined) return [];
-  if (!isRecord(actions)) {
-    mistakes.push(`${place} must be an object, not ${kindOf(actions)}`);
-    return [];
-  }
-  return Object.entries(actions).flatMap(([name, declared]) => {
-    const refuse = (predicate: string): void => void mistakes.push(`${place}.${name}: ${predicate}`);
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  return namedParts(actions, place, report).flatMap(([name, declared]) => {
+    const refuse: Reporter = (predicate) => report(`${place}.${name}: ${predicate}`);
     if (!isRecord(declared)) {
       refuse(`must be what action(...) returns, not ${kindOf(declared)}`);
       return [];
@@ -208,21 +213,8 @@ function ignore(): void {
 }
 
 function inspectParts({ declared, refuse }: Subject): void {
-  for (const name of Object.keys(declared)) {
-    if (!members.has(name)) refuse(`"${name}" is not a member of an action${suggestion(name, members)}`);
-  }
-  const { method, handler, input, output, codes, summary, description, example } = declared;
-  if (typeof method !== 'string' || !methods.has(method))
-    refuse(
-      `method must be one of ${[...methods].join(', ')}, not ${JSON.stringify(method) ?? kindOf(method)}`,
-    );
-  if (typeof handler !== 'function') refuse(`handler must be a function, not ${kindOf(handler)}`);
-  for (const [name, text] of Object.entries({ summary, description })) {
-    if (text !== undefined && typeof text !== 'string')
-      refuse(`${name} must be a string, not ${kindOf(text)}`);
-  }
-  if (example !== undefined && !isRecord(example))
-    refuse(`example must be an object, not ${kindOf(example)}`);
+  inspectShape(actionShape, declared, '', refuse);
+  const { method, input, output, codes } = declared;
   if (input !== undefined) inspectInput(input, method, refuse);
   if (output !== undefined) inspectOutput(output, refuse);
   inspectCodes(codes, refuse);

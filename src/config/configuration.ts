@@ -2,30 +2,28 @@
  * A configuration, checked and complete, from which compose.ts wires the program. It comes from a configuration file (load-configuration.ts)
  * or from a declaration passed to `createComity`.
  */
+import { type TSchema, Type } from 'typebox';
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
-import { type ResolvedAccounts, resolveAccounts } from './accounts.ts';
+import { inspectAccounts, type ResolvedAccounts, resolveAccounts } from './accounts.ts';
 import { type DeclaredAction, resolveActions } from './actions.ts';
 import { type Referring, referringOf, resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
-import { inspectAccounts } from './inspect-accounts.ts';
 import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
-import { inspectTunnel } from './inspect-tunnel.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
-
 import type { DeclaredJob } from './jobs.ts';
 import { inspectMail, type MailOptions } from './mail-templates.ts';
 import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
-import { suggestion } from './nearest.ts';
 import { inspectPortal, type Portal } from './portal.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
+import { inspectShape, type Reporter, textThat, textUpTo, unshaped } from './shape.ts';
 import type { DeclaredSubscriber } from './subscribers.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
-import type { TunnelAccess } from './tunnel.ts';
-import { inspectSchedules, type WebhookSchedules } from './webhook-schedules.ts';
+import { inspectTunnel, type TunnelAccess } from './tunnel.ts';
+import { inspectWebhooks, type WebhookSchedules } from './webhook-schedules.ts';
 
 export type Configuration = {
   readonly title: string;
@@ -51,28 +49,30 @@ export type Configuration = {
   readonly settings: SettingOverrides;
 };
 
-const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
-  'accounts',
-  'actions',
-  'title',
-  'base',
-  'apiVersion',
-  'collections',
-  'eventTypes',
-  'issuers',
-  'jobs',
-  'mail',
-  'migrations',
-  'portal',
-  'senders',
-  'settings',
-  'subscribers',
-  'tunnel',
-  'webhooks',
-]);
 const titleCharactersMax = 200;
 const basePath = /^(?:\/[A-Za-z0-9._~-]+)+$/;
 const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
+
+const configurationShape = Type.Object(
+  {
+    title: Type.Optional(
+      textUpTo(titleCharactersMax, `must be a string of 1 to ${titleCharactersMax} characters`),
+    ),
+    base: Type.Optional(
+      textThat(isBase, {
+        must: 'must be a path such as /api/v1, outside the pages that the program itself serves',
+      }),
+    ),
+    apiVersion: Type.Optional(
+      textThat((version) => versionToken.test(version), {
+        must: 'must be a string of 1 to 64 letters, digits and . _ -',
+      }),
+    ),
+    ...unshaped('accounts', 'actions', 'collections', 'eventTypes', 'issuers', 'jobs', 'mail', 'migrations'),
+    ...unshaped('portal', 'senders', 'settings', 'subscribers', 'tunnel', 'webhooks'),
+  } satisfies Record<keyof ConfigurationDeclaration, TSchema>,
+  { calls: 'member of the configuration' },
+);
 
 /**
  * Checks a declaration and fills in its defaults.
@@ -91,21 +91,14 @@ export function resolveConfiguration(
       `the configuration must be what defineConfig returns, not ${kindOf(written)}`,
     ]);
   }
-  const { title = 'Comity', base = '/api/v1', apiVersion = '1', settings = {} } = written;
   const mistakes: string[] = [];
-  for (const name of Object.keys(written)) {
-    if (!known.has(name))
-      mistakes.push(`"${name}" is not a member of the configuration${suggestion(name, known)}`);
-  }
-  if (typeof title !== 'string' || title === '' || title.length > titleCharactersMax) {
-    mistakes.push(`title must be a string of 1 to ${titleCharactersMax} characters`);
-  }
-  if (typeof base !== 'string' || !isBase(base)) {
-    mistakes.push('base must be a path such as /api/v1, outside the pages that the program itself serves');
-  }
-  if (typeof apiVersion !== 'string' || !versionToken.test(apiVersion)) {
-    mistakes.push('apiVersion must be a string of 1 to 64 letters, digits and . _ -');
-  }
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  const {
+    title = 'Comity',
+    base = '/api/v1',
+    apiVersion = '1',
+  } = inspectShape(configurationShape, written, '', report) ?? {};
+  const { settings = {} } = written;
   if (!isRecord(settings)) mistakes.push(`settings must be an object, not ${kindOf(settings)}`);
   else if (Object.hasOwn(settings, 'config')) {
     mistakes.push(
@@ -120,7 +113,7 @@ export function resolveConfiguration(
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
   const mail = inspectMail(written.mail, module, mistakes);
-  const schedules = schedulesOf(written.webhooks, mistakes);
+  const schedules = inspectWebhooks(written.webhooks, report);
   const senders = inspectSenders(written.senders, mistakes);
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
   if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
@@ -131,9 +124,7 @@ export function resolveConfiguration(
     throw new ConfigurationError(mistakes, { settings: isRecord(settings) ? settings : {} });
   const declared = named as Readonly<Record<string, CollectionDeclaration>>;
   return {
-    title: String(title),
-    base: String(base),
-    apiVersion: String(apiVersion),
+    ...{ title, base, apiVersion },
     collections,
     accounts: resolveAccounts(ofAccounts, [...referringOf(declared), ...accountReferences]),
     actions,
@@ -163,21 +154,6 @@ function collectionsOf(
     mistakes.push(...error.mistakes);
     return new Map();
   }
-}
-
-function schedulesOf(written: unknown, mistakes: string[]): WebhookSchedules {
-  if (written !== undefined && !isRecord(written)) {
-    mistakes.push(`webhooks must be an object, not ${kindOf(written)}`);
-    return inspectSchedules(undefined, mistakes);
-  }
-  for (const name of Object.keys(written ?? {})) {
-    if (name !== 'schedules') {
-      mistakes.push(
-        `webhooks.${name} is not a member of the configuration${suggestion(name, ['schedules'])}`,
-      );
-    }
-  }
-  return inspectSchedules(written?.schedules, mistakes);
 }
 
 function isBase(base: string): boolean {

@@ -3,12 +3,12 @@
  * the collections and cannot be declared; those of endpoints are reserved.
  */
 
-import type { TObject } from 'typebox';
+import { type TObject, Type } from 'typebox';
 import { eventTypeCharactersMax } from '../model/event-pattern.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { schemaMistakes } from './inspect-schema.ts';
 import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { descriptionShape, inspectShape, listInParts, namedParts, type Reporter, unshaped } from './shape.ts';
 
 /** What a user writes under `eventTypes`, by type: `invoice.paid`. */
 export type EventTypeDeclaration = {
@@ -28,9 +28,15 @@ export type DeclaredEventType = {
 /** Segments, joined by dots. */
 export const eventTypeSpelling = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
 const writes: ReadonlySet<string> = new Set(['created', 'updated', 'deleted']);
-const known: ReadonlySet<string> = new Set<keyof EventTypeDeclaration>(['description', 'schema', 'examples']);
+const eventTypeShape = Type.Object(
+  {
+    ...unshaped('schema'),
+    description: descriptionShape,
+    examples: Type.Optional(listInParts(Type.Unknown())),
+  },
+  { calls: 'property of an event type' },
+);
 const errorsShownMax = 3;
-const descriptionCharactersMax = 2000;
 
 /** What is wrong with the spelling of a type, as the predicate of a sentence; undefined for a valid one. */
 export function eventTypeFault(type: string): string | undefined {
@@ -65,28 +71,22 @@ export function inspectEventTypes(
   mistakes: string[],
 ): ReadonlyMap<string, DeclaredEventType> {
   const found = new Map<string, DeclaredEventType>();
-  if (written === undefined) return found;
-  if (!isRecord(written)) {
-    mistakes.push(`eventTypes must be an object, not ${kindOf(written)}`);
-    return found;
-  }
-  for (const [type, declaration] of Object.entries(written)) {
-    const refuse = (predicate: string): void => void mistakes.push(`event type ${type}: ${predicate}`);
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  for (const [type, declaration] of namedParts(written, 'eventTypes', report)) {
+    const refuse: Reporter = (predicate) => report(`event type ${type}: ${predicate}`);
     inspectName(type, collections, refuse);
-    if (!isRecord(declaration)) {
-      refuse(`must be an object, not ${kindOf(declaration)}`);
-      continue;
-    }
-    inspectDeclaration(declaration, refuse);
-    const { description = '', schema, examples = [] } = declaration as EventTypeDeclaration;
-    found.set(type, { description, schema, examples });
+    const sound = inspectShape(eventTypeShape, declaration, '', refuse);
+    if (sound === undefined) continue;
+    const { description = '', schema, examples = [] } = sound;
+    if (schema === undefined || inspectSchema(schema, refuse)) inspectExamples(examples, schema, refuse);
+    found.set(type, { description, schema: schema as TObject | undefined, examples: examples as Example[] });
   }
   return found;
 }
 
-type Refuse = (predicate: string) => void;
+type Example = DeclaredEventType['examples'][number];
 
-function inspectName(type: string, collections: ReadonlySet<string>, refuse: Refuse): void {
+function inspectName(type: string, collections: ReadonlySet<string>, refuse: Reporter): void {
   const fault = eventTypeFault(type);
   if (fault !== undefined) refuse(`the name ${fault}`);
   else if (isOperationalType(type)) refuse('names that begin with endpoint are reserved for Comity');
@@ -95,22 +95,7 @@ function inspectName(type: string, collections: ReadonlySet<string>, refuse: Ref
   }
 }
 
-function inspectDeclaration(declaration: Readonly<Record<string, unknown>>, refuse: Refuse): void {
-  for (const property of Object.keys(declaration)) {
-    if (!known.has(property)) {
-      refuse(`"${property}" is not a property of an event type${suggestion(property, known)}`);
-    }
-  }
-  const { description = '', schema, examples = [] } = declaration;
-  if (typeof description !== 'string' || description.length > descriptionCharactersMax) {
-    refuse(`description must be a string of at most ${descriptionCharactersMax} characters`);
-  }
-  const sound = schema === undefined || inspectSchema(schema, refuse);
-  if (!Array.isArray(examples)) refuse(`examples must be a list, not ${kindOf(examples)}`);
-  else if (sound) inspectExamples(examples, schema, refuse);
-}
-
-function inspectSchema(schema: unknown, refuse: Refuse): schema is TObject {
+function inspectSchema(schema: unknown, refuse: Reporter): schema is TObject {
   if (!isRecord(schema) || schema.type !== 'object' || !isRecord(schema.properties)) {
     refuse('schema must be a Type.Object({ ... })');
     return false;
@@ -120,7 +105,7 @@ function inspectSchema(schema: unknown, refuse: Refuse): schema is TObject {
   return mistakes.length === 0;
 }
 
-function inspectExamples(examples: readonly unknown[], schema: unknown, refuse: Refuse): void {
+function inspectExamples(examples: readonly unknown[], schema: unknown, refuse: Reporter): void {
   examples.forEach((example, index) => {
     const place = `examples[${index}]`;
     if (!isRecord(example)) refuse(`${place} must be an object, not ${kindOf(example)}`);
@@ -133,7 +118,7 @@ function inspectExample(
   example: Readonly<Record<string, unknown>>,
   schema: TObject,
   place: string,
-  refuse: Refuse,
+  refuse: Reporter,
 ): void {
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
   if (additional === undefined || additional === false) {

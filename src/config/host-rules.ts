@@ -3,10 +3,10 @@
  * model/host-rules.ts.
  */
 import { isIPv6 } from 'node:net';
+import { type TObject, Type } from 'typebox';
 import { parseIpv6Address } from '../http/syntax/ip-address.ts';
 import { type HostRules, isAddress, isHostGlob } from '../model/host-rules.ts';
-import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { choiceOf, listInParts, type SoundParts, textThat } from './shape.ts';
 
 export type HostRulesDeclaration = {
   /** `report`: hosts that the lists would refuse are allowed and logged. Default `enforce`. */
@@ -21,8 +21,6 @@ export type HostRulesDeclaration = {
 export const hostGlobsMax = 1000;
 /** Longer than any name: up to four octets a character in other scripts, and `*.` before it. */
 export const hostGlobCharactersMax = 1024;
-
-export const hostRulesMembers = ['mode', 'allow', 'deny'] as const;
 
 /** Characters that a host in a URL cannot contain, or that end the host. */
 const foreign = /[\s\p{Cc}/?#@\\%:[\]<>^|*]/u;
@@ -56,62 +54,27 @@ function spellIpv6(groups: readonly number[]): string {
   return `[${groups.map((group) => group.toString(16)).join(':')}]`;
 }
 
-/**
- * @param refuse receives the rest of a sentence whose subject is the list, as in `.allow must be a list`
- * @returns an unusable value after any refusal
- */
-export function inspectHostRules(
-  written: Readonly<Record<string, unknown>>,
-  name: string,
-  refuse: (predicate: string) => void,
-): HostRules {
-  const { mode = 'enforce', allow = null, deny = [] } = written;
-  if (mode !== 'enforce' && mode !== 'report') refuse(`.mode must be enforce or report`);
-  return {
-    mode: mode === 'report' ? 'report' : 'enforce',
-    allow: allow === null ? null : inspectGlobs(allow, '.allow', refuse),
-    deny: inspectGlobs(deny, '.deny', refuse),
-    name,
-  };
-}
-
-export function inspectHostList(
-  written: unknown,
-  name: string,
-  refuse: (predicate: string) => void,
-): HostRules {
-  if (!isRecord(written)) {
-    refuse(` must be an object, not ${kindOf(written)}`);
-    return { mode: 'enforce', allow: [], deny: [], name };
-  }
-  for (const member of Object.keys(written)) {
-    if (!hostRulesMembers.some((known) => known === member)) {
-      refuse(` has no member "${member}"${suggestion(member, hostRulesMembers)}`);
-    }
-  }
-  return inspectHostRules(written, name, refuse);
-}
-
-function inspectGlobs(
-  written: unknown,
-  place: string,
-  refuse: (predicate: string) => void,
-): readonly string[] {
-  if (!Array.isArray(written)) {
-    refuse(`${place} must be a list of hosts, not ${kindOf(written)}`);
-    return [];
-  }
-  if (written.length > hostGlobsMax) {
-    refuse(`${place} may hold ${hostGlobsMax} hosts at most`);
-    return [];
-  }
-  return written.flatMap((each: unknown, at) => {
-    const glob = typeof each === 'string' ? canonicalHostGlob(each) : undefined;
-    if (glob !== undefined) return [glob];
-    refuse(`${place}[${at}] must be ${hostGlobMeaning}`);
-    return [];
-  });
-}
-
 export const hostGlobMeaning =
   'a host such as api.example.com, *.example.com or 192.0.2.1, without scheme, port and path, or *';
+
+const glob = textThat((written) => canonicalHostGlob(written) !== undefined, {
+  must: `must be ${hostGlobMeaning}`,
+});
+const hosts = { maxItems: hostGlobsMax, must: 'must be a list of hosts', holds: 'hosts' };
+
+/** The members of a declared list, alone or beside others. */
+export const hostRulesMembers = {
+  mode: Type.Optional(choiceOf(['enforce', 'report'], { must: 'must be enforce or report' })),
+  allow: Type.Optional(listInParts(glob, { ...hosts, orNull: true })),
+  deny: Type.Optional(listInParts(glob, hosts)),
+};
+
+/** @param name of the list in the log */
+export function resolveHostRules(
+  { mode = 'enforce', allow, deny = [] }: SoundParts<TObject<typeof hostRulesMembers>>,
+  name: string,
+): HostRules {
+  const globs = (list: readonly (string | undefined)[]): readonly string[] =>
+    list.flatMap((glob) => canonicalHostGlob(glob ?? '') ?? []);
+  return { mode, allow: allow === undefined ? null : globs(allow), deny: globs(deny), name };
+}

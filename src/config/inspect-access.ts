@@ -14,6 +14,7 @@ import { instantWords, keptInstant } from '../model/timestamp.ts';
 import { type Inspection, isRecord, kindOf, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { fieldOfRule } from './rule-paths.ts';
+import { namedParts } from './shape.ts';
 
 const actions: readonly string[] = ['read', 'create', 'update', 'delete'];
 const plainRules: ReadonlySet<unknown> = new Set<Rule>(['public', 'principal', 'owner', 'administrator']);
@@ -32,13 +33,7 @@ const probes: readonly (readonly [name: string, principal: Principal])[] = [
 ];
 
 export function inspectAccess(inspection: Inspection): void {
-  const access: unknown = inspection.declaration.access;
-  if (access === undefined) return;
-  if (!isRecord(access)) {
-    inspection.refuse(`access must be an object, not ${kindOf(access)}`);
-    return;
-  }
-  for (const [action, rule] of Object.entries(access)) {
+  for (const [action, rule] of namedParts(inspection.declaration.access, 'access', inspection.refuse)) {
     if (!actions.includes(action)) {
       inspection.refuse(`access has no action "${action}"${suggestion(action, actions)}`);
     } else inspectRule(inspection, { name: `access.${action}`, creates: action === 'create' }, rule);
@@ -197,7 +192,7 @@ function fits(field: Field, value: unknown): boolean {
 /** Cache directives that keep responses of one caller from the next. */
 export const keptApart = /\b(?:private|no-store)\b/i;
 
-/** The names in either form of "search", for checks of fields; inspect-indexing.ts reports other forms. */
+/** The names in either form of "search", for checks of fields; inspect-members.ts reports other forms. */
 function searchedNames(search: unknown): readonly unknown[] {
   const names = isRecord(search) ? search.fields : search;
   return Array.isArray(names) ? names : [];
@@ -218,14 +213,14 @@ function inspectRules(
   inspection: Inspection,
   property: 'readOnly' | 'hidden',
 ): readonly (readonly [string, unknown])[] {
-  const rules: unknown = inspection.declaration[property];
-  if (rules === undefined) return [];
-  if (!isRecord(rules)) {
-    inspection.refuse(`${property} must be an object of fields and rules, not ${kindOf(rules)}`);
-    return [];
-  }
   const sound: (readonly [string, unknown])[] = [];
-  for (const [name, rule] of Object.entries(rules)) {
+  const words = { must: 'must be an object of fields and rules' };
+  for (const [name, rule] of namedParts(
+    inspection.declaration[property],
+    property,
+    inspection.refuse,
+    words,
+  )) {
     const field = namedField(inspection, property, name);
     if (field === undefined || !isOwn(inspection, property, field)) continue;
     inspectRule(inspection, { name: `${property}.${name}`, creates: false, ofField: true }, rule);

@@ -2,21 +2,20 @@
  * Finds every mistake in the declarations of collections, each as one sentence that names the collection and the property. Configurations may
  * be plain JavaScript, so nothing relies on the types of `CollectionDeclaration`.
  */
-
-import type { TObject } from 'typebox';
+import { type TObject, type TSchema, Type } from 'typebox';
 import type { CollectionDeclaration, ComputedField } from '../model/collection.ts';
 import { type Stamp, stampValues } from '../model/stamp.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
-import { inspectConduct } from './inspect-conduct.ts';
-import { inspectIndexing } from './inspect-indexing.ts';
+import { inspectConduct, inspectIndexing } from './inspect-members.ts';
 import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
 import { reachesOf } from './rule-paths.ts';
+import { choiceOf, flagShape, inspectShape, namedParts, stringShape, unshaped } from './shape.ts';
 import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 
 const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
@@ -25,33 +24,22 @@ const fieldName = /^[@$]?[\p{L}_][\p{L}\p{N}_-]*$/u;
 const ownNames: ReadonlySet<string> = new Set(['$etag', '$owner', '$rank']);
 const nameCharactersMax = 63;
 
-const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration>([
-  'schema',
-  'description',
-  'access',
-  'readOnly',
-  'hidden',
-  'tenantField',
-  'conceal',
-  'putCreates',
-  'softDelete',
-  'requireMatch',
-  'indexes',
-  'unique',
-  'unpatchable',
-  'references',
-  'formats',
-  'textField',
-  'search',
-  'cacheControl',
-  'actors',
-  'stamp',
-  'deprecation',
-  'examples',
-  'hooks',
-  'actions',
-  'computed',
-]);
+const collectionShape = Type.Object(
+  {
+    ...unshaped('schema', 'access', 'readOnly', 'hidden', 'tenantField', 'indexes', 'unique', 'unpatchable'),
+    ...unshaped('references', 'formats', 'search', 'stamp', 'deprecation', 'examples', 'hooks', 'actions'),
+    ...unshaped('computed'),
+    ...{ conceal: flagShape, putCreates: flagShape, softDelete: flagShape, requireMatch: flagShape },
+    ...{ description: stringShape, textField: stringShape, cacheControl: stringShape },
+    actors: Type.Optional(
+      choiceOf(['administrators', 'readers'], {
+        must: "must be 'administrators' or 'readers'",
+        shows: 'nearest',
+      }),
+    ),
+  } satisfies Record<keyof CollectionDeclaration, TSchema>,
+  { calls: 'property of a collection' },
+);
 
 /** Built-in collections that fields may refer to. */
 const referableCollections: readonly string[] = ['users'];
@@ -102,12 +90,7 @@ export function inspectCollections(
 }
 
 function inspectCollection(inspection: Inspection): void {
-  const before = Object.keys(inspection.declaration).filter((property) => !knownProperties.has(property));
-  for (const property of before) {
-    inspection.refuse(
-      `"${property}" is not a property of a collection${suggestion(property, knownProperties)}`,
-    );
-  }
+  inspectShape(collectionShape, inspection.declaration, '', inspection.refuse);
   inspectProperties(inspection);
   const isSound = inspectSchema(inspection);
   inspectRulesAndIndexes(inspection);
@@ -121,11 +104,10 @@ export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectFieldRules(inspection);
   inspectIndexing(inspection);
   inspectHooks(inspection);
-  inspectActors(inspection);
   inspectStamps(inspection);
 }
 
-/** Sound entries of `computed`, by name. */
+/** SoundParts entries of `computed`, by name. */
 function computedOf({ computed }: CollectionDeclaration): readonly (readonly [string, ComputedField])[] {
   const declared: unknown = computed;
   return isRecord(declared)
@@ -152,13 +134,7 @@ export function schemaWithComputed(declaration: CollectionDeclaration): TObject 
 }
 
 function inspectComputed(declaration: CollectionDeclaration, refuse: (predicate: string) => void): void {
-  const declared: unknown = declaration.computed;
-  if (declared === undefined) return;
-  if (!isRecord(declared)) {
-    refuse(`computed must be an object, not ${kindOf(declared)}`);
-    return;
-  }
-  for (const [name, field] of Object.entries(declared)) {
+  for (const [name, field] of namedParts(declaration.computed, 'computed', refuse)) {
     if (!isComputed(field)) refuse(`computed.${name} must be what computed(schema, function) returns`);
     if (Object.hasOwn(declaration.schema.properties, name))
       refuse(`computed.${name} is a field of the schema too, which clients write`);
@@ -287,30 +263,20 @@ function unknownIn(
   return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
 }
 
-const actorsShown: ReadonlySet<string> = new Set(['administrators', 'readers']);
-
-function inspectActors({ declaration, refuse }: Inspection): void {
-  const actors: unknown = declaration.actors;
-  if (actors === undefined || (typeof actors === 'string' && actorsShown.has(actors))) return;
-  const meant = typeof actors === 'string' ? suggestion(actors, actorsShown) : '';
-  refuse(`actors must be 'administrators' or 'readers'${meant}`);
-}
-
 const hookNames: ReadonlySet<string> = new Set(['beforeWrite', 'afterRead']);
 
 function inspectHooks({ declaration, refuse }: Inspection): void {
-  const hooks: unknown = declaration.hooks;
-  if (hooks === undefined) return;
-  if (!isRecord(hooks)) {
-    refuse(`hooks must be an object, not ${kindOf(hooks)}`);
-    return;
-  }
-  for (const [name, hook] of Object.entries(hooks)) {
+  const { cacheControl, hooks } = declaration;
+  for (const [name, hook] of namedParts(hooks, 'hooks', refuse)) {
     if (!hookNames.has(name)) refuse(`hooks.${name} is not a hook${suggestion(name, hookNames)}`);
     else if (typeof hook !== 'function') refuse(`hooks.${name} must be a function, not ${kindOf(hook)}`);
   }
-  const { cacheControl } = declaration;
-  if (hooks.afterRead !== undefined && typeof cacheControl === 'string' && !keptApart.test(cacheControl)) {
+  if (
+    isRecord(hooks) &&
+    hooks.afterRead !== undefined &&
+    typeof cacheControl === 'string' &&
+    !keptApart.test(cacheControl)
+  ) {
     refuse(
       'cacheControl lets shared caches store responses that hooks.afterRead makes for one caller; use private or no-store',
     );
@@ -325,13 +291,7 @@ const members: ReadonlySet<string> = new Set<keyof Stamp>(['value', 'on']);
 
 function inspectStamps(inspection: Inspection): void {
   const { declaration, refuse } = inspection;
-  const declared: unknown = declaration.stamp;
-  if (declared === undefined) return;
-  if (!isRecord(declared)) {
-    refuse(`stamp must be an object, not ${kindOf(declared)}`);
-    return;
-  }
-  for (const [name, stamp] of Object.entries(declared)) {
+  for (const [name, stamp] of namedParts(declaration.stamp, 'stamp', refuse)) {
     inspectField(inspection, name);
     inspectStamp(`stamp.${name}`, stamp, refuse);
   }

@@ -1,47 +1,63 @@
 /** Checks the declared subscribers and jobs. Every mistake is reported at once, with the name and the member. */
+import { type TObject, Type } from 'typebox';
+import { Check } from 'typebox/value';
 import type { Change } from '../model/event.ts';
 import { eventPatternFault } from '../model/event-pattern.ts';
-import { isRecord, kindOf } from './inspection.ts';
+import { kindOf } from './inspection.ts';
 import { type DeclaredJob, type JobDeclaration, type JobTiming, jobTimes } from './jobs.ts';
-import { nearest, suggestion } from './nearest.ts';
-import { inspectInFlight, inspectSchedule } from './senders/inspect-hand-on.ts';
-import { isText, isWhole, type Refuse } from './senders/refuse.ts';
+import { nearest } from './nearest.ts';
+import { inFlightShape } from './senders/inspect-hand-on.ts';
+import { handOnScheduleDefault } from './senders.ts';
+import {
+  choiceOf,
+  descriptionShape,
+  functionAs,
+  inspectShape,
+  namedParts,
+  type Reporter,
+  type SoundParts,
+  unshaped,
+  wholeWithin,
+} from './shape.ts';
 import { jobSource, subscriberSource } from './sources.ts';
 import type { DeclaredSubscriber, OrderBy, SubscriberDeclaration } from './subscribers.ts';
-
-type Written = Readonly<Record<string, unknown>>;
+import { scheduleShape } from './webhook-schedules.ts';
 
 const functionsMax = 1000;
 const patternsMax = 100;
-const descriptionCharactersMax = 2000;
 const functionName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const timeoutMsMax = 24 * 3_600_000;
 
-const subscriberMembers: ReadonlySet<string> = new Set<keyof SubscriberDeclaration>([
-  'description',
-  'events',
-  'handler',
-  'inFlightMax',
-  'orderBy',
-  'schedule',
-]);
-
-const jobMembers: ReadonlySet<string> = new Set<keyof JobDeclaration>([
-  'cron',
-  'description',
-  'every',
-  'ifMissed',
-  'run',
-  'schedule',
-  'timeZone',
-  'timeoutMs',
-]);
+const retry = {
+  description: descriptionShape,
+  schedule: Type.Optional(scheduleShape),
+};
+const subscriberShape = Type.Object(
+  {
+    handler: functionAs<SubscriberDeclaration['handler']>(),
+    orderBy: Type.Optional(functionAs<OrderBy>('must be a function of the event')),
+    ...unshaped('events'),
+    ...retry,
+    inFlightMax: inFlightShape,
+  },
+  { calls: 'property of a subscriber' },
+);
+const jobShape = Type.Object(
+  {
+    ...unshaped('cron', 'every', 'timeZone'),
+    run: functionAs<JobDeclaration['run']>(),
+    ifMissed: Type.Optional(choiceOf(['run', 'skip'], { must: 'must be run or skip' })),
+    timeoutMs: Type.Optional(wholeWithin(10, timeoutMsMax)),
+    ...retry,
+  },
+  { calls: 'property of a job' },
+);
 
 export function inspectSubscribers(
   written: unknown,
   mistakes: string[],
 ): ReadonlyMap<string, DeclaredSubscriber> {
-  return inspectAll({ kind: 'subscriber', members: subscriberMembers }, written, mistakes, inspectSubscriber);
+  return inspectAll('subscriber', subscriberShape, written, mistakes, resolveSubscriber);
 }
 
 const changes: readonly string[] = ['created', 'updated', 'deleted'] satisfies Change[];
@@ -78,65 +94,47 @@ function meantEvent(type: string, collections: ReadonlyMap<string, unknown>): st
 }
 
 export function inspectJobs(written: unknown, mistakes: string[]): ReadonlyMap<string, DeclaredJob> {
-  return inspectAll({ kind: 'job', members: jobMembers }, written, mistakes, inspectJob);
+  return inspectAll('job', jobShape, written, mistakes, resolveJob);
 }
 
-type Kind = { readonly kind: 'subscriber' | 'job'; readonly members: ReadonlySet<string> };
-
-function inspectAll<D>(
-  { kind, members }: Kind,
+function inspectAll<S extends TObject, D>(
+  kind: 'subscriber' | 'job',
+  shape: S,
   written: unknown,
   mistakes: string[],
-  inspect: (name: string, declaration: Written, refuse: Refuse) => D,
+  resolve: (name: string, sound: SoundParts<S>, refuse: Reporter) => D,
 ): ReadonlyMap<string, D> {
   const found = new Map<string, D>();
-  if (written === undefined) return found;
-  if (!isRecord(written)) {
-    mistakes.push(`${kind}s must be an object, not ${kindOf(written)}`);
-    return found;
-  }
-  const entries = Object.entries(written);
-  if (entries.length > functionsMax) mistakes.push(`${kind}s may hold ${functionsMax} at most`);
-  for (const [name, declaration] of entries.slice(0, functionsMax)) {
-    const refuse: Refuse = (predicate) => void mistakes.push(`${kind} ${name}: ${predicate}`);
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  for (const [name, declaration] of namedParts(written, `${kind}s`, report, { maxItems: functionsMax })) {
+    const refuse: Reporter = (predicate) => report(`${kind} ${name}: ${predicate}`);
     if (!functionName.test(name)) {
       refuse('the name must be up to 64 letters, digits, _ and -, and begin with a letter or a digit');
     }
-    if (!isRecord(declaration)) {
-      refuse(`must be an object, not ${kindOf(declaration)}`);
-      continue;
-    }
-    for (const member of Object.keys(declaration)) {
-      if (!members.has(member)) {
-        refuse(`"${member}" is not a property of a ${kind}${suggestion(member, members)}`);
-      }
-    }
-    found.set(name, inspect(name, declaration, refuse));
+    const sound = inspectShape(shape, declaration, '', refuse);
+    if (sound !== undefined) found.set(name, resolve(name, sound, refuse));
   }
   return found;
 }
 
-function inspectSubscriber(name: string, written: Written, refuse: Refuse): DeclaredSubscriber {
-  const { orderBy, handler, description } = written;
-  if (typeof handler !== 'function') refuse(`handler must be a function, not ${kindOf(handler)}`);
-  if (orderBy !== undefined && typeof orderBy !== 'function') {
-    refuse(`orderBy must be a function of the event, not ${kindOf(orderBy)}`);
-  }
+function resolveSubscriber(
+  name: string,
+  { description = '', events, orderBy, schedule, inFlightMax }: SoundParts<typeof subscriberShape>,
+  refuse: Reporter,
+): DeclaredSubscriber {
   return {
-    name,
-    description: inspectDescription(description, refuse),
-    events: inspectPatterns(written.events, refuse),
-    orderBy: orderBy as OrderBy | undefined,
+    ...{ name, description, orderBy },
+    events: inspectPatterns(events, refuse),
     source: {
       name: subscriberSource(name),
       handOn: { kind: 'subscriber', of: name, timeoutMs: undefined },
-      schedule: inspectSchedule(written.schedule, refuse),
-      inFlightMax: inspectInFlight(written.inFlightMax, refuse),
+      schedule: schedule ?? handOnScheduleDefault,
+      inFlightMax,
     },
   };
 }
 
-function inspectPatterns(written: unknown, refuse: Refuse): readonly string[] {
+function inspectPatterns(written: unknown, refuse: Reporter): readonly string[] {
   if (!Array.isArray(written) || written.length === 0 || written.length > patternsMax) {
     const size = !Array.isArray(written)
       ? kindOf(written)
@@ -155,29 +153,15 @@ function inspectPatterns(written: unknown, refuse: Refuse): readonly string[] {
   });
 }
 
-function inspectDescription(written: unknown, refuse: Refuse): string {
-  if (written === undefined) return '';
-  if (typeof written === 'string' && written.length <= descriptionCharactersMax) return written;
-  refuse(`description must be a string of at most ${descriptionCharactersMax} characters`);
-  return '';
-}
-
-function inspectJob(name: string, written: Written, refuse: Refuse): DeclaredJob {
-  const { run, ifMissed = 'run', timeoutMs, description } = written;
-  if (typeof run !== 'function') refuse(`run must be a function, not ${kindOf(run)}`);
-  if (ifMissed !== 'run' && ifMissed !== 'skip') refuse('ifMissed must be run or skip');
-  if (timeoutMs !== undefined && !isWhole(timeoutMs, 10, timeoutMsMax)) {
-    refuse(`timeoutMs must be a whole number from 10 to ${timeoutMsMax}`);
-  }
+function resolveJob(name: string, sound: SoundParts<typeof jobShape>, refuse: Reporter): DeclaredJob {
+  const { description = '', ifMissed = 'run', timeoutMs, schedule = handOnScheduleDefault } = sound;
   return {
-    name,
-    description: inspectDescription(description, refuse),
-    timing: inspectTiming(written, refuse),
-    ifMissed: ifMissed === 'skip' ? 'skip' : 'run',
+    ...{ name, description, ifMissed },
+    timing: inspectTiming(sound, refuse),
     source: {
       name: jobSource(name),
-      handOn: { kind: 'job', of: name, timeoutMs: timeoutMs as number | undefined },
-      schedule: inspectSchedule(written.schedule, refuse),
+      handOn: { kind: 'job', of: name, timeoutMs },
+      schedule,
       inFlightMax: 1,
     },
   };
@@ -186,7 +170,7 @@ function inspectJob(name: string, written: Written, refuse: Refuse): DeclaredJob
 /** The timing of a declaration with a mistake, with which the program does not start. */
 const never: JobTiming = { everyMs: Number.MAX_SAFE_INTEGER };
 
-function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobTiming {
+function inspectTiming({ cron, every, timeZone }: SoundParts<typeof jobShape>, refuse: Reporter): JobTiming {
   if ((cron === undefined) === (every === undefined)) {
     if (cron !== undefined) refuse('has both cron and every: give one of them');
     else refuse("must have either cron, such as '0 3 * * *', or every, such as '15m'");
@@ -199,18 +183,19 @@ function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobT
 
 const cronRule =
   "cron must be five fields, such as '0 3 * * *': minute, hour, day of the month, month, day of the week";
+const cronCharactersMax = 200;
 /** Croner also takes a date, which is no schedule. */
 const cronForm = /^@|\s/;
 const classOfCroner = /^Cron\w+: /;
 /** Any moment from which a time that ever comes is found: expressions repeat after 28 years at the latest. */
 const anyTime = Date.UTC(2026, 0, 1);
 
-function inspectCron(cron: unknown, timeZone: unknown, refuse: Refuse): JobTiming {
+function inspectCron(cron: unknown, timeZone: unknown, refuse: Reporter): JobTiming {
   const isZone = timeZone === undefined || isTimeZone(timeZone);
   if (!isZone) {
     refuse(`timeZone must be an IANA name, such as Europe/Berlin, not ${JSON.stringify(timeZone)}`);
   }
-  if (!isText(cron, 200) || !cronForm.test(cron.trim())) {
+  if (typeof cron !== 'string' || cron.length > cronCharactersMax || !cronForm.test(cron.trim())) {
     refuse(`${cronRule}, not ${JSON.stringify(cron)}`);
     return never;
   }
@@ -239,11 +224,12 @@ function isTimeZone(written: unknown): boolean {
 const periodForm = /^(\d{1,9})\s*(s|m|h|d)$/;
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const periodSecondsMax = 366 * 86_400;
+const period = wholeWithin(1, periodSecondsMax);
 
-function inspectEvery(every: unknown, refuse: Refuse): JobTiming {
+function inspectEvery(every: unknown, refuse: Reporter): JobTiming {
   const [, count, unit] = (typeof every === 'string' ? periodForm.exec(every) : undefined) ?? [];
   const seconds = unit === undefined ? every : Number(count) * (unitSeconds[unit] ?? 0);
-  if (isWhole(seconds, 1, periodSecondsMax)) return { everyMs: seconds * 1000 };
+  if (Check(period, seconds)) return { everyMs: seconds * 1000 };
   refuse(
     `every must be a whole number of seconds from 1 to ${periodSecondsMax}, or a text such as 30s, 15m, 1h or 7d, not ${JSON.stringify(every) ?? kindOf(every)}`,
   );

@@ -2,66 +2,102 @@
  * Checks the declared senders of webhooks (§4.14) and applies their presets; src/config/senders has a file for each part of a declaration.
  * Every mistake is reported at once, and the result is then unusable.
  */
-import {
-  type Challenge,
-  type Place,
-  type PresetName,
-  presetNames,
-  presets,
-  type SenderRule,
-} from '../webhooks/presets.ts';
-
+import { Type } from 'typebox';
+import { type Place, presetNames, presets, type SenderRule } from '../webhooks/presets.ts';
 import { publicKeyOf } from '../webhooks/signature/ed25519.ts';
 import type { SignatureRule } from '../webhooks/signature/signature-rule.ts';
 import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
-import { inspectHandOn, inspectInFlight, inspectSchedule } from './senders/inspect-hand-on.ts';
+import { inFlightShape, inspectHandOn } from './senders/inspect-hand-on.ts';
 import { inspectSignature } from './senders/inspect-signature.ts';
+import { createVariables, type Variables } from './senders/secret-rule.ts';
+import { type DeclaredSender, handOnScheduleDefault } from './senders.ts';
 import {
-  createVariables,
-  headerNameOf,
-  isText,
-  membersOf,
-  type Refuse,
-  type Variables,
-} from './senders/refuse.ts';
-import type { DeclaredSender, SenderDeclaration } from './senders.ts';
+  choiceOf,
+  descriptionShape,
+  functionAs,
+  headerNameShape,
+  inspectShape,
+  listInParts,
+  namedParts,
+  type Reporter,
+  type SoundParts,
+  textThat,
+  textUpTo,
+  unshaped,
+} from './shape.ts';
+import { scheduleShape } from './webhook-schedules.ts';
 
 type Written = Readonly<Record<string, unknown>>;
 
 const sendersMax = 1000;
-const descriptionCharactersMax = 2000;
 const senderName = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const members: ReadonlySet<string> = new Set<keyof SenderDeclaration>([
-  'description',
-  'preset',
-  'signature',
-  'dedupe',
-  'type',
-  'challenge',
-  'keep',
-  'secretVariable',
-  'publicKeys',
-  'keysUrl',
-  'handler',
-  'forward',
-  'schedule',
-  'inFlightMax',
-]);
+const textCharactersMax = 200;
+const keptMax = 64;
+const publicKeysMax = 10;
+const urlCharactersMax = 2000;
+const placesMax = 16;
+const pointerCharactersMax = 500;
+const formNameCharactersMax = 200;
+
+/** RFC 6901 §3. */
+const pointer = /^(?:\/(?:[^~/]|~[01])*)*$/;
+
+function pointerSuchAs(example: string) {
+  return textThat((written) => written.length <= pointerCharactersMax && pointer.test(written), {
+    must: `must be a JSON Pointer, such as ${example}`,
+  });
+}
+
+/** A place has one of the members. */
+const placeShape = Type.Object({
+  header: headerNameShape,
+  json: pointerSuchAs('/data/id'),
+  form: textUpTo(formNameCharactersMax, 'must be the name of a form field'),
+});
+/** The question whether the endpoint exists. */
+const challengeShape = Type.Object({
+  json: pointerSuchAs('/challenge'),
+  is: textUpTo(textCharactersMax),
+  answer: textUpTo(textCharactersMax),
+  echo: pointerSuchAs('/challenge'),
+});
+const senderShape = Type.Object(
+  {
+    description: descriptionShape,
+    preset: Type.Optional(choiceOf(presetNames, { shows: 'nearest' })),
+    ...unshaped('signature', 'dedupe', 'type', 'secretVariable', 'forward'),
+    challenge: Type.Optional(challengeShape),
+    keep: Type.Optional(
+      listInParts(headerNameShape, {
+        ...{ maxItems: keptMax, holds: 'names' },
+        must: 'must be a list of names of header fields',
+      }),
+    ),
+    handler: Type.Optional(functionAs('must be a function of ({ message, resources })')),
+    publicKeys: Type.Optional(
+      Type.Array(textThat(isPublicKey, {}), {
+        maxItems: publicKeysMax,
+        must: `must be a list of at most ${publicKeysMax} texts: "whpk_" and base64 of 32 octets`,
+      }),
+    ),
+    keysUrl: Type.Optional(
+      textThat(isTrustworthy, {
+        must: 'must be an https URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)',
+      }),
+    ),
+    schedule: Type.Optional(scheduleShape),
+    inFlightMax: inFlightShape,
+  },
+  { calls: 'property of a sender' },
+);
 
 export function inspectSenders(written: unknown, mistakes: string[]): ReadonlyMap<string, DeclaredSender> {
   const found = new Map<string, DeclaredSender>();
-  if (written === undefined) return found;
-  if (!isRecord(written)) {
-    mistakes.push(`senders must be an object, not ${kindOf(written)}`);
-    return found;
-  }
-  const entries = Object.entries(written);
-  if (entries.length > sendersMax) mistakes.push(`senders may hold ${sendersMax} at most`);
   const variables = createVariables();
-  for (const [name, declaration] of entries.slice(0, sendersMax)) {
-    const refuse: Refuse = (predicate) => void mistakes.push(`sender ${name}: ${predicate}`);
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  for (const [name, declaration] of namedParts(written, 'senders', report, { maxItems: sendersMax })) {
+    const refuse: Reporter = (predicate) => report(`sender ${name}: ${predicate}`);
     if (!senderName.test(name)) refuse(`the name ${nameRule}${suggestedName(name)}`);
     if (!isRecord(declaration)) refuse(`must be an object, not ${kindOf(declaration)}`);
     else {
@@ -84,19 +120,13 @@ function inspectSender(
   name: string,
   written: Written,
   variables: Variables,
-  refuse: Refuse,
+  refuse: Reporter,
 ): DeclaredSender | undefined {
-  for (const member of Object.keys(written)) {
-    if (!members.has(member)) {
-      refuse(`"${member}" is not a property of a sender${suggestion(member, members)}`);
-    }
-  }
-  const { description = '' } = written;
-  if (typeof description !== 'string' || description.length > descriptionCharactersMax) {
-    refuse(`description must be a string of at most ${descriptionCharactersMax} characters`);
-  }
-  const preset = inspectPreset(written, refuse);
-  const rule = inspectRule(written, preset, refuse);
+  const sound = inspectShape(senderShape, written, '', refuse) ?? {};
+  const { description = '', preset, publicKeys = [], keysUrl, schedule, inFlightMax } = sound;
+  if (written.preset === undefined && written.signature === undefined)
+    refuse(`must have a preset (${presetNames.join(', ')}) or a signature`);
+  const rule = inspectRule(written, sound, refuse);
   const use = { name, refuse };
   const secretVariable = variables.take({ ...use, use: 'receive' }, written.secretVariable);
   const handOn = inspectHandOn(
@@ -104,37 +134,21 @@ function inspectSender(
     (forward) => variables.take({ ...use, use: 'forward' }, forward, 'forward.'),
     refuse,
   );
-  const publicKeys = inspectPublicKeys(written.publicKeys, rule?.signature, refuse);
-  const keysUrl = inspectKeysUrl(written.keysUrl, rule?.signature, refuse);
-  const schedule = inspectSchedule(written.schedule, refuse);
-  const inFlightMax = inspectInFlight(written.inFlightMax, refuse);
+  for (const member of ['publicKeys', 'keysUrl'] as const)
+    if (written[member] !== undefined) refuseWithoutUse(member, rule?.signature, refuse);
   if (rule === undefined) return undefined;
   return {
-    ...{ name, description: String(description), preset: preset ?? null, rule, secretVariable },
-    ...{ publicKeys, keysUrl, handOn, schedule, inFlightMax },
+    ...{ name, description, preset: preset ?? null, rule, secretVariable, publicKeys, handOn, inFlightMax },
+    keysUrl: keysUrl === undefined ? undefined : new URL(keysUrl),
+    schedule: schedule ?? handOnScheduleDefault,
   };
-}
-
-function inspectPreset({ preset, signature }: Written, refuse: Refuse): PresetName | undefined {
-  if (preset === undefined) {
-    if (signature === undefined) {
-      refuse(`must have a preset (${presetNames.join(', ')}) or a signature`);
-    }
-    return undefined;
-  }
-  const known = presetNames.find((name) => name === preset);
-  if (known === undefined) {
-    const meant = typeof preset === 'string' ? suggestion(preset, presetNames) : '';
-    refuse(`preset must be one of ${presetNames.join(', ')}${meant}`);
-  }
-  return known;
 }
 
 /** The rule of the preset with the written parts replaced. Without a preset, messages have only what is written. */
 function inspectRule(
   written: Written,
-  preset: PresetName | undefined,
-  refuse: Refuse,
+  { preset, challenge, keep }: SoundParts<typeof senderShape>,
+  refuse: Reporter,
 ): SenderRule | undefined {
   const base = preset === undefined ? undefined : presets[preset];
   // An unknown preset is one mistake already; its missing parts are not reported again.
@@ -142,102 +156,34 @@ function inspectRule(
   const signature = lacksBase ? undefined : inspectSignature(written.signature, base?.signature, refuse);
   const places = written.dedupe === undefined ? undefined : inspectPlaces('dedupe', written.dedupe, refuse);
   const type = written.type === undefined ? undefined : inspectType(written.type, refuse);
-  const challenge = written.challenge === undefined ? undefined : inspectChallenge(written.challenge, refuse);
-  const keep = written.keep === undefined ? undefined : inspectKeep(written.keep, signature, refuse);
+  const kept = keep === undefined ? undefined : inspectKeep(keep, signature, refuse);
   if (signature === undefined) return undefined;
   return {
     signature,
     dedupe: places ?? base?.dedupe ?? [],
     type: type ?? base?.type ?? [],
-    challenge: challenge ?? base?.challenge,
-    keep: keep ?? base?.keep ?? [],
+    challenge: (challenge as SenderRule['challenge']) ?? base?.challenge,
+    keep: kept ?? base?.keep ?? [],
   };
 }
 
-const textCharactersMax = 200;
-const challengeMembers: ReadonlySet<string> = new Set<keyof Challenge>(['json', 'is', 'answer', 'echo']);
-
-/** Checks how a sender asks whether the endpoint exists. */
-function inspectChallenge(written: unknown, refuse: Refuse): Challenge | undefined {
-  const challenge = membersOf('challenge', written, challengeMembers, refuse);
-  if (challenge === undefined) return undefined;
-  const { json, is, answer, echo } = challenge;
-  for (const [name, value] of [
-    ['json', json],
-    ['echo', echo],
-  ] as const) {
-    if (!isPointer(value)) refuse(`challenge.${name} must be a JSON Pointer, such as /challenge`);
-  }
-  for (const [name, value] of [
-    ['is', is],
-    ['answer', answer],
-  ] as const) {
-    if (!isText(value, textCharactersMax)) {
-      refuse(`challenge.${name} must be a text of 1 to ${textCharactersMax} characters`);
-    }
-  }
-  return { json: String(json), is: String(is), answer: String(answer), echo: String(echo) };
-}
-
-const keptMax = 64;
 const credentials: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
 
 /** Checks the header fields that are kept with a message. Secrets are refused: handlers see the kept fields, and forwarding sends them on. */
 function inspectKeep(
-  written: unknown,
+  written: readonly (string | undefined)[],
   signature: SignatureRule | undefined,
-  refuse: Refuse,
+  refuse: Reporter,
 ): readonly string[] {
-  if (!Array.isArray(written)) {
-    refuse(`keep must be a list of names of header fields, not ${kindOf(written)}`);
-    return [];
-  }
-  if (written.length > keptMax) refuse(`keep may hold ${keptMax} names at most`);
-  const kept = written.slice(0, keptMax).flatMap((each: unknown, at) => {
-    const name = headerNameOf(each);
-    if (name === undefined) refuse(`keep[${at}] must be the name of a header field`);
-    else if (credentials.has(name) || (signature?.kind === 'token' && signature.header === name)) {
+  const names = written.map((name) => name?.toLowerCase() ?? '');
+  for (const [at, name] of names.entries()) {
+    if (credentials.has(name) || (signature?.kind === 'token' && signature.header === name))
       refuse(`keep[${at}] is ${name}, which holds a secret and is not kept`);
-    }
-    return name ?? [];
-  });
-  return [...new Set(kept)];
-}
-
-const publicKeysMax = 10;
-const urlCharactersMax = 2000;
-
-/** Checks the public keys of a sender's Ed25519 signatures (`v1a`, §5.6), or the URL where it publishes them. */
-function inspectPublicKeys(
-  written: unknown,
-  signature: SignatureRule | undefined,
-  refuse: Refuse,
-): readonly string[] {
-  if (written === undefined) return [];
-  refuseWithoutUse('publicKeys', signature, refuse);
-  if (!Array.isArray(written) || written.length > publicKeysMax || !written.every(isPublicKey)) {
-    refuse(`publicKeys must be a list of at most ${publicKeysMax} texts: "whpk_" and base64 of 32 octets`);
-    return [];
   }
-  return written;
+  return [...new Set(names)];
 }
 
-function inspectKeysUrl(
-  written: unknown,
-  signature: SignatureRule | undefined,
-  refuse: Refuse,
-): URL | undefined {
-  if (written === undefined) return undefined;
-  refuseWithoutUse('keysUrl', signature, refuse);
-  const url = typeof written === 'string' && written.length <= urlCharactersMax ? URL.parse(written) : null;
-  if (url !== null && isTrustworthy(url)) return url;
-  refuse(
-    'keysUrl must be an https URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)',
-  );
-  return undefined;
-}
-
-function refuseWithoutUse(member: string, signature: SignatureRule | undefined, refuse: Refuse): void {
+function refuseWithoutUse(member: string, signature: SignatureRule | undefined, refuse: Reporter): void {
   if (signature === undefined) return;
   if (signature.kind === 'token' || signature.asymmetricPrefix === undefined) {
     refuse(`${member} has no effect, because no signature of this sender uses a key pair`);
@@ -245,13 +191,15 @@ function refuseWithoutUse(member: string, signature: SignatureRule | undefined, 
 }
 
 /** The keys decide which signatures are valid, so they must arrive unaltered. */
-function isTrustworthy({ protocol, hostname, username, password, hash }: URL): boolean {
+function isTrustworthy(written: string): boolean {
+  const url = written.length <= urlCharactersMax ? URL.parse(written) : null;
+  if (url === null) return false;
+  const { protocol, hostname, username, password, hash } = url;
   if (username !== '' || password !== '' || hash !== '') return false;
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-function isPublicKey(value: unknown): value is string {
-  if (typeof value !== 'string') return false;
+function isPublicKey(value: string): boolean {
   try {
     publicKeyOf(value);
     return true;
@@ -261,15 +209,8 @@ function isPublicKey(value: unknown): value is string {
   }
 }
 
-const placesMax = 16;
-const pointerCharactersMax = 500;
-const formNameCharactersMax = 200;
-
-/** RFC 6901 §3. */
-const pointer = /^(?:\/(?:[^~/]|~[01])*)*$/;
-
 /** Checks where a sender's messages have their id and type (§6.3). The first place that holds a text counts. */
-function inspectPlaces(place: string, written: unknown, refuse: Refuse): readonly Place[] {
+function inspectPlaces(place: string, written: unknown, refuse: Reporter): readonly Place[] {
   if (!Array.isArray(written) || written.length > placesMax) {
     refuse(
       `${place} must be a list of at most ${placesMax} places, such as [{ json: '/id' }], not ${sizeOf(written)}`,
@@ -280,7 +221,7 @@ function inspectPlaces(place: string, written: unknown, refuse: Refuse): readonl
 }
 
 /** Checks a list of lists of places; all places of an inner list must hold a text. */
-function inspectType(written: unknown, refuse: Refuse): readonly (readonly Place[])[] {
+function inspectType(written: unknown, refuse: Reporter): readonly (readonly Place[])[] {
   if (!Array.isArray(written) || written.length > placesMax) {
     refuse(
       `type must be a list of at most ${placesMax} lists of places, such as [[{ json: '/type' }]], not ${sizeOf(written)}`,
@@ -294,32 +235,15 @@ function inspectType(written: unknown, refuse: Refuse): readonly (readonly Place
   });
 }
 
-function isPointer(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= pointerCharactersMax && pointer.test(value);
-}
-
-function inspectPlace(place: string, written: unknown, refuse: Refuse): readonly Place[] {
-  const [[kind, value] = [], ...others] = isRecord(written) ? Object.entries(written) : [];
-  if (others.length === 0) {
-    if (kind === 'header') {
-      const header = headerNameOf(value);
-      if (header !== undefined) return [{ header }];
-      refuse(`${place}.header must be the name of a header field`);
-      return [];
-    }
-    if (kind === 'json') {
-      if (isPointer(value)) return [{ json: value }];
-      refuse(`${place}.json must be a JSON Pointer, such as /data/id`);
-      return [];
-    }
-    if (kind === 'form') {
-      if (isText(value, formNameCharactersMax)) return [{ form: value }];
-      refuse(`${place}.form must be the name of a form field`);
-      return [];
-    }
+function inspectPlace(place: string, written: unknown, refuse: Reporter): readonly Place[] {
+  const [[kind = '', value] = [], ...others] = isRecord(written) ? Object.entries(written) : [];
+  if (others.length > 0 || !(kind === 'header' || kind === 'json' || kind === 'form')) {
+    refuse(`${place} must be one of { header }, { json } and { form }`);
+    return [];
   }
-  refuse(`${place} must be one of { header }, { json } and { form }`);
-  return [];
+  const sound = inspectShape(placeShape.properties[kind], value, `${place}.${kind}`, refuse);
+  if (sound === undefined) return [];
+  return [{ [kind]: kind === 'header' ? sound.toLowerCase() : sound } as Place];
 }
 
 function sizeOf(written: unknown): string {

@@ -6,9 +6,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isRecord, kindOf } from './inspection.ts';
+import { Type } from 'typebox';
 import { suggestion } from './nearest.ts';
-import { isSchedule, scheduleRule } from './webhook-schedules.ts';
+import { inspectShape, type Reporter, textThat } from './shape.ts';
+import { fullScheduleShape } from './webhook-schedules.ts';
 
 export type MailDeclaration = {
   /** Folder of the templates, relative to the configuration file. */
@@ -58,7 +59,18 @@ export const mailScheduleDefault: readonly number[] = [
 
 const filesMax = 500;
 const fileBytesMax = 256 * 1024;
-const members: ReadonlySet<string> = new Set<keyof MailDeclaration>(['templates', 'schedule']);
+const mailShape = Type.Object(
+  {
+    schedule: Type.Optional(fullScheduleShape),
+    templates: Type.Optional(
+      textThat((path) => path !== '', {
+        must: 'must be the path of a folder, such as ./mails',
+        shows: 'kind',
+      }),
+    ),
+  },
+  { calls: 'member of the configuration' },
+);
 const fileName = /^([a-z0-9][a-z0-9-]{0,63})\.(txt|html)$/;
 const placeholder = /\{\{\s*([A-Za-z][A-Za-z0-9_]{0,63})\s*\}\}/g;
 const lineBreaks = /\r\n?/g;
@@ -70,29 +82,14 @@ const subjectLine = /^Subject:[ \t]*(\S[^\n]*)$/;
  * @param mistakes receives a sentence for each mistake; the result is then unusable
  */
 export function inspectMail(written: unknown, module: URL | undefined, mistakes: string[]): MailOptions {
-  const templates = new Map<string, MailTemplate>();
-  const nothing = { templates, schedule: mailScheduleDefault, isDeclared: written !== undefined };
-  if (written === undefined) return nothing;
-  if (!isRecord(written)) {
-    mistakes.push(`mail must be an object, not ${kindOf(written)}`);
-    return nothing;
-  }
-  for (const name of Object.keys(written)) {
-    if (!members.has(name))
-      mistakes.push(`mail.${name} is not a member of the configuration${suggestion(name, members)}`);
-  }
-  const { templates: path, schedule = mailScheduleDefault } = written;
-  if (!isSchedule(schedule) || schedule.length === 0)
-    mistakes.push(`mail.schedule ${scheduleRule}, and not be empty`);
-  if (path === undefined) return { ...nothing, schedule: schedule as readonly number[] };
-  if (typeof path !== 'string' || path === '') {
-    mistakes.push(`mail.templates must be the path of a folder, such as ./mails, not ${kindOf(path)}`);
-    return nothing;
-  }
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  const sound = written === undefined ? {} : inspectShape(mailShape, written, 'mail', report);
+  const { templates, schedule = mailScheduleDefault } = sound ?? {};
   return {
-    templates: readTemplates(resolve(folderOf(module), path), mistakes),
-    schedule: schedule as readonly number[],
-    isDeclared: true,
+    templates:
+      templates === undefined ? new Map() : readTemplates(resolve(folderOf(module), templates), mistakes),
+    schedule,
+    isDeclared: written !== undefined,
   };
 }
 

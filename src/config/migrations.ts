@@ -2,9 +2,19 @@
  * Migrations of documents: functions that bring the documents of a collection from an earlier declaration to the present one. They are
  * ordered, have an id each, and run once in a store (src/migrations).
  */
+import { Type } from 'typebox';
 import type { Collection } from '../model/collection.ts';
-import { isRecord, kindOf } from './inspection.ts';
+import { kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
+import {
+  flagShape,
+  inspectShape,
+  listInParts,
+  type Reporter,
+  type SoundParts,
+  textThat,
+  unshaped,
+} from './shape.ts';
 
 /** A stored document, in the shape of whatever declaration it was last written under. */
 export type OldDocument = {
@@ -56,14 +66,20 @@ export type DeclaredMigration = {
 
 const migrationsMax = 1000;
 const migrationId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
-const members: ReadonlySet<string> = new Set<keyof DocumentMigration | 'removed'>([
-  'collection',
-  'events',
-  'id',
-  'removed',
-  'touch',
-  'up',
-]);
+const migrationShape = Type.Object(
+  {
+    id: textThat((id) => migrationId.test(id), {
+      must: 'must be a text of 1 to 100 letters, digits and . _ -, such as 2-split-name',
+    }),
+    ...unshaped('collection', 'removed', 'up'),
+    ...{ events: flagShape, touch: flagShape },
+  },
+  { calls: 'property of a migration' },
+);
+const migrationsShape = listInParts(Type.Unknown(), {
+  maxItems: migrationsMax,
+  must: "must be a list such as [{ id: '2-split-name', collection: 'tickets', up(document) { ... } }]",
+});
 
 /** Adds every mistake in `migrations` of a configuration to the list. */
 export function inspectMigrations(
@@ -72,43 +88,29 @@ export function inspectMigrations(
   mistakes: string[],
 ): readonly DeclaredMigration[] {
   if (written === undefined) return [];
-  if (!Array.isArray(written)) {
-    mistakes.push(
-      `migrations must be a list such as [{ id: '2-split-name', collection: 'tickets', up(document) { ... } }], not ${kindOf(written)}`,
-    );
-    return [];
-  }
-  if (written.length > migrationsMax) mistakes.push(`migrations may hold ${migrationsMax} at most`);
-  const found: DeclaredMigration[] = [];
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
   const ids = new Set<string>();
-  for (const [index, migration] of written.slice(0, migrationsMax).entries()) {
-    const refuse = (predicate: string): void => void mistakes.push(`migrations[${index}]${predicate}`);
-    if (!isRecord(migration)) refuse(` must be an object, not ${kindOf(migration)}`);
-    else found.push(inspectMigration(migration, ids, refuse));
-  }
+  const found = (inspectShape(migrationsShape, written, 'migrations', report) ?? []).flatMap(
+    (each, index) => {
+      const sound = inspectShape(migrationShape, each, `migrations[${index}]`, report);
+      const refuse: Reporter = (predicate) => report(`migrations[${index}]${predicate}`);
+      return sound === undefined ? [] : [resolveMigration(sound, ids, refuse)];
+    },
+  );
   inspectNames(found, collections, mistakes);
   return found;
 }
 
-type Refuse = (predicate: string) => void;
-
-function inspectMigration(
-  written: Readonly<Record<string, unknown>>,
+function resolveMigration(
+  { id, collection, up, removed, events = false, touch = false }: SoundParts<typeof migrationShape>,
   ids: Set<string>,
-  refuse: Refuse,
+  refuse: Reporter,
 ): DeclaredMigration {
-  const { id, collection, up, removed, events = false, touch = false } = written;
-  for (const member of Object.keys(written)) {
-    if (!members.has(member))
-      refuse(`.${member} is not a property of a migration${suggestion(member, members)}`);
-  }
-  if (typeof id !== 'string' || !migrationId.test(id)) {
-    refuse('.id must be a text of 1 to 100 letters, digits and . _ -, such as 2-split-name');
-  } else if (ids.has(id)) refuse(`.id "${id}" is that of an earlier migration; give each an id of its own`);
-  ids.add(String(id));
-  if (typeof collection !== 'string') {
+  if (id !== undefined && ids.has(id))
+    refuse(`.id "${id}" is that of an earlier migration; give each an id of its own`);
+  ids.add(id ?? '');
+  if (typeof collection !== 'string')
     refuse(`.collection must be the name of a collection, not ${kindOf(collection)}`);
-  }
   if (removed !== undefined && removed !== true) refuse('.removed must be true, or absent');
   if (removed === true && up !== undefined) refuse('.up has no effect beside removed: give one of them');
   if (removed === undefined) {
@@ -116,16 +118,10 @@ function inspectMigration(
     else if (up.constructor.name === 'AsyncFunction')
       refuse('.up must not be async: it is pure, and returns the new document at once');
   }
-  for (const [name, value] of Object.entries({ events, touch })) {
-    if (typeof value !== 'boolean') refuse(`.${name} must be true or false, not ${kindOf(value)}`);
-  }
   return {
-    id: String(id),
-    collection: String(collection),
-    // One that is no function is told above, and is no removal.
+    ...{ id: id ?? '', collection: String(collection), events, touch },
+    // One that is no function is reported above, and is no removal.
     up: removed === true ? undefined : ((up ?? String) as DeclaredMigration['up']),
-    events: events === true,
-    touch: touch === true,
   };
 }
 

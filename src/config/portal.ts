@@ -2,8 +2,9 @@
  * Checks `portal` of a configuration: the name and the colour of the consumers' portal, and the sites whose pages may frame it (§5.10).
  * The colour is the ground of white text, and text on white in light mode, so it must contrast with white (WCAG 2.2, Contrast (Minimum)).
  */
-import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { Type } from 'typebox';
+import { kindOf } from './inspection.ts';
+import { inspectShape, listInParts, type Reporter, textThat, unshaped } from './shape.ts';
 
 export type PortalDeclaration = {
   /** Name of your product, above the portal. Default: `title`. */
@@ -21,34 +22,43 @@ export type Portal = {
   readonly frameAncestors: readonly string[];
 };
 
-const members: ReadonlySet<string> = new Set<keyof PortalDeclaration>(['color', 'frameAncestors', 'name']);
 const nameCharactersMax = 100;
 const ancestorsMax = 32;
 const colorForm = /^#[0-9a-f]{6}$/i;
 /** WCAG 2.2, Contrast (Minimum), for text of any size. */
 const contrastMin = 4.5;
 
+const portalShape = Type.Object({
+  name: Type.Optional(
+    textThat((name) => name.trim() !== '' && name.length <= nameCharactersMax, {
+      must: `must be a text of 1 to ${nameCharactersMax} characters`,
+    }),
+  ),
+  ...unshaped('color'),
+  frameAncestors: Type.Optional(
+    listInParts(Type.Unknown(), {
+      maxItems: ancestorsMax,
+      must: 'must be a list of origins',
+      holds: 'origins',
+    }),
+  ),
+});
+
 /** @param mistakes receives a sentence for each mistake; the result is then unusable */
 export function inspectPortal(written: unknown, mistakes: string[]): Portal {
-  if (written === undefined) return { name: undefined, color: undefined, frameAncestors: [] };
-  if (!isRecord(written)) {
-    mistakes.push(`portal must be an object, not ${kindOf(written)}`);
-    return inspectPortal(undefined, mistakes);
-  }
-  for (const name of Object.keys(written)) {
-    if (!members.has(name)) mistakes.push(`portal has no member "${name}"${suggestion(name, members)}`);
-  }
-  const { name, color, frameAncestors = [] } = written;
-  const isName = typeof name === 'string' && name.trim() !== '' && name.length <= nameCharactersMax;
-  if (name !== undefined && !isName) {
-    mistakes.push(`portal.name must be a text of 1 to ${nameCharactersMax} characters`);
-  }
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  const sound = written === undefined ? {} : inspectShape(portalShape, written, 'portal', report);
+  const { name, color, frameAncestors = [] } = sound ?? {};
   const fault = color === undefined ? undefined : colorFault(color);
-  if (fault !== undefined) mistakes.push(`portal.color ${fault}`);
+  if (fault !== undefined) report(`portal.color ${fault}`);
+  for (const [at, origin] of frameAncestors.entries()) {
+    const fault = originFault(origin);
+    if (fault !== undefined) report(`portal.frameAncestors[${at}] ${fault}`);
+  }
   return {
-    name: isName ? name : undefined,
-    color: typeof color === 'string' && fault === undefined ? color.toLowerCase() : undefined,
-    frameAncestors: inspectAncestors(frameAncestors, mistakes),
+    name,
+    color: typeof color === 'string' ? color.toLowerCase() : undefined,
+    frameAncestors: frameAncestors.filter((origin) => typeof origin === 'string'),
   };
 }
 
@@ -90,22 +100,6 @@ function darkened(color: string): string {
     }
   }
   return '#000000';
-}
-
-function inspectAncestors(written: unknown, mistakes: string[]): readonly string[] {
-  if (!Array.isArray(written)) {
-    mistakes.push(`portal.frameAncestors must be a list of origins, not ${kindOf(written)}`);
-    return [];
-  }
-  if (written.length > ancestorsMax) {
-    mistakes.push(`portal.frameAncestors may hold ${ancestorsMax} origins at most`);
-  }
-  return written.slice(0, ancestorsMax).flatMap((each: unknown, at) => {
-    const fault = originFault(each);
-    if (fault === undefined) return [String(each)];
-    mistakes.push(`portal.frameAncestors[${at}] ${fault}`);
-    return [];
-  });
 }
 
 const webProtocol = /^https?:$/;

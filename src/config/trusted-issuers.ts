@@ -2,10 +2,19 @@
  * Trusted issuers of access tokens (§5.2, RFC 9068), as a configuration declares them. A declaration that would accept tokens with a shared
  * secret, without a signature, or with keys fetched without TLS is refused at the start.
  */
+import { Type } from 'typebox';
 import { scopes as allScopes, type Scope } from '../model/principal.ts';
-import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
+import {
+  inspectShape,
+  listInParts,
+  type Reporter,
+  type SoundParts,
+  textThat,
+  textUpTo,
+  wholeWithin,
+} from './shape.ts';
 
 /** Name of a claim, or the path to a nested one, such as `['realm_access', 'roles']`. */
 export type ClaimPath = string | readonly string[];
@@ -73,17 +82,37 @@ const defaults = {
   clockSkewSeconds: 30,
   scopes: ['read', 'write'],
 } as const;
-const members: ReadonlySet<string> = new Set<keyof TrustedIssuerDeclaration>([
-  'issuer',
-  'audience',
-  'jwksUri',
-  'algorithms',
-  'clockSkewSeconds',
-  'scopes',
-  'scopeClaim',
-  'rolesClaim',
-  'tenantClaim',
-]);
+
+const loopbackToo = ' without query and fragment (http:// only for 127.0.0.1, [::1] and localhost)';
+const anyText = textUpTo(textCharactersMax);
+const claim = Type.Optional(
+  Type.Union([anyText, Type.Array(anyText, { minItems: 1, maxItems: claimDepthMax })], {
+    must: `must be the name of a claim, or a list of ${claimDepthMax} names at most that lead to it`,
+  }),
+);
+const issuerShape = Type.Object({
+  issuer: textThat((url) => url.length <= issuerCharactersMax && isUrl(url), {
+    must: `must be an https URL of ${issuerCharactersMax} characters at most${loopbackToo}`,
+  }),
+  audience: Type.Union([anyText, Type.Array(anyText, { minItems: 1, maxItems: audiencesMax })], {
+    must: `must be a text or a list of 1 to ${audiencesMax}: without it Comity would accept every token of the issuer`,
+  }),
+  jwksUri: Type.Optional(textThat(isUrl, { must: `must be an https URL${loopbackToo}` })),
+  clockSkewSeconds: Type.Optional(wholeWithin(0, clockSkewSecondsMax)),
+  algorithms: Type.Optional(
+    Type.Array(anyText, {
+      ...{ minItems: 1, maxItems: issuerAlgorithms.length },
+      must: 'must be a list of names such as ES256',
+    }),
+  ),
+  scopes: Type.Optional(
+    Type.Array(anyText, { maxItems: allScopes.length, must: `must be a list of ${allScopes.join(', ')}` }),
+  ),
+  scopeClaim: claim,
+  rolesClaim: claim,
+  tenantClaim: claim,
+});
+const issuersShape = listInParts(Type.Unknown(), { maxItems: issuersMax });
 
 /**
  * @param declared the member `issuers` of a configuration; undefined: none
@@ -91,68 +120,34 @@ const members: ReadonlySet<string> = new Set<keyof TrustedIssuerDeclaration>([
  */
 export function inspectIssuers(declared: unknown, mistakes: string[]): readonly TrustedIssuer[] {
   if (declared === undefined) return [];
-  if (!Array.isArray(declared)) {
-    mistakes.push(`issuers must be a list, not ${kindOf(declared)}`);
-    return [];
-  }
-  if (declared.length > issuersMax) mistakes.push(`issuers may hold ${issuersMax} at most`);
-  const issuers = declared.slice(0, issuersMax).flatMap((each: unknown, at) => {
-    if (isRecord(each))
-      return [inspectIssuer(each, (predicate) => mistakes.push(`issuers[${at}]${predicate}`))];
-    mistakes.push(`issuers[${at}] must be an object, not ${kindOf(each)}`);
-    return [];
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  const issuers = (inspectShape(issuersShape, declared, 'issuers', report) ?? []).flatMap((each, at) => {
+    const sound = inspectShape(issuerShape, each, `issuers[${at}]`, report);
+    return sound === undefined
+      ? []
+      : [resolveIssuer(sound, (predicate) => report(`issuers[${at}]${predicate}`))];
   });
   for (const [at, { issuer }] of issuers.entries()) {
-    if (issuers.findIndex((other) => other.issuer === issuer) !== at) {
-      mistakes.push(`issuers[${at}] is declared twice`);
-    }
+    if (issuer !== '' && issuers.findIndex((other) => other.issuer === issuer) !== at)
+      report(`issuers[${at}] is declared twice`);
   }
   return issuers;
 }
 
-type Refuse = (predicate: string) => void;
-
-function inspectIssuer(declared: Readonly<Record<string, unknown>>, refuse: Refuse): TrustedIssuer {
-  for (const name of Object.keys(declared)) {
-    if (!members.has(name)) refuse(` has no member "${name}"${suggestion(name, members)}`);
-  }
-  const { issuer, audience, jwksUri, clockSkewSeconds = defaults.clockSkewSeconds } = declared;
-  if (!isUrl(issuer) || issuer.length > issuerCharactersMax) {
-    refuse(`.issuer must be an https URL of ${issuerCharactersMax} characters at most${loopbackToo}`);
-  }
-  const audiences = typeof audience === 'string' ? [audience] : audience;
-  if (!isTexts(audiences, audiencesMax) || audiences.length === 0) {
-    refuse(
-      `.audience must be a text or a list of 1 to ${audiencesMax}: without it Comity would accept every token of the issuer`,
-    );
-  }
-  if (jwksUri !== undefined && !isUrl(jwksUri)) refuse(`.jwksUri must be an https URL${loopbackToo}`);
-  if (
-    !Number.isInteger(clockSkewSeconds) ||
-    Number(clockSkewSeconds) < 0 ||
-    Number(clockSkewSeconds) > clockSkewSecondsMax
-  ) {
-    refuse(`.clockSkewSeconds must be a whole number from 0 to ${clockSkewSecondsMax}`);
-  }
+function resolveIssuer(declared: SoundParts<typeof issuerShape>, refuse: Reporter): TrustedIssuer {
+  const { issuer = '', jwksUri, clockSkewSeconds = defaults.clockSkewSeconds } = declared;
   return {
-    issuer: String(issuer),
-    audience: isTexts(audiences, audiencesMax) ? audiences : [],
-    jwksUri: typeof jwksUri === 'string' ? jwksUri : undefined,
-    algorithms: inspectAlgorithms(declared.algorithms, refuse),
-    clockSkewSeconds: Number(clockSkewSeconds),
-    scopes: inspectScopes(declared.scopes, refuse),
-    scopeClaim: inspectClaim(declared, 'scopeClaim', refuse),
-    rolesClaim: inspectClaim(declared, 'rolesClaim', refuse),
-    tenantClaim: inspectClaim(declared, 'tenantClaim', refuse),
+    ...{ issuer, jwksUri, clockSkewSeconds },
+    audience: [declared.audience ?? []].flat(),
+    algorithms: inspectAlgorithms(declared.algorithms ?? defaults.algorithms, refuse),
+    scopes: inspectScopes(declared.scopes ?? defaults.scopes, refuse),
+    scopeClaim: pathOf(declared.scopeClaim),
+    rolesClaim: pathOf(declared.rolesClaim),
+    tenantClaim: pathOf(declared.tenantClaim),
   };
 }
 
-function inspectAlgorithms(declared: unknown, refuse: Refuse): readonly IssuerAlgorithm[] {
-  if (declared === undefined) return defaults.algorithms;
-  if (!isTexts(declared, issuerAlgorithms.length) || declared.length === 0) {
-    refuse('.algorithms must be a list of names such as ES256');
-    return [];
-  }
+function inspectAlgorithms(declared: readonly string[], refuse: Reporter): readonly IssuerAlgorithm[] {
   for (const name of declared) {
     if (name === 'none' || name.startsWith('HS')) {
       refuse(`.algorithms holds ${name}, with which anyone who knows the public key could sign`);
@@ -163,46 +158,22 @@ function inspectAlgorithms(declared: unknown, refuse: Refuse): readonly IssuerAl
   return declared.filter(isAlgorithm);
 }
 
-function inspectScopes(declared: unknown, refuse: Refuse): readonly Scope[] {
-  if (declared === undefined) return defaults.scopes;
-  if (!isTexts(declared, allScopes.length)) {
-    refuse(`.scopes must be a list of ${allScopes.join(', ')}`);
-    return [];
-  }
+function inspectScopes(declared: readonly string[], refuse: Reporter): readonly Scope[] {
   for (const name of declared) {
     if (!isScope(name)) refuse(`.scopes holds "${name}", which is not a scope${suggestion(name, allScopes)}`);
   }
   return declared.filter(isScope);
 }
 
-function inspectClaim(
-  declared: Readonly<Record<string, unknown>>,
-  name: 'scopeClaim' | 'rolesClaim' | 'tenantClaim',
-  refuse: Refuse,
-): readonly string[] | undefined {
-  const value = declared[name];
-  if (value === undefined) return undefined;
-  const path = typeof value === 'string' ? [value] : value;
-  if (isTexts(path, claimDepthMax) && path.length > 0) return path;
-  refuse(`.${name} must be the name of a claim, or a list of ${claimDepthMax} names at most that lead to it`);
-  return undefined;
+function pathOf(claim: ClaimPath | undefined): readonly string[] | undefined {
+  return typeof claim === 'string' ? [claim] : claim;
 }
 
-const loopbackToo = ' without query and fragment (http:// only for 127.0.0.1, [::1] and localhost)';
-
-function isUrl(value: unknown): value is string {
-  if (typeof value !== 'string' || value.length > textCharactersMax || !URL.canParse(value)) return false;
+function isUrl(value: string): boolean {
+  if (value.length > textCharactersMax || !URL.canParse(value)) return false;
   const { protocol, hostname, username, password, search, hash } = new URL(value);
   if (username !== '' || password !== '' || search !== '' || hash !== '') return false;
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
-}
-
-function isTexts(value: unknown, most: number): value is readonly string[] {
-  return (
-    Array.isArray(value) &&
-    value.length <= most &&
-    value.every((text) => typeof text === 'string' && text !== '' && text.length <= textCharactersMax)
-  );
 }
 
 function isAlgorithm(name: string): name is IssuerAlgorithm {

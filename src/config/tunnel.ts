@@ -10,10 +10,11 @@
  * narrows, which people get wrong. Put narrow rules before wide ones.
  */
 
+import { Type } from 'typebox';
 import type { HostRules } from '../model/host-rules.ts';
 import type { Authenticated, Known } from '../model/principal.ts';
-
-import type { HostRulesDeclaration } from './host-rules.ts';
+import { type HostRulesDeclaration, hostRulesMembers, resolveHostRules } from './host-rules.ts';
+import { inspectShape, listInParts, type Reporter, type SoundParts, textUpTo } from './shape.ts';
 
 export type TunnelDeclaration = {
   /** Applies to every caller. Default: every host. */
@@ -68,4 +69,70 @@ function names({ roles, users, keys }: TunnelRule, principal: Authenticated, kno
   }
   for (const role of principal.roles) if (roles.has(role)) return true;
   return false;
+}
+
+const rulesMax = 1000;
+const namedMax = 1000;
+const nameCharactersMax = 600;
+const keyIdPrefix = 'key_';
+
+const named = Type.Optional(
+  Type.Array(textUpTo(nameCharactersMax), {
+    maxItems: namedMax,
+    orNull: true,
+    must: `must be a list of ${namedMax} texts at most`,
+  }),
+);
+const ruleShape = Type.Object({ ...hostRulesMembers, roles: named, users: named, keys: named });
+const listShape = Type.Optional(Type.Object(hostRulesMembers));
+const tunnelShape = Type.Object({
+  everybody: listShape,
+  rules: Type.Optional(listInParts(Type.Unknown(), { maxItems: rulesMax })),
+  others: listShape,
+});
+
+/**
+ * Checks `tunnel` of a configuration. A mistake here opens or closes the tunnel for everyone, so nothing is guessed.
+ * @param written undefined: every host for everybody
+ * @param mistakes receives a sentence for each mistake; the result is then unusable
+ */
+export function inspectTunnel(written: unknown, mistakes: string[]): TunnelAccess {
+  const report: Reporter = (sentence) => void mistakes.push(sentence);
+  const sound = written === undefined ? {} : inspectShape(tunnelShape, written, 'tunnel', report);
+  const { everybody, rules = [], others } = sound ?? {};
+  const listed = (list: typeof everybody, name: string): HostRules | undefined =>
+    list === undefined ? undefined : resolveHostRules(list, name);
+  return {
+    everybody: listed(everybody, 'tunnel.everybody'),
+    rules: rules.flatMap((each, at) => {
+      const place = `tunnel.rules[${at}]`;
+      const rule = inspectShape(ruleShape, each, place, report);
+      return rule === undefined ? [] : [resolveTunnelRule(rule, place, report)];
+    }),
+    others: listed(others, 'tunnel.others'),
+  };
+}
+
+function resolveTunnelRule(rule: SoundParts<typeof ruleShape>, place: string, report: Reporter): TunnelRule {
+  const { roles = [], users = [], keys = [] } = rule;
+  for (const key of new Set(keys)) {
+    if (!key.startsWith(keyIdPrefix))
+      report(`${place}.keys holds "${key}", which is not the id of a key (${keyIdPrefix}...)`);
+  }
+  for (const user of new Set(users)) {
+    // An e-mail address is not an id and would match no principal; ids of issuers may contain one after their bar.
+    if (user.includes('@') && !user.includes('|'))
+      report(`${place}.users holds "${user}", which is not the id of a principal (usr_...)`);
+  }
+  if (roles.length + users.length + keys.length === 0) {
+    report(
+      `${place} must name at least one role, user or key; rules for all other callers belong in tunnel.others`,
+    );
+  }
+  return {
+    roles: new Set(roles),
+    users: new Set(users),
+    keys: new Set(keys),
+    hosts: resolveHostRules(rule, place),
+  };
 }

@@ -2,8 +2,8 @@
  * Retry schedules of deliveries by scheme and mode (§6): the defaults, and what a configuration replaces. Each entry is the time in seconds
  * from a failed attempt to the next; a schedule of n entries makes n + 1 attempts.
  */
-import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { type TArray, type TInteger, Type } from 'typebox';
+import { inspectShape, type Reporter } from './shape.ts';
 
 const minuteS = 60;
 const hourS = 3600;
@@ -32,28 +32,32 @@ export const schedulesDefault: WebhookSchedules = {
 const entriesMax = 100;
 const entrySecondsMax = 30 * 24 * hourS;
 
-/** @param written the member `webhooks.schedules`; each name replaces its default */
-export function inspectSchedules(written: unknown, mistakes: string[]): WebhookSchedules {
+const entry = Type.Integer({ minimum: 1, maximum: entrySecondsMax });
+
+const must = `must be a list of at most ${entriesMax} whole numbers of seconds from 1 to ${entrySecondsMax}`;
+
+export const scheduleShape: TArray<TInteger> = Type.Array(entry, { maxItems: entriesMax, must });
+export const fullScheduleShape: TArray<TInteger> = Type.Array(entry, {
+  ...{ minItems: 1, maxItems: entriesMax },
+  must: `${must}, and not be empty`,
+});
+
+const schedule = Type.Optional(scheduleShape);
+const webhooksShape = Type.Object(
+  {
+    schedules: Type.Optional(
+      Type.Object(
+        { live: schedule, sandbox: schedule, plain: schedule, standard: schedule },
+        { calls: 'schedule' },
+      ),
+    ),
+  },
+  { calls: 'member of the configuration' },
+);
+
+/** @param written the member `webhooks` of a configuration; each schedule replaces its default */
+export function inspectWebhooks(written: unknown, report: Reporter): WebhookSchedules {
   if (written === undefined) return schedulesDefault;
-  if (!isRecord(written)) {
-    mistakes.push(`webhooks.schedules must be an object, not ${kindOf(written)}`);
-    return schedulesDefault;
-  }
-  for (const [name, schedule] of Object.entries(written)) {
-    if (!Object.hasOwn(schedulesDefault, name)) {
-      const known = new Set(Object.keys(schedulesDefault));
-      mistakes.push(`webhooks.schedules.${name} is not a schedule${suggestion(name, known)}`);
-    } else if (!isSchedule(schedule)) {
-      mistakes.push(`webhooks.schedules.${name} ${scheduleRule}`);
-    }
-  }
-  return { ...schedulesDefault, ...written };
-}
-
-/** Requirement for a schedule, as the predicate of a sentence. */
-export const scheduleRule = `must be a list of at most ${entriesMax} whole numbers of seconds from 1 to ${entrySecondsMax}`;
-
-export function isSchedule(value: unknown): value is readonly number[] {
-  if (!Array.isArray(value) || value.length > entriesMax) return false;
-  return value.every((entry) => Number.isInteger(entry) && entry >= 1 && entry <= entrySecondsMax);
+  const schedules = inspectShape(webhooksShape, written, 'webhooks', report)?.schedules;
+  return { ...schedulesDefault, ...(schedules as Partial<WebhookSchedules>) };
 }

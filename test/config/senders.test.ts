@@ -377,9 +377,9 @@ test('tells every mistake of every sender at once', () => {
       'sender a: preset',
       'sender a: keep[0]',
       'sender a: handler',
+      'sender b: inFlightMax',
       'sender b: signature.hash',
       'sender b: signature.key',
-      'sender b: inFlightMax',
     ],
   );
 });

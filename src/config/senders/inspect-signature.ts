@@ -2,15 +2,26 @@
  * Checks how a sender signs (§5.6): the rule of its preset with single parts replaced, or a complete one. A rule that does not sign the body,
  * or checks a time that it does not sign, proves nothing and is refused.
  */
+import { Type } from 'typebox';
 import type { HmacRule, SignatureRule, TokenRule } from '../../webhooks/signature/signature-rule.ts';
 import { isRecord, kindOf } from '../inspection.ts';
 import { suggestion } from '../nearest.ts';
-import { headerNameOf, isText, isWhole, membersOf, type Refuse } from './refuse.ts';
+import {
+  headerNameShape,
+  inspectShape,
+  type Reporter,
+  textThat,
+  textUpTo,
+  unshaped,
+  wholeWithin,
+} from '../shape.ts';
 
 type Written = Readonly<Record<string, unknown>>;
 
 const toleranceSecondsMax = 86_400;
 const prefixCharactersMax = 32;
+const templateCharactersMax = 500;
+const parameterCharactersMax = 64;
 /** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
@@ -26,20 +37,52 @@ const needed = [
   'toleranceSeconds',
 ] as const;
 const optional = ['timestamp', 'id', 'asymmetricPrefix', 'bodyDigestParameter'] as const;
-const hmacMembers: ReadonlySet<string> = new Set<keyof HmacRule>(['kind', ...needed, ...optional]);
-const tokenMembers: ReadonlySet<string> = new Set<keyof TokenRule>(['kind', 'header']);
-const choices = {
-  hash: ['sha256', 'sha512', 'sha1'],
-  encoding: ['hex', 'base64'],
-  separator: [',', ' ', null],
-  key: ['text', 'base64'],
-} as const;
+
+const fullPrefix = textThat((prefix) => prefix !== '' && isPrefix(prefix), {
+  must: `must be 1 to ${prefixCharactersMax} printable characters`,
+});
+const hmacShape = Type.Object({
+  ...unshaped('kind'),
+  header: headerNameShape,
+  hash: among('sha256', 'sha512', 'sha1'),
+  encoding: among('hex', 'base64'),
+  separator: among(',', ' ', null),
+  key: among('text', 'base64'),
+  id: Type.Optional(headerNameShape),
+  timestamp: Type.Optional(
+    Type.Union(
+      [
+        Type.Object({ header: headerNameShape }, { additionalProperties: false }),
+        Type.Object({ prefix: fullPrefix }, { additionalProperties: false }),
+      ],
+      { must: "must be { header: 'name' } or { prefix: 't=' }" },
+    ),
+  ),
+  prefix: textThat(isPrefix, { must: `must be up to ${prefixCharactersMax} printable characters` }),
+  asymmetricPrefix: Type.Optional(fullPrefix),
+  signed: textUpTo(
+    templateCharactersMax,
+    `must be a text of 1 to ${templateCharactersMax} characters, such as {timestamp}.{body}`,
+  ),
+  toleranceSeconds: wholeWithin(0, toleranceSecondsMax),
+  bodyDigestParameter: Type.Optional(
+    textUpTo(parameterCharactersMax, 'must be the name of a parameter of the URL'),
+  ),
+});
+/** What a preset leaves to be written. */
+const writtenShape = Type.Object(unshaped(...Object.keys(hmacShape.properties)));
+const tokenShape = Type.Object(unshaped('kind', 'header'));
+
+function among(...values: readonly unknown[]) {
+  const must = `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
+  return Type.Refine(Type.Unknown({ must }), (written) => values.includes(written));
+}
 
 /** @param preset the rule whose parts are replaced; undefined: the written rule must be complete */
 export function inspectSignature(
   written: unknown,
   preset: SignatureRule | undefined,
-  refuse: Refuse,
+  refuse: Reporter,
 ): SignatureRule | undefined {
   if (written === undefined) return preset;
   if (!isRecord(written)) {
@@ -57,16 +100,16 @@ export function inspectSignature(
 function inspectToken(
   written: Written,
   preset: SignatureRule | undefined,
-  refuse: Refuse,
+  refuse: Reporter,
 ): TokenRule | undefined {
-  membersOf('signature', written, tokenMembers, refuse);
-  const header = headerNameOf(written.header ?? (preset?.kind === 'token' ? preset.header : undefined));
-  if (header === undefined) refuse('signature.header must be the name of a header field');
-  return header === undefined ? undefined : { kind: 'token', header };
+  inspectShape(tokenShape, written, 'signature', refuse);
+  const name = written.header ?? (preset?.kind === 'token' ? preset.header : undefined);
+  const header = inspectShape(headerNameShape, name, 'signature.header', refuse);
+  return header === undefined ? undefined : { kind: 'token', header: header.toLowerCase() };
 }
 
-function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Refuse): HmacRule | undefined {
-  membersOf('signature', written, hmacMembers, refuse);
+function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Reporter): HmacRule | undefined {
+  inspectShape(writtenShape, written, 'signature', refuse);
   const rule = merged(written, preset);
   const missing = needed.filter((name) => rule[name] === undefined);
   if (missing.length > 0) {
@@ -75,27 +118,40 @@ function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Ref
     );
     return undefined;
   }
-  let sound = true;
-  const fault: Refuse = (predicate) => {
-    sound = false;
-    refuse(`signature.${predicate}`);
+  let isSound = true;
+  const report: Reporter = (sentence) => {
+    isSound = false;
+    refuse(sentence);
   };
-  const header = headerNameOf(rule.header);
-  if (header === undefined) fault('header must be the name of a header field');
-  for (const [name, values] of Object.entries(choices)) {
-    if (!(values as readonly unknown[]).includes(rule[name])) {
-      fault(`${name} must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`);
-    }
-  }
-  const id = rule.id === undefined ? undefined : headerNameOf(rule.id);
-  if (rule.id !== undefined && id === undefined) fault('id must be the name of a header field');
-  const timestamp = inspectTimestamp(rule, fault);
+  const {
+    header = '',
+    id,
+    timestamp,
+    signed,
+    toleranceSeconds,
+    bodyDigestParameter,
+  } = inspectShape(hmacShape, rule, 'signature', report) ?? {};
+  const fault: Reporter = (predicate) => report(`signature.${predicate}`);
+  if (timestamp !== undefined && 'prefix' in timestamp && rule.separator === null)
+    fault('timestamp is in the field of the signatures, which needs a separator');
   inspectPrefixes(rule, timestamp, fault);
-  inspectSigned(rule, fault);
-  inspectTolerance(rule, written, fault);
-  if (!sound) return undefined;
-  // The code above checked each member.
-  return { ...rule, header, id, timestamp } as HmacRule;
+  if (signed !== undefined) inspectSigned(signed, { ...rule, bodyDigestParameter }, fault);
+  if (
+    toleranceSeconds !== undefined &&
+    rule.timestamp === undefined &&
+    Number(written.toleranceSeconds ?? 0) > 0
+  )
+    fault('toleranceSeconds has no effect without a signed timestamp');
+  if (!isSound) return undefined;
+  return {
+    ...(rule as HmacRule),
+    header: header.toLowerCase(),
+    id: id?.toLowerCase(),
+    timestamp:
+      timestamp !== undefined && 'header' in timestamp
+        ? { header: timestamp.header.toLowerCase() }
+        : timestamp,
+  };
 }
 
 /** A written `undefined` removes an optional member only. */
@@ -106,27 +162,9 @@ function merged(written: Written, preset: HmacRule | undefined): Record<string, 
   return rule;
 }
 
-function inspectTimestamp({ timestamp, separator }: Written, fault: Refuse): HmacRule['timestamp'] {
-  if (timestamp === undefined) return undefined;
-  const [[kind, value] = [], ...others] = isRecord(timestamp) ? Object.entries(timestamp) : [];
-  if (others.length === 0 && kind === 'header') {
-    const header = headerNameOf(value);
-    if (header !== undefined) return { header };
-  } else if (others.length === 0 && kind === 'prefix' && isPrefix(value) && value !== '') {
-    if (separator === null) fault('timestamp is in the field of the signatures, which needs a separator');
-    return { prefix: value };
-  }
-  fault("timestamp must be { header: 'name' } or { prefix: 't=' }");
-  return undefined;
-}
-
 /** The prefixes of one field must distinguish its parts. */
-function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault: Refuse): void {
+function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault: Reporter): void {
   const { prefix, asymmetricPrefix, separator } = rule;
-  if (!isPrefix(prefix)) fault(`prefix must be up to ${prefixCharactersMax} printable characters`);
-  if (asymmetricPrefix !== undefined && (!isPrefix(asymmetricPrefix) || asymmetricPrefix === '')) {
-    fault(`asymmetricPrefix must be 1 to ${prefixCharactersMax} printable characters`);
-  }
   const beside = timestamp !== undefined && 'prefix' in timestamp ? timestamp.prefix : undefined;
   const beginnings = [
     ['prefix', prefix],
@@ -142,34 +180,18 @@ function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault:
   }
 }
 
-function inspectTolerance(rule: Written, written: Written, fault: Refuse): void {
-  const { toleranceSeconds, timestamp } = rule;
-  if (!isWhole(toleranceSeconds, 0, toleranceSecondsMax)) {
-    fault(`toleranceSeconds must be a whole number from 0 to ${toleranceSecondsMax}`);
-  } else if (timestamp === undefined && Number(written.toleranceSeconds ?? 0) > 0) {
-    fault('toleranceSeconds has no effect without a signed timestamp');
-  }
+function isPrefix(prefix: string): boolean {
+  return prefix.length <= prefixCharactersMax && prefixText.test(prefix);
 }
 
-function isPrefix(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= prefixCharactersMax && prefixText.test(value);
-}
-
-const templateCharactersMax = 500;
-const parameterCharactersMax = 64;
 const placeholders = ['body', 'timestamp', 'id', 'url', 'form'] as const;
 const inBraces = /\{([^{}]*)\}/g;
 
 /**
  * Checks which parts a sender signs, and that the signature covers the body.
- * @param rule its members as written, valid or not
+ * @param rule the other members, which may be invalid
  */
-function inspectSigned(rule: Readonly<Record<string, unknown>>, fault: Refuse): void {
-  const { signed } = rule;
-  if (!isText(signed, templateCharactersMax)) {
-    fault(`signed must be a text of 1 to ${templateCharactersMax} characters, such as {timestamp}.{body}`);
-    return;
-  }
+function inspectSigned(signed: string, rule: Written, fault: Reporter): void {
   const names = new Set([...signed.matchAll(inBraces)].map(([, name = '']) => name));
   for (const name of names) {
     if (!placeholders.some((known) => known === name)) {
@@ -190,11 +212,6 @@ function inspectSigned(rule: Readonly<Record<string, unknown>>, fault: Refuse): 
       fault(`${name} is declared, but signed does not hold {${name}}: an attacker could change it`);
     }
   }
-  const { bodyDigestParameter } = rule;
-  if (bodyDigestParameter === undefined) return;
-  if (!isText(bodyDigestParameter, parameterCharactersMax)) {
-    fault('bodyDigestParameter must be the name of a parameter of the URL');
-  } else if (!names.has('url') || !names.has('form')) {
+  if (rule.bodyDigestParameter !== undefined && (!names.has('url') || !names.has('form')))
     fault('bodyDigestParameter has no effect unless {url} and {form} are signed');
-  }
 }

@@ -1,6 +1,7 @@
-/** Checks the secrets of senders. No message repeats any part of one: its reader may not be permitted to know the secret. */
+/** Checks the secrets of senders, and assigns their variables. No message repeats any part of one: its reader may not be permitted to know the secret. */
 import { standardKey } from '../../webhooks/signature/mac-keys.ts';
 import type { DeclaredSender } from '../senders.ts';
+import type { Reporter } from '../shape.ts';
 
 export const secretCharactersMax = 1024;
 const secretCharactersAdvised = 16;
@@ -62,4 +63,52 @@ export function secretPlaces(senders: Iterable<DeclaredSender>): readonly Secret
     if (handOn.kind !== 'forward') return [receive];
     return [receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
   });
+}
+
+const variableCharactersMax = 128;
+const variableName = /^[A-Z][A-Z0-9_]*$/;
+/** Reserved for settings, among which a variable of a sender would look misspelt. */
+const settingsPrefix = 'COMITY_';
+const endings = { receive: '_WEBHOOK_SECRET', forward: '_FORWARD_SECRET' } as const;
+
+export type Variables = {
+  /** The variable: as written, or the default. @param prefix path of the member `secretVariable` */
+  take(of: SecretUse & { readonly refuse: Reporter }, written: unknown, prefix?: string): string;
+};
+
+/** Assigns the environment variables of senders' secrets: each its own, so that the owner of one secret cannot sign for another sender. */
+export function createVariables(): Variables {
+  const taken = new Map<string, string>();
+  return {
+    take({ name, use, refuse }, written, prefix = '') {
+      const variable = written === undefined ? defaultVariable(name, use) : String(written);
+      const place = `${prefix}secretVariable`;
+      const fault = typeof (written ?? '') === 'string' ? faultOf(variable) : notAVariable;
+      if (fault !== undefined) {
+        refuse(written === undefined ? `must have a ${place}: ${variable} ${fault}` : `${place} ${fault}`);
+      }
+      const other = taken.get(variable);
+      if (other !== undefined) {
+        refuse(
+          `${place} is ${variable}, which sender ${other} uses already; each secret needs a variable of its own`,
+        );
+      } else taken.set(variable, name);
+      return variable;
+    },
+  };
+}
+
+const notAVariable =
+  'must be a name of a variable: a capital letter, then up to 127 capital letters, digits and _';
+
+/** What is wrong with the name, as the predicate of a sentence; undefined for a valid one. */
+function faultOf(variable: string): string | undefined {
+  if (variable.startsWith(settingsPrefix))
+    return `must not begin with ${settingsPrefix}, which is reserved for settings`;
+  return variableName.test(variable) && variable.length <= variableCharactersMax ? undefined : notAVariable;
+}
+
+/** `BILLING_WEBHOOK_SECRET` for `billing`. */
+function defaultVariable(name: string, use: SecretUse['use']): string {
+  return `${name.toUpperCase().replaceAll('-', '_')}${endings[use]}`;
 }

@@ -1,9 +1,13 @@
-/** Checks what a declaration says about its fields one by one: indexes, uniqueness, references, search. */
+/**
+ * Checks the members of a collection's declaration one by one: indexes, uniqueness, references, search, body formats, caching and deprecation.
+ */
+import type { BodyFormat } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
 import { searchLanguages } from '../model/search/stems.ts';
 import { type Inspection, isRecord, kindOf, listed, namedField } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { problemMembers } from './reserved-names.ts';
+import { namedParts } from './shape.ts';
 
 const indexFieldsMax = 8;
 const memberName = /^[a-z][A-Za-z0-9]*$/;
@@ -66,18 +70,13 @@ function inspectUnpatchable(inspection: Inspection): void {
 const includedMember = 'included';
 
 function inspectReferences(inspection: Inspection): void {
-  const references: unknown = inspection.declaration.references;
-  if (references === undefined) return;
-  if (!isRecord(references)) {
-    inspection.refuse(`references must be an object, not ${kindOf(references)}`);
-    return;
-  }
-  if (inspection.fields.has(includedMember)) {
+  const { references } = inspection.declaration;
+  if (isRecord(references) && inspection.fields.has(includedMember)) {
     inspection.refuse(
       `schema declares "${includedMember}", where responses with expand have what the references lead to; rename the field`,
     );
   }
-  for (const [name, reference] of Object.entries(references)) {
+  for (const [name, reference] of namedParts(references, 'references', inspection.refuse)) {
     const field = namedField(inspection, 'references', name);
     if (
       field !== undefined &&
@@ -128,11 +127,15 @@ function inspectOnDelete(
     return;
   }
   if (onDelete !== 'setNull') return;
-  const { schema, unpatchable = [], tenantField, stamp = {} } = declaration;
+  const { schema, unpatchable, tenantField, stamp = {} } = declaration;
   if (schema.required?.includes(name) === true) {
     refuse(`${place} is setNull, but the schema requires "${name}"; make it optional, or use cascade`);
   }
-  if (unpatchable.some((each) => each === name) || tenantField === name || Object.hasOwn(stamp, name)) {
+  if (
+    (Array.isArray(unpatchable) && unpatchable.includes(name)) ||
+    tenantField === name ||
+    Object.hasOwn(stamp, name)
+  ) {
     refuse(`${place} is setNull, but "${name}" cannot be changed after creation`);
   }
 }
@@ -176,4 +179,93 @@ function isSingle(field: Field): boolean {
 
 function pluralOf(field: Field): string {
   return field.type === 'array' ? 'lists' : 'objects';
+}
+
+const bodyFormats: ReadonlySet<unknown> = new Set<BodyFormat>(['json', 'form', 'multipart', 'text']);
+const fieldValue = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
+const isoTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/;
+const unsafeInLink = /[<>" ]/;
+const webScheme = /^https?:/;
+
+export function inspectConduct(inspection: Inspection): void {
+  const { declaration, refuse } = inspection;
+  inspectFormats(inspection);
+  const { cacheControl } = declaration;
+  if (typeof cacheControl === 'string' && !fieldValue.test(cacheControl)) {
+    refuse('cacheControl must be a value of Cache-Control, such as "max-age=60"');
+  }
+  inspectDeprecation(inspection);
+}
+
+function inspectFormats(inspection: Inspection): void {
+  const { declaration, fields, refuse } = inspection;
+  const formats = listed(inspection, 'formats', declaration.formats);
+  if (declaration.formats !== undefined && formats.length === 0)
+    refuse('formats must name at least one body format');
+  for (const format of formats) {
+    if (!bodyFormats.has(format))
+      refuse(`formats holds ${quoted(format)}; the formats are json, form, multipart and text`);
+  }
+  const { textField } = declaration;
+  const takesText = formats.includes('text');
+  if (textField === undefined) {
+    if (takesText) refuse('formats holds "text", which needs textField to say which field the text becomes');
+    return;
+  }
+  if (!takesText) refuse(`textField is "${textField}", which needs "text" among the formats`);
+  const field = fields.get(textField);
+  if (field === undefined) {
+    refuse(`textField names "${textField}", which is not a field`);
+    return;
+  }
+  if (field.type !== 'string' || field.column !== undefined || field.path.length > 1) {
+    refuse(`textField names "${textField}", which is not a string that clients write`);
+  }
+  const others = requiredOf(inspection).filter((name) => name !== textField);
+  if (others.length > 0) {
+    refuse(
+      `a text body sets only "${textField}", and "${others[0]}" is required too: make it optional or leave text out of formats`,
+    );
+  }
+}
+
+function inspectDeprecation({ declaration, refuse }: Inspection): void {
+  const deprecation: unknown = declaration.deprecation;
+  if (deprecation === undefined) return;
+  if (!isRecord(deprecation)) {
+    refuse(`deprecation must be an object, not ${kindOf(deprecation)}`);
+    return;
+  }
+  const since = timeOf(deprecation.since);
+  if (since === undefined)
+    refuse('deprecation.since must be an ISO 8601 UTC time such as 2027-01-31T00:00:00Z');
+  if (deprecation.sunset !== undefined) {
+    const sunset = timeOf(deprecation.sunset);
+    if (sunset === undefined)
+      refuse('deprecation.sunset must be an ISO 8601 UTC time such as 2027-01-31T00:00:00Z');
+    else if (since !== undefined && sunset < since)
+      refuse('deprecation.sunset must not be before deprecation.since');
+  }
+  const { link } = deprecation as { link?: unknown };
+  if (link !== undefined && !isLink(link)) refuse('deprecation.link must be an http or https URL, or a path');
+}
+
+function timeOf(value: unknown): number | undefined {
+  if (typeof value !== 'string' || !isoTime.test(value)) return undefined;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+function isLink(value: unknown): boolean {
+  if (typeof value !== 'string' || !fieldValue.test(value) || unsafeInLink.test(value)) return false;
+  return value.startsWith('/') || (webScheme.test(value) && URL.canParse(value));
+}
+
+function requiredOf({ declaration }: Inspection): readonly string[] {
+  const required: unknown = declaration.schema.required;
+  return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' ? `"${value}"` : kindOf(value);
 }

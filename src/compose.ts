@@ -235,7 +235,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const webhooks = await createSending({
       ...{ ...sending, store: withMessages(services, configuration.subscribers, inbox, options.turns) },
       principalOf: createOwnerPrincipal(store),
-      notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
+      notify: createOwnerNotices(accounts.endpointMail, settings.operatorMail),
     });
     await documents.beforeServing(webhooks.store);
     const logic = logicOf(configuration, services, { accounts, webhooks, mailKeeper });

@@ -11,15 +11,14 @@
  * The unit that notes the warning includes the event `endpoint.failing`, so there is one event per warning. The unit
  * that keeps the mail follows; a crash in between loses it.
  */
-
 import { searchText } from '../../model/collection.ts';
 import { type DisabledReason, type Endpoint, readEndpoint } from '../../model/endpoint.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import type { Change, Row } from '../../store/store.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Verdict } from './delivery-claim.ts';
 import { operationalEvent } from './event-types/operational-events.ts';
-import { type Acts, Watch, type WatchOptions } from './health-watch.ts';
+import { type Acts, type HealthTimes, Watch } from './health-watch.ts';
 import type { EndpointDirectory, KnownEndpoint } from './known-endpoint.ts';
 import { endpointHealthTable, endpointsCollection, generationLine } from './sending-tables.ts';
 
@@ -42,55 +41,66 @@ export type HealthOfEndpoints = {
   close(): Promise<void>;
 };
 
-export type HealthOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  /** With fan-out, so that announced events are delivered. */
-  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
-  readonly directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
-  readonly lanes: Pick<Lanes, 'onChange'>;
-  /** Notifies the owner; undefined: no mail is configured. */
-  readonly notify: Notify | undefined;
-  readonly settings: { readonly endpointWarnSeconds: number; readonly endpointDisableSeconds: number };
-};
-
-export function createHealth(options: HealthOptions): HealthOfEndpoints {
-  const health = new Health(options);
+/**
+ * @param services with fan-out, so that announced events are delivered
+ * @param notify notifies the owner; undefined: no mail is configured
+ */
+export function createHealth(
+  services: Services,
+  directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>,
+  lanes: Pick<Lanes, 'onChange'>,
+  notify: Notify | undefined,
+): HealthOfEndpoints {
+  const health = new Health(services, directory, notify);
+  const unfollow = lanes.onChange(() => health.forgetWatches());
   return {
     note: (endpoint, verdict, at) => health.note(endpoint, verdict, at),
     disable: (endpoint, reason, since) => health.disable(endpoint, reason, since),
     settled: () => health.settled(),
-    close: () => health.close(),
+    async close() {
+      unfollow();
+      await health.settled();
+    },
   };
 }
 
-class Health implements HealthOfEndpoints {
-  readonly #options: HealthOptions;
-  readonly #watchOptions: WatchOptions;
+class Health {
+  readonly #services: Services;
+  readonly #directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
+  readonly #notify: Notify | undefined;
+  readonly #times: HealthTimes;
   readonly #acts: Acts = {
     disable: (known, since) => this.disable(known, 'failing', since),
     warned: (known, since) => this.#warned(known, since),
   };
   readonly #disabling = new Map<string, Promise<void>>();
   readonly #running = new Set<Promise<void>>();
-  readonly #unfollow: () => void;
   #watches = new WeakMap<KnownEndpoint, Watch>();
 
-  constructor(options: HealthOptions) {
-    const { endpointWarnSeconds, endpointDisableSeconds } = options.settings;
-    const times = { warnMs: endpointWarnSeconds * 1000, disableMs: endpointDisableSeconds * 1000 };
-    this.#options = options;
-    this.#watchOptions = { ...options, times };
-    this.#unfollow = options.lanes.onChange(() => {
-      this.#watches = new WeakMap();
-    });
+  constructor(
+    services: Services,
+    directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>,
+    notify: Notify | undefined,
+  ) {
+    const { endpointWarnSeconds, endpointDisableSeconds } = services.settings;
+    this.#services = services;
+    this.#directory = directory;
+    this.#notify = notify;
+    this.#times = { warnMs: endpointWarnSeconds * 1000, disableMs: endpointDisableSeconds * 1000 };
+  }
+
+  /** Called when lanes come or go: another process may have written the health of their endpoints. */
+  forgetWatches(): void {
+    this.#watches = new WeakMap();
   }
 
   note(endpoint: KnownEndpoint, { health }: Verdict, at: number): void {
     if (health === 'ignored') return;
-    const known = this.#options.directory.get(endpoint.endpoint.id);
+    const known = this.#directory.get(endpoint.endpoint.id);
     if (known === undefined || known.rev !== endpoint.rev || known.endpoint.status === 'disabled') return;
     let watch = this.#watches.get(known);
     if (watch === undefined) {
-      watch = new Watch(this.#watchOptions, known, this.#acts);
+      watch = new Watch(this.#services, this.#times, known, this.#acts);
       this.#watches.set(known, watch);
     }
     const work = health === 'succeeded' ? watch.succeeded() : watch.failed(at);
@@ -108,12 +118,12 @@ class Health implements HealthOfEndpoints {
   }
 
   async #disableNow(known: KnownEndpoint, reason: DisabledReason, since: number): Promise<void> {
-    const { directory, observe } = this.#options;
+    const directory = this.#directory;
     const { id } = known.endpoint;
     if (directory.get(id)?.endpoint.status === 'disabled') return;
-    const disabled = await disableEndpoint(this.#options, known, reason, since);
+    const disabled = await disableEndpoint(this.#services, directory, known, { reason, since });
     if (disabled !== undefined) {
-      observe({ kind: 'endpoint-disabled', endpoint: id, reason });
+      this.#services.observe({ kind: 'endpoint-disabled', endpoint: id, reason });
       this.#tell({ kind: 'disabled', ...disabled, since, reason });
     }
     // This process should stop sending now. The change is durable already, and the directory would follow by itself.
@@ -122,29 +132,24 @@ class Health implements HealthOfEndpoints {
 
   #warned(known: KnownEndpoint, since: number): void {
     const { endpoint, owner } = known;
-    this.#options.observe({ kind: 'endpoint-failing', endpoint: endpoint.id });
+    this.#services.observe({ kind: 'endpoint-failing', endpoint: endpoint.id });
     this.#tell({ kind: 'failing', endpoint, owner, since, reason: 'failing' });
   }
 
   #tell(notice: EndpointNotice): void {
-    const { notify } = this.#options;
+    const notify = this.#notify;
     if (notify !== undefined) this.#inBackground('notice of an endpoint', notify(notice));
   }
 
   #inBackground(what: string, work: Promise<void>): void {
     const done = work
-      .catch((error) => this.#options.observe({ kind: 'sending-failed', what, error }))
+      .catch((error) => this.#services.observe({ kind: 'sending-failed', what, error }))
       .finally(() => this.#running.delete(done));
     this.#running.add(done);
   }
 
   async settled(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
-  }
-
-  async close(): Promise<void> {
-    this.#unfollow();
-    await this.settled();
   }
 }
 
@@ -155,12 +160,6 @@ class Health implements HealthOfEndpoints {
  * nothing happens, and the next attempt judges the new state. Its deliveries stay due and wait until it is enabled.
  */
 
-export type DisableOptions = Pick<Services, 'clock' | 'newId'> & {
-  /** With fan-out, so that the event is delivered, though not to the endpoint itself. */
-  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
-  readonly directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>;
-};
-
 /** The disabled endpoint; undefined: it changed meanwhile. */
 export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | null } | undefined;
 
@@ -169,12 +168,11 @@ export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | n
  * @throws StoreUnavailable
  */
 async function disableEndpoint(
-  options: DisableOptions,
+  { store, clock, newId }: Services,
+  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
   judged: KnownEndpoint,
-  reason: DisabledReason,
-  since: number,
+  { reason, since }: { readonly reason: DisabledReason; readonly since: number },
 ): Promise<Disabled> {
-  const { store, directory, clock, newId } = options;
   const { id } = judged.endpoint;
   return store.lines.hold(generationLine, false, async (checkTime) => {
     for (;;) {
@@ -249,18 +247,19 @@ export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
 };
 
 /** @template M a mail that is ready to be kept */
-export type OwnerNoticeOptions<M> = {
+export type OwnerMail<M> = {
   /** Undefined: no mail server is configured. */
   readonly mail: { send(mail: M): Promise<void> } | undefined;
   /** Returns the address of an account; undefined: it has none, or it is disabled. */
   readonly findAddress: (owner: string) => Promise<string | undefined>;
-  readonly operatorMail: string | undefined;
   readonly texts: (to: string, facts: NoticeFacts) => M;
 };
 
 /** Returns undefined if no mail server is configured. */
-export function createOwnerNotices<M>(options: OwnerNoticeOptions<M>): Notify | undefined {
-  const { mail, findAddress, operatorMail, texts } = options;
+export function createOwnerNotices<M>(
+  { mail, findAddress, texts }: OwnerMail<M>,
+  operatorMail: string | undefined,
+): Notify | undefined {
   if (mail === undefined) return undefined;
   return async ({ kind, reason, endpoint, owner, since }) => {
     const to = (owner === null ? undefined : await findAddress(owner)) ?? operatorMail;

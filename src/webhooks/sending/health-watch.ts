@@ -5,25 +5,12 @@
  * again after each step, so notes during a write are not lost. If another writer removed the row, the endpoint was
  * enabled or removed: the run is over.
  */
+import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import {
-  type Change,
-  type Commit,
-  type EventEntry,
-  type Row,
-  type Store,
-  StoreUnavailable,
-} from '../../store/store.ts';
+import { type Change, type Commit, type EventEntry, type Row, StoreUnavailable } from '../../store/store.ts';
 import { operationalEvent } from './event-types/operational-events.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 import { type EndpointHealth, endpointHealthTable } from './sending-tables.ts';
-
-export type WatchOptions = {
-  /** With fan-out, so that a warning is delivered. */
-  readonly store: Pick<Store, 'commit' | 'read'>;
-  readonly newId: () => string;
-  readonly times: HealthTimes;
-};
 
 /** The effects of a run of failures. */
 export type Acts = {
@@ -45,7 +32,9 @@ type Kept = {
 };
 
 export class Watch {
-  readonly #options: WatchOptions;
+  readonly #store: Services['store'];
+  readonly #newId: Services['newId'];
+  readonly #times: HealthTimes;
   readonly #known: KnownEndpoint;
   readonly #acts: Acts;
   #failing: EndpointHealth | undefined;
@@ -57,8 +46,11 @@ export class Watch {
   #hasSucceeded = false;
   #isWriting = false;
 
-  constructor(options: WatchOptions, known: KnownEndpoint, acts: Acts) {
-    this.#options = options;
+  /** @param services with fan-out, so that a warning is delivered */
+  constructor({ store, newId }: Services, times: HealthTimes, known: KnownEndpoint, acts: Acts) {
+    this.#store = store;
+    this.#newId = newId;
+    this.#times = times;
     this.#known = known;
     this.#acts = acts;
   }
@@ -97,7 +89,7 @@ export class Watch {
   }
 
   #judge(failing: EndpointHealth): ReturnType<typeof judgeHealth> {
-    return judgeHealth(failing, this.#failedAt, this.#options.times);
+    return judgeHealth(failing, this.#failedAt, this.#times);
   }
 
   async #steps(): Promise<void> {
@@ -112,7 +104,7 @@ export class Watch {
   }
 
   async #read(): Promise<void> {
-    const kept = keptOf(await this.#options.store.read(endpointHealthTable, this.#known.endpoint.id));
+    const kept = keptOf(await this.#store.read(endpointHealthTable, this.#known.endpoint.id));
     this.#kept = kept;
     this.#isRead = true;
     this.#hasSucceeded &&= kept !== undefined;
@@ -128,7 +120,7 @@ export class Watch {
     if (this.#kept === undefined) return;
     const expect = { rev: this.#kept.rev };
     const change: Change = { table: endpointHealthTable, id: this.#known.endpoint.id, expect, next: null };
-    const commit = await this.#options.store.commit({ changes: [change], events: [] });
+    const commit = await this.#store.commit({ changes: [change], events: [] });
     this.#kept = commit.outcome === 'committed' ? undefined : keptOf(currentOf(commit));
     this.#hasSucceeded &&= this.#kept !== undefined;
   }
@@ -137,7 +129,7 @@ export class Watch {
   async #keep(run: EndpointHealth, at: number): Promise<void> {
     const isWarning = this.#judge(run) === 'warn';
     const health = isWarning ? { ...run, warnedAt: at } : run;
-    const commit = await this.#options.store.commit({
+    const commit = await this.#store.commit({
       changes: [this.#keepingChange(health, at)],
       events: isWarning ? [this.#warning(run, at)] : [],
     });
@@ -153,7 +145,7 @@ export class Watch {
 
   #warning({ failingSince }: EndpointHealth, at: number): EventEntry {
     const { endpoint, owner } = this.#known;
-    return operationalEvent('endpoint.failing', endpoint, owner, at, this.#options.newId, failingSince);
+    return operationalEvent('endpoint.failing', endpoint, owner, at, this.#newId, failingSince);
   }
 
   #keepingChange(health: EndpointHealth, at: number): Change {
@@ -217,7 +209,7 @@ function currentOf(commit: Commit): Row | undefined {
  * disabled, and the disabling that much later.
  */
 
-type HealthTimes = {
+export type HealthTimes = {
   readonly warnMs: number;
   readonly disableMs: number;
 };

@@ -112,8 +112,8 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
   });
   await moveHeaderValues(withGeneration(store, directory), directory);
   await giveToTenants(withGeneration(store, directory), directory);
-  const wakes = await createWakes({ ...options, directory });
-  const expansion = createExpansion({ ...options, directory, wakes });
+  const wakes = await createWakes(options, directory);
+  const expansion = createExpansion(options, directory, wakes);
   const events = createEventSource(options);
   const fannedOut = withDeliveries(store, {
     ...{ ...options, directory, wakes, expansion, events },
@@ -186,9 +186,9 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     memory: memory.deliveries,
     version: packageVersion(),
   });
-  const health = createHealth({ ...parts, store: fannedOut, lanes: sendingLanes });
+  const health = createHealth({ ...parts, store: fannedOut }, directory, sendingLanes, parts.notify);
   const { schedules } = configuration;
-  const settle = createSettle({ store, schedules, health, random, observe, settings });
+  const settle = createSettle(parts, schedules, health, random);
   const engine = createEngine({
     ...{
       store,

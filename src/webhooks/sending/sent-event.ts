@@ -6,7 +6,8 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { withoutCause } from '../../model/actor.ts';
-import { eventsTable, type MaybePromise, type Row, type Store } from '../../store/store.ts';
+import type { Services } from '../../store/capabilities.ts';
+import { eventsTable, type MaybePromise, type Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { standardPrefix } from '../signature/standard.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
@@ -29,10 +30,7 @@ export type EventSource = {
   forget(id: string): void;
 };
 
-export type EventSourceOptions = {
-  readonly store: Pick<Store, 'read'>;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
+export type EventSourceBounds = {
   /** Memory for events. An event larger than an eighth of it is not kept. */
   readonly octetsMax?: number;
   /** Greatest age of a copy. Default 2000. */
@@ -44,8 +42,10 @@ const rowOctets = 512;
 
 type Kept = { readonly event: SentEvent; readonly readAt: number };
 
-export function createEventSource(options: EventSourceOptions): EventSource {
-  const { store, clock, octetsMax = memoryBounds.sentEvents.octets, ageMsMax = 2000 } = options;
+export function createEventSource(
+  { store, clock }: Services,
+  { octetsMax = memoryBounds.sentEvents.octets, ageMsMax = 2000 }: EventSourceBounds = {},
+): EventSource {
   const kept = new OctetCache<Kept>({
     octetsMax,
     octetsOf: ({ event: { doc } }) => rowOctets + octetsOfText(doc),

@@ -5,8 +5,9 @@
 import type { WebhookSchedules } from '../../config/webhook-schedules.ts';
 import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
 import type { Observe } from '../../observe/observation.ts';
+import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Store } from '../../store/store.ts';
+import type { Change } from '../../store/store.ts';
 import { isAttemptLogged } from '../../work/attempt-log.ts';
 import { createTogether, type Settlement, settleByRevision, type WorkRow } from '../../work/settlement.ts';
 import { type Conclusion, conclude, expungedError, isUnsent, type Policy } from './conclude-delivery.ts';
@@ -15,37 +16,37 @@ import type { Attempted, Claim, Settle } from './delivery-claim.ts';
 import type { HealthOfEndpoints } from './endpoint-health.ts';
 import { attemptsTable, deliveriesCollection } from './sending-tables.ts';
 
-export type SettleOptions = {
-  /** With or without fan-out: nothing here makes an event. */
-  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
+/** The store may be with or without fan-out: nothing here makes an event. */
+type Settling = Services & {
   readonly schedules: WebhookSchedules;
   readonly health: Pick<HealthOfEndpoints, 'note' | 'disable'>;
-  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
-  readonly random: () => number;
-  readonly observe: Observe;
-  readonly settings: {
-    readonly webhookRetryAfterSecondsMax: number;
-    readonly webhookSnippetCharactersMax: number;
-  };
+  readonly uniform: () => number;
 };
 
 const deliveriesTable = deliveriesCollection.name;
 
-export function createSettle(options: SettleOptions): Settle {
-  const { store, health } = options;
+/** @param uniform returns numbers from 0 (inclusive) to 1 (exclusive) */
+export function createSettle(
+  services: Services,
+  schedules: WebhookSchedules,
+  health: Settling['health'],
+  uniform: () => number,
+): Settle {
+  const settling: Settling = { ...services, schedules, health, uniform };
+  const { store } = services;
   const commitTogether = createTogether(store);
 
   return {
     async alone(claim, attempted) {
       const { delivery: work, rev, owner, endpoint } = claim;
-      const settled = await settleByRevision(store, settlementOf(options, claim, attempted), {
+      const settled = await settleByRevision(store, settlementOf(settling, claim, attempted), {
         ...{ work, rev, owner },
       });
       if (settled.kind === 'refused')
         throw new Error('the settlement of a delivery must not be refused: it has no other changes');
       const { verdict } = settled.conclusion;
       if (verdict.gone) await health.disable(endpoint, 'gone', attempted.endedAt);
-      note(options, claim, attempted, settled.conclusion);
+      note(settling, claim, attempted, settled.conclusion);
       if (settled.kind === 'removed') return { verdict, delivery: undefined };
       return { verdict, delivery: settled.kind === 'logged' ? settled.work : settled.conclusion.delivery };
     },
@@ -54,7 +55,7 @@ export function createSettle(options: SettleOptions): Settle {
       let concluded: Concluded;
       let changes: readonly Change[] | undefined;
       try {
-        concluded = concludeFrom(options, claim, attempted, work);
+        concluded = concludeFrom(settling, claim, attempted, work);
         changes = changesOf(claim, attempted, concluded, { work, rev, owner });
       } catch {
         // Settling alone fails in the same way, and reports it.
@@ -67,7 +68,7 @@ export function createSettle(options: SettleOptions): Settle {
         return;
       }
       commitTogether(changes, (isCommitted) => {
-        if (isCommitted) note(options, claim, attempted, concluded);
+        if (isCommitted) note(settling, claim, attempted, concluded);
         done(isCommitted ? { verdict, delivery } : undefined);
       });
     },
@@ -76,7 +77,7 @@ export function createSettle(options: SettleOptions): Settle {
 
 /** Passes the outcome of a settled attempt on. */
 function note(
-  { health, observe }: SettleOptions,
+  { health, observe }: Settling,
   claim: Claim,
   attempted: Attempted,
   { verdict, isLogged }: Concluded,
@@ -89,22 +90,17 @@ function note(
 type Concluded = Conclusion & { readonly facts: AttemptFacts | undefined };
 
 /** @param delivery as it is in the store */
-function concludeFrom(
-  options: SettleOptions,
-  claim: Claim,
-  attempted: Attempted,
-  delivery: Delivery,
-): Concluded {
-  const { schedules, random, settings } = options;
+function concludeFrom(settling: Settling, claim: Claim, attempted: Attempted, delivery: Delivery): Concluded {
+  const { schedules, uniform, settings } = settling;
   const policy: Policy = {
     endpoint: claim.endpoint.endpoint,
     trigger: claim.trigger,
     schedules,
-    random,
+    random: uniform,
     retryAfterSecondsMax: settings.webhookRetryAfterSecondsMax,
   };
   const conclusion = conclude(delivery, attempted, policy, claim.delivery);
-  return { ...conclusion, facts: factsOf(options, claim, attempted, delivery, conclusion) };
+  return { ...conclusion, facts: factsOf(settling, claim, attempted, delivery, conclusion) };
 }
 
 /** Undefined if the attempt changes nothing. */
@@ -120,16 +116,16 @@ function changesOf(
 }
 
 function settlementOf(
-  options: SettleOptions,
+  settling: Settling,
   claim: Claim,
   attempted: Attempted,
 ): Settlement<Delivery, Concluded> {
-  const { store } = options;
+  const { store } = settling;
   const begun = claim.delivery;
   return {
     table: deliveriesTable,
     id: begun.id,
-    conclude: (delivery) => concludeFrom(options, claim, attempted, delivery),
+    conclude: (delivery) => concludeFrom(settling, claim, attempted, delivery),
     unitOf(concluded, current) {
       const own = changesOf(claim, attempted, concluded, current);
       return own === undefined ? undefined : { own };
@@ -157,7 +153,7 @@ function deliveryChange(delivery: Delivery, rev: number, owner: string | null, a
 
 /** Undefined if there is nothing to log. For an expunged delivery the log keeps nothing from the receiver. */
 function factsOf(
-  { settings }: SettleOptions,
+  { settings }: Settling,
   { trigger }: Claim,
   attempted: Attempted,
   current: Delivery,

@@ -1,13 +1,12 @@
 /**
  * Wakes: how the sender learns, without polling, that an endpoint has something due.
  *
- * The process that commits announces it in memory, with the rows of new deliveries. Other processes on the store learn it in two ways: they follow the
- * event log from its head and match events of other processes against their own directory; and whatever no event
- * announces (a resend, a test, a recovery, owed deliveries) writes a row into a table of its own, in the same unit.
- * Both are hints: an endpoint may be named without need, and if a hint is lost, the sender's sweep over all endpoints
- * finds what is due.
+ * The process that commits announces it in memory, with the rows of new deliveries. Other processes on the store learn
+ * it in two ways: they follow the event log from its head and match events of other processes against their own
+ * directory; and whatever no event announces (a resend, a test, a recovery, owed deliveries) writes a row into a table
+ * of its own, in the same unit. Both are hints: an endpoint may be named without need, and if a hint is lost, the
+ * sender's sweep over all endpoints finds what is due.
  */
-
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
 import { idField } from '../../model/field.ts';
@@ -51,13 +50,12 @@ export type Wakes = {
 /** `deliveryId`: of a requested delivery; `made`: a new one. */
 export type WakeListener = (endpointId: string, deliveryId?: string, made?: Row) => void;
 
-export type WakesOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
-  readonly directory: Pick<EndpointDirectory, 'matching'>;
-};
-
 /** Announces everything that is committed from then on. @throws StoreUnavailable */
-export async function createWakes(options: WakesOptions): Promise<Wakes> {
-  const { store, newId, clock } = options;
+export async function createWakes(
+  services: Services,
+  directory: Pick<EndpointDirectory, 'matching'>,
+): Promise<Wakes> {
+  const { store, newId, clock } = services;
   const listeners = new Set<WakeListener>();
 
   function announce(endpointIds: Iterable<string>, deliveryId?: string): void {
@@ -66,7 +64,10 @@ export async function createWakes(options: WakesOptions): Promise<Wakes> {
 
   const ownEvents = new OctetCache<true>({ octetsMax: memoryBounds.ownEvents.octets, octetsOf: () => 0 });
   const followers = store.shared
-    ? await Promise.all([followEvents(options, ownEvents, announce), followWakeRows(options, announce)])
+    ? await Promise.all([
+        followEvents({ ...services, directory }, ownEvents, announce),
+        followWakeRows(services, announce),
+      ])
     : [];
   function rowsFor(wake: WakeRow): readonly Change[] {
     if (!store.shared) return [];

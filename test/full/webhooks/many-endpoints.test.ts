@@ -13,6 +13,7 @@ import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed
 import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
 import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import {
@@ -86,7 +87,7 @@ async function killed(
     };
     const { directory, wakes, events: sent } = one;
     const parts = { directory, wakes, events: sent, newId, clock: Date.now };
-    const expansion = createExpansion({ ...parts, store: dying, observe: () => undefined });
+    const expansion = createExpansion(servicesOver(dying, { newId }), directory, wakes);
     const event = eventOf('products.created');
     const store = withDeliveries(dying, { ...parts, expansion });
     assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
@@ -95,10 +96,11 @@ async function killed(
   }
   // Two that find the same rows: the process that started anew, and another one.
   const survivors = [one, other].map(({ plain, directory, wakes }) =>
-    createExpansion({
-      ...{ directory, wakes, newId, clock: Date.now, observe: () => undefined },
-      store: { ...plain, hasEnded: (processId) => processId.startsWith('dead-') },
-    }),
+    createExpansion(
+      servicesOver({ ...plain, hasEnded: (processId) => processId.startsWith('dead-') }, { newId }),
+      directory,
+      wakes,
+    ),
   );
   context.after(() => Promise.all(survivors.map((survivor) => survivor.close())));
   await settled(one.plain);
@@ -118,7 +120,7 @@ async function owed(context: TestContext, process: Process): Promise<void> {
   assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
   assert.deepEqual([...(await owedTo(plain, kept.id))], [event.id]);
   await drop(process, removed.id);
-  const awake = createExpansion({ ...parts, store: sleeping, observe: () => undefined });
+  const awake = createExpansion(servicesOver(sleeping, { newId }), directory, wakes);
   context.after(() => awake.close());
   await settled(plain);
   assert.deepEqual([...(await owedTo(plain, kept.id))], []);

@@ -27,6 +27,7 @@ import { createWakes } from '../../../src/webhooks/sending/wakes.ts';
 import { createLanes } from '../../../src/work/lane-leases.ts';
 import type { Lanes } from '../../../src/work/lanes.ts';
 import type { Timers } from '../../../src/work/timers.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 const dayS = 86_400;
 const owner = 'usr_1';
@@ -80,7 +81,8 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const rooms = await openRooms({ ...options, clock, newId, observed, notices });
   const { directory, wakes, lanes, health, engine } = rooms;
   const observe = (observation: Observation): void => void observed.push(observation);
-  const expansion = createExpansion({ store, directory, wakes, newId, clock, observe });
+  const services = servicesOver(store, { clock, newId, observe });
+  const expansion = createExpansion(services, directory, wakes);
   const events = { keep: () => undefined };
   const told = withDeliveries(store, { directory, wakes, events, expansion, newId, clock });
 
@@ -143,21 +145,19 @@ async function openRooms(options: RoomOptions) {
     ...{ store, clock, observe, collections: [], principalTables: [] },
     principalOf: async (id, scopes) => (id === null ? undefined : authenticated({ id, scopes })),
   });
-  const wakes = await createWakes({ store, directory, newId, clock, observe });
+  const services = servicesOver(store, { clock, newId, observe, settings: chosen });
+  const wakes = await createWakes(services, directory);
   const time = { clock, monotonic: clock, ...(timers === undefined ? {} : { timers }) };
   const holder = { host: `host${pid}`, pid, startedAt: clock() };
   const lanes = await createLanes({
     ...{ ...time, store, directory, settings: chosen, holder, observe },
     ...{ isAlive: () => true, hasEnded: () => false },
   });
-  const health = createHealth({
-    ...{ store, directory, wakes, lanes, clock, newId, observe, settings: chosen },
-    notify: async ({ kind, endpoint }) => void options.notices.push(`${kind} ${endpoint.id}`),
+  const health = createHealth(services, directory, lanes, async ({ kind, endpoint }) => {
+    options.notices.push(`${kind} ${endpoint.id}`);
   });
   const random = () => 0.5;
-  const settle = createSettle({
-    ...{ store, schedules: schedulesDefault, health, random, observe, settings: chosen },
-  });
+  const settle = createSettle(services, schedulesDefault, health, random);
   const send: Send = (claim, signal, end) => {
     const startedAt = clock();
     answer(claim, signal).then(

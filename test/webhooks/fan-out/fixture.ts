@@ -30,6 +30,7 @@ import {
 } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createEventSource, type EventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWakes, type Wakes } from '../../../src/webhooks/sending/wakes.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 const title = Type.Object({ title: Type.Optional(Type.String()) });
 
@@ -147,7 +148,8 @@ export async function startProcess(
     observe,
     ...options,
   });
-  const wakes = await createWakes({ store: plain, directory, newId, clock: Date.now, observe });
+  const services = servicesOver(plain, { newId, observe });
+  const wakes = await createWakes(services, directory);
   const woken: string[] = [];
   wakes.onWake((id) => woken.push(id));
   context.after(async () => {
@@ -155,8 +157,8 @@ export async function startProcess(
     await wakes.close();
     await directory.close();
   });
-  const expansion = createExpansion({ store: plain, directory, wakes, newId, clock: Date.now, observe });
-  const events = createEventSource({ store: plain, clock: Date.now });
+  const expansion = createExpansion(services, directory, wakes);
+  const events = createEventSource(services);
   const store = withDeliveries(plain, { directory, wakes, events, expansion, newId, clock: Date.now });
   return { plain, store, directory, wakes, events, expansion, clock: Date.now, woken, observed };
 }

@@ -24,15 +24,15 @@ async function sentFor(
   operatorMail: string | undefined = 'ops@shop.example',
 ): Promise<readonly Letter[]> {
   const sent: Letter[] = [];
-  const notify = createOwnerNotices({
-    mail: { send: async (mail) => void sent.push(mail) },
-    findAddress: async (owner) => (owner === 'usr_ada' ? 'ada@shop.example' : undefined),
-    operatorMail,
+  const ownerMail = {
+    mail: { send: async (mail: Letter) => void sent.push(mail) },
+    findAddress: async (owner: string) => (owner === 'usr_ada' ? 'ada@shop.example' : undefined),
     texts: createEndpointMailTexts(
       { templates: new Map(), title: 'Shop' },
       { endpointDisableSeconds: 432_000 },
     ),
-  });
+  };
+  const notify = createOwnerNotices(ownerMail, operatorMail);
   await notify?.(notice);
   return sent;
 }
@@ -73,18 +73,18 @@ test('tells the operator where the owner is no account, and nobody where there i
     assert.equal((await sentFor({ ...failing, owner }))[0]?.to[0], 'ops@shop.example');
   }
   const sent: Letter[] = [];
-  const notify = createOwnerNotices({
-    mail: { send: async (mail) => void sent.push(mail) },
+  const ownerMail = {
+    mail: { send: async (mail: Letter) => void sent.push(mail) },
     findAddress: async () => undefined,
-    operatorMail: undefined,
     texts: createEndpointMailTexts({ templates: new Map(), title: '' }, { endpointDisableSeconds: 60 }),
-  });
+  };
+  const notify = createOwnerNotices(ownerMail, undefined);
   await notify?.(failing);
   assert.deepEqual(sent, []);
 });
 
 test('is not there without a mail server', () => {
   const texts = createEndpointMailTexts({ templates: new Map(), title: '' }, { endpointDisableSeconds: 60 });
-  const options = { findAddress: async () => 'a@b', operatorMail: undefined, texts };
-  assert.equal(createOwnerNotices({ ...options, mail: undefined }), undefined);
+  const ownerMail = { mail: undefined, findAddress: async () => 'a@b', texts };
+  assert.equal(createOwnerNotices(ownerMail, undefined), undefined);
 });

@@ -25,6 +25,8 @@ import {
   endpointSecretsTable,
   endpointsCollection,
 } from '../../../src/webhooks/sending/sending-tables.ts';
+import type { Lanes } from '../../../src/work/lanes.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 export const owner = 'usr_1';
 export const hourMs = 3_600_000;
@@ -58,28 +60,25 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
     clock,
     observe: (fact) => facts.push(fact),
   });
-  const health = createHealth({
-    store: withDeliveries(store, {
-      directory,
-      wakes: { announce: () => undefined, announceMade: () => undefined, noteEvent: () => undefined },
-      events: { keep: () => undefined },
-      expansion: { look: () => undefined },
-      newId,
-      clock,
-    }),
+  const telling = withDeliveries(store, {
     directory,
-    lanes: {
-      onChange(listener) {
-        lanesListeners.add(listener);
-        return () => lanesListeners.delete(listener);
-      },
-    },
-    clock,
+    wakes: { announce: () => undefined, announceMade: () => undefined, noteEvent: () => undefined },
+    events: { keep: () => undefined },
+    expansion: { look: () => undefined },
     newId,
-    observe: (fact) => facts.push(fact),
-    notify: async (notice) => void notices.push(notice),
+    clock,
+  });
+  const lanes: Pick<Lanes, 'onChange'> = {
+    onChange(listener) {
+      lanesListeners.add(listener);
+      return () => lanesListeners.delete(listener);
+    },
+  };
+  const services = servicesOver(telling, {
+    ...{ clock, newId, observe: (fact) => facts.push(fact) },
     settings: { endpointWarnSeconds: 86_400, endpointDisableSeconds: 5 * 86_400 },
   });
+  const health = createHealth(services, directory, lanes, async (notice) => void notices.push(notice));
   context.after(async () => {
     await health.close();
     assert.equal(lanesListeners.size, 0);

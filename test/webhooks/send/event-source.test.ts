@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Row } from '../../../src/store/store.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 
 const times = { createdAt: 1, updatedAt: 1, deletedAt: null };
 
@@ -15,12 +16,8 @@ function counting(later: boolean) {
     const row: Row = { id, rev: 1, doc: `${reads.length}`.padStart(10), owner: null, ...times };
     return later ? Promise.resolve(row) : row;
   };
-  const source = createEventSource({
-    store: { read },
-    clock: () => clock.now,
-    octetsMax: 8000,
-    ageMsMax: 2000,
-  });
+  const services = servicesOver({ read }, { clock: () => clock.now });
+  const source = createEventSource(services, { octetsMax: 8000, ageMsMax: 2000 });
   return { reads, clock, source };
 }
 

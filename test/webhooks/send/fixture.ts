@@ -62,7 +62,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
   after(() => keys.close());
   const send = createSend({
     ...{
-      events: createEventSource({ store, clock: now }),
+      events: createEventSource(services),
       exchange,
       keys,
       clock: now,

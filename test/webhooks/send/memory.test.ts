@@ -6,6 +6,7 @@ import { MemoryBudget } from '../../../src/memory/budget.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { createSend } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import { claimOf, sendBy, startSender } from './fixture.ts';
@@ -27,7 +28,7 @@ function startHanging(memory: MemoryBudget) {
   const hanging: (() => void)[] = [];
   const stop = new AbortController();
   const send = createSend({
-    events: createEventSource({ store, clock: () => clock.now }),
+    events: createEventSource(servicesOver(store, { clock: () => clock.now })),
     exchange({ signal }, done) {
       if (signal?.aborted) done(aborted);
       else hanging.push(() => done(aborted));

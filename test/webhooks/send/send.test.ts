@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { claimOf, current, previous, startSender } from './fixture.ts';
 
@@ -203,7 +204,7 @@ test('sends nothing to an endpoint whose owner is gone', async () => {
 test('rejects only where the store cannot answer', async () => {
   const unavailable = new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
   const away = { read: () => Promise.reject(unavailable) };
-  const events = createEventSource({ store: away, clock: () => clock.now });
+  const events = createEventSource(servicesOver(away, { clock: () => clock.now }));
   const cut = await startSender(store, { events });
   await assert.rejects(sent({}, cut), unavailable);
 });

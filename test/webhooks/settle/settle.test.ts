@@ -13,6 +13,7 @@ import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint
 import { attemptsTable, deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { attemptsPage } from '../../../src/work/attempt-log.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';
 
@@ -44,19 +45,17 @@ function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
   const facts: Observation[] = [];
   const notes: Verdict[] = [];
   const disabled: string[] = [];
-  const { alone, together } = createSettle({
-    store,
-    schedules: schedulesDefault,
-    random: () => 0.5,
+  const services = servicesOver(store, {
     observe: (fact) => facts.push(fact),
     settings: { webhookRetryAfterSecondsMax: 86_400, webhookSnippetCharactersMax: 100 },
-    health: {
-      note: (_, verdict) => notes.push(verdict),
-      disable: async ({ endpoint: { id } }, reason) => {
-        disabled.push(`${id} ${reason}`);
-      },
-    },
   });
+  const health: Parameters<typeof createSettle>[2] = {
+    note: (_, verdict) => notes.push(verdict),
+    disable: async ({ endpoint: { id } }, reason) => {
+      disabled.push(`${id} ${reason}`);
+    },
+  };
+  const { alone, together } = createSettle(services, schedulesDefault, health, () => 0.5);
   /** As the engine does: alone only what could not be settled together. */
   async function settleAsOne(claim: Claim, outcome: Attempted): Promise<Settled> {
     const settled = await new Promise<Settled | undefined>((done) => together(claim, outcome, done));

@@ -13,13 +13,6 @@ import { createFollower, type Wakes } from '../wakes.ts';
 import type { FollowedDirectory } from './directory.ts';
 import { type FanOutPart, partAfter, readParts, takeDeliveries } from './owed-deliveries.ts';
 
-export type ExpansionOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
-  readonly directory: Pick<FollowedDirectory, 'get' | 'refresh'>;
-  readonly wakes: Pick<Wakes, 'changesForAll' | 'announce'>;
-  /** Interval of looks for parts of processes that have ended. Default 10 s. */
-  readonly lookMs?: number;
-};
-
 export type Expansion = {
   look(): void;
   /** Waits for the unit under way. Another process, or the next start, makes the rest. */
@@ -28,8 +21,13 @@ export type Expansion = {
 
 const lookMsDefault = 10_000;
 
-export function createExpansion(options: ExpansionOptions): Expansion {
-  const { store, directory, wakes, newId, clock, observe, lookMs = lookMsDefault } = options;
+/** @param lookMs interval of looks for parts of processes that have ended */
+export function createExpansion(
+  { store, newId, clock, observe }: Services,
+  directory: Pick<FollowedDirectory, 'get' | 'refresh'>,
+  wakes: Pick<Wakes, 'changesForAll' | 'announce'>,
+  lookMs = lookMsDefault,
+): Expansion {
   let look = (): void => undefined;
   let isClosed = false;
 

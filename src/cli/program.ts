@@ -5,6 +5,7 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
+import { type DeclaredCommand, declareCommand, type OptionRow, yesOption } from './declare-command.ts';
 import { declareEnvironmentFiles } from './environment-file.ts';
 import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
 import { declareRemote } from './remote/declare-remote.ts';
@@ -77,16 +78,16 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput(helpOutput(terminal));
-  declareServe(program, terminal, finish);
-  declareDev(program, terminal, finish);
-  declareInit(program, terminal, finish);
-  declareSeed(program, terminal, finish);
-  declareCheck(program, terminal, finish);
-  declareBackup(program, terminal, finish);
-  declareRestore(program, terminal, finish);
+  const declare = (parent: Command, command: LocalCommand): void =>
+    declareCommand(parent, command, async ({ options, names: [name = ''] }) => {
+      finish(await command.run(terminal, options as never, name));
+    });
+  for (const each of [serving, developing, initializing, seeding, checking, backingUp, restoring])
+    declare(program, each);
   declareRemote(program, terminal, finish, [release]);
-  declareMigrate(program, terminal, finish);
-  declareSecrets(program, terminal, finish);
+  declare(program, migrating);
+  const secrets = program.command('secrets');
+  declare(secrets.description('manage the key that encrypts the secrets in the store'), rotatingSecrets);
   declareRemote(program, terminal, finish, remoteCommands);
   declareEnvironmentFiles(program, terminal);
   return program;
@@ -107,228 +108,192 @@ function helpOutput({ stdout, stderr }: Terminal): OutputConfiguration {
   };
 }
 
-function listeningCommand(program: Command, name: string, description: string): Command {
-  return program
-    .command(name)
-    .description(description)
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)')
-    .option('-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)');
-}
-
-function declareServe(program: Command, terminal: Terminal, finish: Finish): void {
-  listeningCommand(program, 'serve', 'serve the collections of a configuration until SIGTERM or SIGINT')
-    .addHelpText(
-      'after',
-      '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
-        '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
-        '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.' +
-        '\nExits 5 if documents in the store may not fit the configuration, and says what to run.',
-    )
-    .option('--migrate', 'make pending migrations of documents first (COMITY_MIGRATE_AT_START)')
-    .option('--unmigrated', 'serve documents that may not fit the configuration (COMITY_SERVE_UNMIGRATED)')
-    .action(async ({ migrate, unmigrated, ...options }: ServeArguments) => {
-      const { serve } = await import('./serve.ts');
-      const chosen = {
-        ...(migrate === true && { migrateAtStart: 'on' }),
-        ...(unmigrated === true && { serveUnmigrated: 'on' }),
-      };
-      finish(await serve(terminal, { ...options, ...chosen }));
-    });
-}
-
-function declareDev(program: Command, terminal: Terminal, finish: Finish): void {
-  listeningCommand(
-    program,
-    'dev',
-    'serve while you write: restarts when the configuration or what it imports changes',
-  )
-    .addHelpText(
-      'after',
-      '\nReads .env again at each restart; a change of it is one.' +
-        '\nPrints each request in a line, with its trace if it failed, and errors of your functions with their place.' +
-        '\nKeeps running when the configuration has mistakes, and shows them. The data stays between restarts.',
-    )
-    .action(async (options: WrittenSettings) => {
-      const { dev } = await import('./dev/dev.ts');
-      finish(await dev(terminal, options));
-    });
-}
-
-function declareSeed(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('seed')
-    .description('fill the store from a file, without a server')
-    .argument('<file>', 'a module that exports a function, or NDJSON with a document a line')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
-    .addHelpText(
-      'after',
-      '\nA module: export default async ({ resources }) => { await resources.tasks.create({ ... }) }' +
-        '\nA line: {"collection":"tasks","id":"first","fields":{...}}. With an id it replaces the document,' +
-        '\nso that the file can be run again. Every rule of the collections applies, and every event is written.',
-    )
-    .action(async (file: string, options: WrittenSettings) => {
-      const { seed } = await import('./seed.ts');
-      finish(await seed(terminal, file, options));
-    });
-}
-
-function declareInit(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('init')
-    .description('create a project with a small configuration, ready to serve')
-    .argument('[folder]', 'its folder; created if missing', '.')
-    .option('--node <npm|system>', 'install Node as an npm package, or use that of the machine')
-    .addHelpText(
-      'after',
-      '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.',
-    )
-    .action(async (folder: string, options: { readonly node?: string }) => {
-      const { init } = await import('./init.ts');
-      finish(await init(terminal, folder, options.node));
-    });
-}
-
-function declareCheck(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('check')
-    .description('check the settings and the configuration, or the store')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option(
-      '--store',
-      'read the whole embedded store, with or without a running server; exits 4 if it is damaged',
-    )
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
-    .option('--json', 'print one JSON object')
-    .action(async ({ json = false, store = false, ...options }: CheckArguments) => {
-      if (store) {
-        const { checkStore } = await import('./check-store.ts');
-        finish(await checkStore(terminal, options, json));
-        return;
-      }
-      const { check } = await import('./check.ts');
-      finish(await check(terminal, options, json));
-    });
-}
-
-function declareBackup(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('backup')
-    .description('copy the store into one file, with or without a running server')
-    .argument('<file>', 'the copy; must not exist yet')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
-    .option('--json', 'print one JSON object at the end')
-    .addHelpText(
-      'after',
-      '\nThe copy is consistent: it contains every write that was acknowledged before the copy began.' +
-        '\nWith COMITY_DATABASE_URL it copies the store in that database, unless --data names a folder.' +
-        '\n"comity restore" restores it, into either store.',
-    )
-    .action(
-      async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
-        const { backup } = await import('./backup.ts');
-        finish(await backup(terminal, file, options, json));
-      },
-    );
-}
-
-function declareRestore(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('restore')
-    .description('restore a copy by "backup" into an empty store, embedded or PostgreSQL')
-    .argument('<file>', 'the copy, of either store')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
-    .option(
-      '--hold-deliveries',
-      'send no delivery and no mail before "comity release"; default for a copy in another place',
-    )
-    .option('--no-hold-deliveries', 'send what is due when a server starts')
-    .option('--json', 'print one JSON object at the end')
-    .addHelpText(
-      'after',
-      '\nWith COMITY_DATABASE_URL it restores into that database, unless --data names a folder.' +
-        '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.',
-    )
-    .action(async (file: string, { json = false, holdDeliveries, ...options }: RestoreOptions) => {
-      const { restore } = await import('./restore.ts');
-      const flags = { json, version: packageVersion(), hold: holdDeliveries };
-      finish(await restore(terminal, file, options, flags));
-    });
-}
-
-type RestoreOptions = WrittenSettings & {
-  readonly json?: boolean;
-  readonly holdDeliveries?: boolean;
+/** A command that reads the configuration or opens the store, in this process. */
+type LocalCommand = DeclaredCommand & {
+  /** @param name its argument */
+  readonly run: (terminal: Terminal, options: never, name: string) => Promise<number>;
 };
 
-function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('migrate')
-    .description('bring the documents in the store, and the schema in PostgreSQL, to the configuration')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
-    .option(
-      '--dry-run',
-      'only show what would be done, and which documents do not fit; exits 3 if there is any',
-    )
-    .option('--backup <file>', 'copy the store into a file first; there is no other way back')
-    .option('--keep-indexes', 'drop no index that is no longer declared, while old processes read by it')
-    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
-    .option('--json', 'print one JSON object at the end; never asks')
-    .addHelpText(
-      'after',
-      '\nMakes the migrations of the configuration, in batches; an interrupted one continues when it is run again.' +
-        '\nOn PostgreSQL servers keep using the store, no row is lost and no server is locked out; indexes that are no' +
-        '\nlonger declared are dropped. COMITY_DATABASE_URL must lead to PostgreSQL itself here, not to a pooler.' +
-        '\nThe embedded store belongs to one process: stop its server, or start it with --migrate.',
-    )
-    .action(
-      async ({
-        json = false,
-        dryRun = false,
-        yes = false,
-        keepIndexes = false,
-        backup,
-        ...rest
-      }: MigrateArguments) => {
-        const { migrate } = await import('./migrate.ts');
-        finish(await migrate(terminal, rest, { json, dryRun, yes, keepIndexes, backup }, packageVersion()));
-      },
-    );
-}
+type JsonArguments = WrittenSettings & { readonly json?: boolean };
 
-function declareSecrets(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('secrets')
-    .description('manage the key that encrypts the secrets in the store')
-    .command('rotate')
-    .description('encrypt every secret with another key')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--data <folder>', 'folder of the embedded store and of the key file (COMITY_DATA; ./data)')
-    .option('--json', 'print one JSON object at the end')
-    .addHelpText(
-      'after',
-      '\nWithout COMITY_SECRET_KEY it generates a new key in the key file. Otherwise give the new key in COMITY_SECRET_KEY' +
-        '\nand the old one in COMITY_SECRET_KEY_PREVIOUS, to every server first. Servers on PostgreSQL keep serving.' +
-        '\nAn interrupted rotation continues when it is run again.',
-    )
-    .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
-      const { rotateSecrets } = await import('./secrets.ts');
-      finish(await rotateSecrets(terminal, options, json));
-    });
-}
+const configOption: OptionRow = [
+  '-c, --config <path>',
+  'configuration file (COMITY_CONFIG; ./comity.config.ts)',
+];
+const dataOption: OptionRow = ['--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)'];
+const jsonOption: OptionRow = ['--json', 'print one JSON object at the end'];
+
+const listeningOptions: readonly OptionRow[] = [
+  configOption,
+  ['--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)'],
+  ['-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)'],
+  dataOption,
+];
 
 type ServeArguments = WrittenSettings & { readonly migrate?: boolean; readonly unmigrated?: boolean };
 
-type CheckArguments = WrittenSettings & { readonly json?: boolean; readonly store?: boolean };
+const serving: LocalCommand = {
+  name: 'serve',
+  description: 'serve the collections of a configuration until SIGTERM or SIGINT',
+  options: [
+    ...listeningOptions,
+    ['--migrate', 'make pending migrations of documents first (COMITY_MIGRATE_AT_START)'],
+    ['--unmigrated', 'serve documents that may not fit the configuration (COMITY_SERVE_UNMIGRATED)'],
+  ],
+  help:
+    '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
+    '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
+    '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.' +
+    '\nExits 5 if documents in the store may not fit the configuration, and says what to run.',
+  run: async (terminal, { migrate, unmigrated, ...options }: ServeArguments) => {
+    const { serve } = await import('./serve.ts');
+    const chosen = {
+      ...(migrate === true && { migrateAtStart: 'on' }),
+      ...(unmigrated === true && { serveUnmigrated: 'on' }),
+    };
+    return serve(terminal, { ...options, ...chosen });
+  },
+};
 
-type MigrateArguments = WrittenSettings & {
-  readonly json?: boolean;
+const developing: LocalCommand = {
+  name: 'dev',
+  description: 'serve while you write: restarts when the configuration or what it imports changes',
+  options: listeningOptions,
+  help:
+    '\nReads .env again at each restart; a change of it is one.' +
+    '\nPrints each request in a line, with its trace if it failed, and errors of your functions with their place.' +
+    '\nKeeps running when the configuration has mistakes, and shows them. The data stays between restarts.',
+  run: async (terminal, options: WrittenSettings) => (await import('./dev/dev.ts')).dev(terminal, options),
+};
+
+const initializing: LocalCommand = {
+  name: 'init',
+  description: 'create a project with a small configuration, ready to serve',
+  arguments: [['[folder]', 'its folder; created if missing', '.']],
+  options: [['--node <npm|system>', 'install Node as an npm package, or use that of the machine']],
+  help: '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.',
+  run: async (terminal, { node }: { readonly node?: string }, folder) =>
+    (await import('./init.ts')).init(terminal, folder, node),
+};
+
+const seeding: LocalCommand = {
+  name: 'seed',
+  description: 'fill the store from a file, without a server',
+  arguments: [['<file>', 'a module that exports a function, or NDJSON with a document a line']],
+  options: [configOption, dataOption],
+  help:
+    '\nA module: export default async ({ resources }) => { await resources.tasks.create({ ... }) }' +
+    '\nA line: {"collection":"tasks","id":"first","fields":{...}}. With an id it replaces the document,' +
+    '\nso that the file can be run again. Every rule of the collections applies, and every event is written.',
+  run: async (terminal, options: WrittenSettings, file) =>
+    (await import('./seed.ts')).seed(terminal, file, options),
+};
+
+const checking: LocalCommand = {
+  name: 'check',
+  description: 'check the settings and the configuration, or the store',
+  options: [
+    configOption,
+    ['--store', 'read the whole embedded store, with or without a running server; exits 4 if it is damaged'],
+    dataOption,
+    ['--json', 'print one JSON object'],
+  ],
+  run: async (
+    terminal,
+    { json = false, store = false, ...options }: JsonArguments & { readonly store?: boolean },
+  ) => {
+    if (store) return (await import('./check-store.ts')).checkStore(terminal, options, json);
+    return (await import('./check.ts')).check(terminal, options, json);
+  },
+};
+
+const backingUp: LocalCommand = {
+  name: 'backup',
+  description: 'copy the store into one file, with or without a running server',
+  arguments: [['<file>', 'the copy; must not exist yet']],
+  options: [dataOption, jsonOption],
+  help:
+    '\nThe copy is consistent: it contains every write that was acknowledged before the copy began.' +
+    '\nWith COMITY_DATABASE_URL it copies the store in that database, unless --data names a folder.' +
+    '\n"comity restore" restores it, into either store.',
+  run: async (terminal, { json = false, ...options }: JsonArguments, file) =>
+    (await import('./backup.ts')).backup(terminal, file, options, json),
+};
+
+const restoring: LocalCommand = {
+  name: 'restore',
+  description: 'restore a copy by "backup" into an empty store, embedded or PostgreSQL',
+  arguments: [['<file>', 'the copy, of either store']],
+  options: [
+    configOption,
+    dataOption,
+    [
+      '--hold-deliveries',
+      'send no delivery and no mail before "comity release"; default for a copy in another place',
+    ],
+    ['--no-hold-deliveries', 'send what is due when a server starts'],
+    jsonOption,
+  ],
+  help:
+    '\nWith COMITY_DATABASE_URL it restores into that database, unless --data names a folder.' +
+    '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.',
+  run: async (
+    terminal,
+    { json = false, holdDeliveries: hold, ...options }: JsonArguments & { readonly holdDeliveries?: boolean },
+    file,
+  ) =>
+    (await import('./restore.ts')).restore(terminal, file, options, {
+      json,
+      version: packageVersion(),
+      hold,
+    }),
+};
+
+type MigrateArguments = JsonArguments & {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly keepIndexes?: boolean;
   readonly backup?: string;
+};
+
+const migrating: LocalCommand = {
+  name: 'migrate',
+  description: 'bring the documents in the store, and the schema in PostgreSQL, to the configuration',
+  options: [
+    configOption,
+    dataOption,
+    ['--dry-run', 'only show what would be done, and which documents do not fit; exits 3 if there is any'],
+    ['--backup <file>', 'copy the store into a file first; there is no other way back'],
+    ['--keep-indexes', 'drop no index that is no longer declared, while old processes read by it'],
+    yesOption,
+    ['--json', 'print one JSON object at the end; never asks'],
+  ],
+  help:
+    '\nMakes the migrations of the configuration, in batches; an interrupted one continues when it is run again.' +
+    '\nOn PostgreSQL servers keep using the store, no row is lost and no server is locked out; indexes that are no' +
+    '\nlonger declared are dropped. COMITY_DATABASE_URL must lead to PostgreSQL itself here, not to a pooler.' +
+    '\nThe embedded store belongs to one process: stop its server, or start it with --migrate.',
+  run: async (
+    terminal,
+    { json = false, dryRun = false, yes = false, keepIndexes = false, backup, ...rest }: MigrateArguments,
+  ) => {
+    const { migrate } = await import('./migrate.ts');
+    return migrate(terminal, rest, { json, dryRun, yes, keepIndexes, backup }, packageVersion());
+  },
+};
+
+const rotatingSecrets: LocalCommand = {
+  name: 'rotate',
+  description: 'encrypt every secret with another key',
+  options: [
+    configOption,
+    ['--data <folder>', 'folder of the embedded store and of the key file (COMITY_DATA; ./data)'],
+    jsonOption,
+  ],
+  help:
+    '\nWithout COMITY_SECRET_KEY it generates a new key in the key file. Otherwise give the new key in COMITY_SECRET_KEY' +
+    '\nand the old one in COMITY_SECRET_KEY_PREVIOUS, to every server first. Servers on PostgreSQL keep serving.' +
+    '\nAn interrupted rotation continues when it is run again.',
+  run: async (terminal, { json = false, ...options }: JsonArguments) =>
+    (await import('./secrets.ts')).rotateSecrets(terminal, options, json),
 };

@@ -4,13 +4,14 @@ import { fixedBounds } from '../../config/settings.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Endpoint, modes, schemes } from '../../model/endpoint.ts';
 import type { Recovery } from '../../webhooks/sending/recovery/recovery.ts';
+import type { Argument } from '../declare-command.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { commaList, pastTime, wholeNumber } from '../option-values.ts';
 import type { ServerClient } from '../server-client.ts';
 import { columns, lines, printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 import { withAttempts } from './delivery-commands.ts';
-import type { Argument, Call, Noun, Printed } from './remote-command.ts';
+import type { Call, Noun, Printed } from './remote-command.ts';
 
 const endpointId: Argument = ['<id>', 'id of the endpoint, ep_...'];
 

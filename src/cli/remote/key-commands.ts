@@ -3,11 +3,12 @@ import type { Key } from '../../accounts/keys/key-rows.ts';
 import { commaSeparated } from '../../config/refusals.ts';
 import { settings } from '../../config/settings.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
+import type { Argument } from '../declare-command.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { wholeNumber } from '../option-values.ts';
 import type { ServerClient } from '../server-client.ts';
 import { columns, printable } from '../table.ts';
-import type { Argument, Call, Noun, Printed } from './remote-command.ts';
+import type { Call, Noun, Printed } from './remote-command.ts';
 
 const keyId: Argument = ['<id>', 'id of the key, key_...'];
 

@@ -2,19 +2,13 @@
 import { type Received, receivedStatuses } from '../../model/received.ts';
 import type { PutBack } from '../../webhooks/receiving/received/replay-by-query.ts';
 import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
+import { type Argument, type OptionRow, yesOption } from '../declare-command.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { pastTime } from '../option-values.ts';
 import type { ServerClient } from '../server-client.ts';
 import { columns, lines, onOneLine } from '../table.ts';
 import { type Terminal, writeOctets } from '../terminal.ts';
-import {
-  type Argument,
-  type Call,
-  type Noun,
-  type OptionRow,
-  type Printed,
-  yesOption,
-} from './remote-command.ts';
+import type { Call, Noun, Printed } from './remote-command.ts';
 
 const messageId: Argument = ['<id>', 'id of the message, rec_...'];
 

@@ -2,6 +2,7 @@
  * A command that calls a running server, as a declaration: name, arguments, options, request, and how the answer is printed.
  * `declare-remote.ts` makes the help of it, and `run-remote.ts` runs it.
  */
+import type { DeclaredCommand, Given } from '../declare-command.ts';
 import type { KeyUse, ServerClient } from '../server-client.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -19,16 +20,8 @@ export type Use = {
   readonly thing?: string;
 };
 
-export type RemoteCommand = {
-  readonly name: string;
-  /** It also runs where the noun stands alone. */
-  readonly isDefault?: true;
-  readonly description: string;
-  /** The first is what the captures of the paths are filled with. */
-  readonly arguments?: readonly Argument[];
-  readonly options?: readonly OptionRow[];
-  /** Stands below the options. */
-  readonly help?: string;
+/** Its first argument is what the captures of the paths are filled with. */
+export type RemoteCommand = DeclaredCommand & {
   /** Method and path below the base: `PATCH /endpoints/{id}`. Absent: what was found is the answer. */
   readonly request?: `${string} /${string}`;
   /** The answer is a list: read to `--limit` from the newest item, or whole. */
@@ -55,28 +48,11 @@ export type RemoteCommand = {
   readonly run?: (call: Call<never, never>) => Promise<Printed | number>;
 };
 
-export type Argument = readonly [syntax: string, help: string];
-
-export type OptionRow = readonly [flags: string, help: string, rule?: OptionRule];
-
-type OptionRule = {
-  /** The member of the content, or the parameter of the query, that the option sets. */
-  readonly member?: string;
-  readonly choices?: readonly string[];
-  readonly parse?: (written: string, before: never) => unknown;
-  readonly value?: unknown;
-  readonly isRequired?: true;
-};
-
-export type Call<O = Readonly<Record<string, unknown>>, F = unknown> = {
+export type Call<O = Given['options'], F = unknown> = Pick<Given, 'names' | 'members'> & {
   readonly terminal: Terminal;
   /** Opened by the first call, so that a mistake in the arguments comes before a missing key. */
   readonly server: () => ServerClient;
-  /** The arguments. */
-  readonly names: readonly string[];
   readonly options: O;
-  /** Set by options that have a member. */
-  readonly members: Readonly<Record<string, unknown>>;
   readonly found: F;
   readonly json: boolean;
   /** True without a terminal, with `--yes` and with `--json`. */
@@ -100,8 +76,3 @@ export type Printed = {
   /** The command fails after it has printed, with these words if there are any. */
   readonly failure?: string;
 };
-
-export const yesOption: OptionRow = [
-  '--yes',
-  'do not ask for confirmation; without a terminal it never asks',
-];

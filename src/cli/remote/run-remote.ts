@@ -1,11 +1,10 @@
 /** Runs a declared command: reads what it names, asks, sends its request, and prints the answer. */
 import { isConfirmed } from '../confirm.ts';
+import type { Given } from '../declare-command.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Call, Printed, RemoteCommand, Use } from './remote-command.ts';
-
-type Given = Pick<Call, 'names' | 'options' | 'members'>;
 
 /** More than a configuration can declare, and than one message or delivery has attempts. */
 const wholeListMax = 1000;

@@ -1,9 +1,10 @@
 /** `comity senders`. The secrets of a sender are never shown again. */
 import { fixedBounds } from '../../config/settings.ts';
 import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/senders/sender-routes.ts';
+import type { Argument } from '../declare-command.ts';
 import { wholeNumber } from '../option-values.ts';
 import { columns, lines, printable } from '../table.ts';
-import type { Argument, Call, Noun, Printed } from './remote-command.ts';
+import type { Call, Noun, Printed } from './remote-command.ts';
 
 const senderName: Argument = ['<name>', 'name of the sender, as in its path'];
 

@@ -1,8 +1,9 @@
 /** `comity users`: accounts, found by their id or e-mail address. */
 import type { User } from '../../accounts/account-tables.ts';
+import type { Argument, OptionRow } from '../declare-command.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { columns, lines, printable } from '../table.ts';
-import type { Argument, Call, Noun, OptionRow, Printed } from './remote-command.ts';
+import type { Call, Noun, Printed } from './remote-command.ts';
 
 const account: Argument = ['<account>', 'id or e-mail address'];
 const passwordOption: OptionRow = [

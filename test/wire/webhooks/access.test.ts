@@ -99,3 +99,17 @@ test('sends nothing either from another process on the same database', async () 
     await stopPair(pair);
   }
 });
+
+test('takes only https URLs of endpoints where the setting requires them', async () => {
+  const pair = await startPair({ env: { COMITY_WEBHOOK_HTTPS_REQUIRED: 'on' } });
+  try {
+    const create = (url: string) =>
+      pair.program.send('POST', `${base}/endpoints`, { json: { url, events: ['*'] } });
+    const refused = await create('http://hooks.example/');
+    assert.equal(refused.status, 422);
+    assert.match(refused.body, /must be https/);
+    assert.equal((await create('https://hooks.example/')).status, 201);
+  } finally {
+    await stopPair(pair);
+  }
+});

@@ -11,7 +11,6 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
 import { idField } from '../../model/field.ts';
 import { always } from '../../model/filter.ts';
-import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
@@ -65,7 +64,7 @@ export async function createWakes(
   const ownEvents = new OctetCache<true>({ octetsMax: memoryBounds.ownEvents.octets, octetsOf: () => 0 });
   const followers = store.shared
     ? await Promise.all([
-        followEvents({ ...services, directory }, ownEvents, announce),
+        followEvents(services, directory, ownEvents, announce),
         followWakeRows(services, announce),
       ])
     : [];
@@ -107,10 +106,12 @@ const bytesPerReadMax = 1024 * 1024;
  * Follows events of all processes in the log, from its head, and announces their endpoints. @throws StoreUnavailable
  */
 async function followEvents(
-  { store, directory, observe }: Followed & { readonly directory: Pick<EndpointDirectory, 'matching'> },
+  services: Services,
+  directory: Pick<EndpointDirectory, 'matching'>,
   ownEvents: OctetCache<true>,
   announce: (endpointIds: Iterable<string>) => void,
 ): Promise<Follower> {
+  const { store } = services;
   let position = await store.head();
 
   async function read(): Promise<void> {
@@ -135,12 +136,7 @@ async function followEvents(
     }
   }
 
-  return createFollower({
-    subscribe: (listener) => store.onAppend(listener),
-    read,
-    what: 'event log',
-    observe,
-  });
+  return createFollower(services, 'event log', (listener) => store.onAppend(listener), read);
 }
 
 /** Rows of one read. They last a minute; older ones wait for the sender's sweep. */
@@ -153,9 +149,10 @@ type WakeRow =
 
 /** Announces rows that other processes write from then on. @throws StoreUnavailable */
 async function followWakeRows(
-  { store, observe }: Followed,
+  services: Services,
   announce: (endpointIds: Iterable<string>, deliveryId?: string) => void,
 ): Promise<Follower> {
+  const { store } = services;
   const plan = store.plan({
     table: wakesTable,
     filter: always,
@@ -181,12 +178,8 @@ async function followWakeRows(
   }
 
   await unseen();
-  return createFollower({
-    subscribe: (listener) => store.onChange(wakesTable, listener),
-    read,
-    what: 'wakes of other processes',
-    observe,
-  });
+  const subscribe = (listener: () => void) => store.onChange(wakesTable, listener);
+  return createFollower(services, 'wakes of other processes', subscribe, read);
 }
 
 /*
@@ -196,21 +189,19 @@ async function followWakeRows(
 
 const againAfterMs = 1000;
 
-type Followed = Pick<Services, 'store' | 'observe'>;
-
 type Follower = { close(): Promise<void> };
 
-export type FollowerOptions = {
-  /** Registers the listener with the store; returns a function that removes it. */
-  readonly subscribe: (listener: () => void) => () => void;
-  /** Reads everything that is new. */
-  readonly read: () => Promise<void>;
-  /** Name of what is read, for the log. */
-  readonly what: string;
-  readonly observe: Observe;
-};
-
-export function createFollower({ subscribe, read, what, observe }: FollowerOptions): Follower {
+/**
+ * @param what name of what is read, for the log
+ * @param subscribe registers the listener with the store; returns a function that removes it
+ * @param read reads everything that is new
+ */
+export function createFollower(
+  { observe }: Services,
+  what: string,
+  subscribe: (listener: () => void) => () => void,
+  read: () => Promise<void>,
+): Follower {
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   const readOnce = oneAtATime(async () => {

@@ -17,6 +17,7 @@ import {
   recoveriesTable,
 } from '../../../src/webhooks/sending/recovery/recovery.ts';
 import { endpointSecretsTable } from '../../../src/webhooks/sending/sending-tables.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { openDirectory } from '../endpoints/directory.ts';
 
 export const owner = 'usr_ada';
@@ -139,14 +140,11 @@ export async function follow(
   const woken: string[] = [];
   const failures: unknown[] = [];
   const recoveries = createRecoveries({
-    store,
+    ...servicesOver(store, { clock, newId, observe: (fact) => void failures.push(fact) }),
     directory,
     wants: createWants([]),
     lanes: { owns, onChange: () => () => undefined },
     wakes: { changesFor: () => [], announce: (ids) => void woken.push(...ids) },
-    clock,
-    newId,
-    observe: (fact) => void failures.push(fact),
   });
   recoveries.start();
   context.after(async () => {

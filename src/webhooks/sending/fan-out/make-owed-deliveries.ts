@@ -23,11 +23,12 @@ const lookMsDefault = 10_000;
 
 /** @param lookMs interval of looks for parts of processes that have ended */
 export function createExpansion(
-  { store, newId, clock, observe }: Services,
+  services: Services,
   directory: Pick<FollowedDirectory, 'get' | 'refresh'>,
   wakes: Pick<Wakes, 'changesForAll' | 'announce'>,
   lookMs = lookMsDefault,
 ): Expansion {
+  const { store, newId, clock } = services;
   let look = (): void => undefined;
   let isClosed = false;
 
@@ -64,22 +65,21 @@ export function createExpansion(
     }
   }
 
-  const follower = createFollower({
-    subscribe(listener) {
-      look = listener;
-      const timer = setInterval(listener, lookMs);
-      timer.unref();
-      return () => clearInterval(timer);
-    },
-    async read() {
-      for await (const { row, part } of readParts(store)) {
-        if (isClosed) return;
-        if (await isOurs(part)) await expand(row, part);
-      }
-    },
-    what: 'deliveries that are owed',
-    observe,
-  });
+  function subscribe(listener: () => void): () => void {
+    look = listener;
+    const timer = setInterval(listener, lookMs);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  async function read(): Promise<void> {
+    for await (const { row, part } of readParts(store)) {
+      if (isClosed) return;
+      if (await isOurs(part)) await expand(row, part);
+    }
+  }
+
+  const follower = createFollower(services, 'deliveries that are owed', subscribe, read);
   return {
     look: () => look(),
     async close() {

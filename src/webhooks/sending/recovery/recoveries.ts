@@ -14,28 +14,17 @@ import {
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
-import type { Services } from '../../../store/capabilities.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
 import type { Plan, Row, Store } from '../../../store/store.ts';
-import type { Lanes } from '../../../work/lanes.ts';
-import type { EndpointDirectory } from '../known-endpoint.ts';
 import { recoveriesCollection } from '../sending-tables.ts';
-import type { Wakes } from '../wakes.ts';
 import { type Recovery, recoveriesTable } from './recovery.ts';
-import { recoverStep, type StepParts } from './recovery-step.ts';
+import { type RecoveryParts, recoverStep } from './recovery-step.ts';
 
 const pageRowsMax = 100;
 /** Pause after a failure, mostly of the store. */
 const retryMs = 1000;
 /** Superseded steps in a row after which there is a pause. */
 const lostStepsMax = 16;
-
-export type RecoveriesOptions = Omit<StepParts, 'directory'> &
-  Pick<Services, 'store' | 'observe'> & {
-    readonly directory: Pick<EndpointDirectory, 'get' | 'refresh'>;
-    readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
-    readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
-  };
 
 export type Recoveries = {
   /** Continues running recoveries and follows new ones. */
@@ -44,12 +33,12 @@ export type Recoveries = {
   close(): Promise<void>;
 };
 
-export function createRecoveries(options: RecoveriesOptions): Recoveries {
-  return new Runs(options);
+export function createRecoveries(parts: RecoveryParts): Recoveries {
+  return new Runs(parts);
 }
 
 class Runs implements Recoveries {
-  readonly #options: RecoveriesOptions;
+  readonly #parts: RecoveryParts;
   readonly #plan: Plan;
   /** By recovery. */
   readonly #runs = new Map<string, Promise<void>>();
@@ -59,13 +48,13 @@ class Runs implements Recoveries {
   #lookAgain = false;
   #paused: NodeJS.Timeout | undefined;
 
-  constructor(options: RecoveriesOptions) {
-    this.#options = options;
-    this.#plan = planOf(options.store);
+  constructor(parts: RecoveryParts) {
+    this.#parts = parts;
+    this.#plan = planOf(parts.store);
   }
 
   start(): void {
-    const { store, lanes } = this.#options;
+    const { store, lanes } = this.#parts;
     const look = (): void => this.#look();
     this.#stopFollowing = [store.onChange(recoveriesTable, look), lanes.onChange(look)];
     look();
@@ -96,7 +85,7 @@ class Runs implements Recoveries {
 
   #begin(row: Row): void {
     const { endpointId } = JSON.parse(row.doc) as Recovery;
-    const { lanes } = this.#options;
+    const { lanes } = this.#parts;
     if (this.#closing || this.#runs.has(row.id) || !lanes.owns(endpointId)) return;
     const run = this.#carryOut(row.id, endpointId)
       .catch((error) => this.#failed('recovering', error))
@@ -110,8 +99,8 @@ class Runs implements Recoveries {
 
   async #carryOut(id: string, endpointId: string): Promise<void> {
     let lost = 0;
-    while (!this.#closing && this.#options.lanes.owns(endpointId) && lost < lostStepsMax) {
-      const step = await recoverStep(this.#options, id);
+    while (!this.#closing && this.#parts.lanes.owns(endpointId) && lost < lostStepsMax) {
+      const step = await recoverStep(this.#parts, id);
       if (step === 'over') return;
       lost = step === 'lost' ? lost + 1 : 0;
     }
@@ -119,7 +108,7 @@ class Runs implements Recoveries {
   }
 
   #failed(what: string, error: unknown): void {
-    this.#options.observe({ kind: 'sending-failed', what, error });
+    this.#parts.observe({ kind: 'sending-failed', what, error });
     this.#pause();
   }
 

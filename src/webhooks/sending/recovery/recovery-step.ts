@@ -8,6 +8,7 @@ import { keptRow } from '../../../store/kept-row.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import { judged, RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, LogPosition, Row, Store, TailEntry } from '../../../store/store.ts';
+import type { Lanes } from '../../../work/lanes.ts';
 import { deliveryChange } from '../fan-out/delivery-row.ts';
 import { owedTo } from '../fan-out/owed-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
@@ -25,17 +26,18 @@ import {
   recoveriesTable,
 } from './recovery.ts';
 
-export type StepParts = Omit<ChunkParts, 'store'> &
-  Pick<Services, 'store' | 'clock'> & {
-    readonly directory: Pick<EndpointDirectory, 'get' | 'refresh'>;
-    readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
-  };
+export type RecoveryParts = Services & {
+  readonly directory: Pick<EndpointDirectory, 'get' | 'refresh'>;
+  readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
+  readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
+  readonly wants: Wants;
+};
 
 /** `lost`: the step was superseded, and nothing was done. */
 export type Stepped = 'made' | 'lost' | 'over';
 
 /** @throws StoreUnavailable */
-export async function recoverStep(parts: StepParts, id: string): Promise<Stepped> {
+export async function recoverStep(parts: RecoveryParts, id: string): Promise<Stepped> {
   const { store, clock } = parts;
   const row = await store.read(recoveriesTable, id);
   if (row === undefined) return 'over';
@@ -48,7 +50,7 @@ export async function recoverStep(parts: StepParts, id: string): Promise<Stepped
 }
 
 async function advance(
-  parts: StepParts,
+  parts: RecoveryParts,
   row: Row,
   recovery: Recovery,
   known: KnownEndpoint,
@@ -78,7 +80,7 @@ async function endWith(store: Store, changes: readonly Change[]): Promise<Steppe
 
 /** The directory follows the store, so an unknown endpoint may be new or removed. */
 async function findEndpoint(
-  { store, directory }: StepParts,
+  { store, directory }: RecoveryParts,
   id: string,
 ): Promise<KnownEndpoint | 'gone' | 'unknown'> {
   const known = directory.get(id);
@@ -115,12 +117,6 @@ export type Wants = (
   related?: RelatedRows['find'],
 ) => boolean;
 
-type ChunkParts = {
-  readonly store: Pick<Store, 'tail' | 'head' | 'plan' | 'read'>;
-  readonly wants: Wants;
-  readonly newId: () => string;
-};
-
 export type Chunk = {
   readonly counts: RecoveryCounts;
   /** Changes of deliveries; none in a dry run. */
@@ -131,7 +127,7 @@ export type Chunk = {
 
 /** @param at when the changed deliveries are due, in milliseconds since the epoch */
 async function nextChunk(
-  parts: ChunkParts,
+  parts: RecoveryParts,
   recovery: Recovery,
   known: KnownEndpoint,
   at: number,
@@ -178,7 +174,7 @@ type Remedy =
   | { readonly kind: 'resent' | 'created'; readonly change: Change };
 
 async function remedy(
-  { store, newId }: ChunkParts,
+  { store, newId }: RecoveryParts,
   event: TailEntry,
   known: KnownEndpoint,
   at: number,

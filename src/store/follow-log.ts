@@ -38,7 +38,7 @@ export type LogRead = {
 /** The unit of a position was lost after its follower had found the position: the follower asks again, and learns of the loss then. */
 export class PositionLost extends StoreUnavailable {
   constructor() {
-    super('the events that the reader had last were lost with their server', { retryAfterSeconds: 1 });
+    super('the events that the reader had last were lost with their server');
   }
 }
 

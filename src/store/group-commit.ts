@@ -122,12 +122,12 @@ export class GroupCommit {
       this.#refuseClosed();
       const { length } = this.#waiting;
       if (length >= this.#bounds.unitsWaitingMax) {
-        throw unavailable(`${length} writes wait to be committed: the queue is full`);
+        throw new StoreUnavailable(`${length} writes wait to be committed: the queue is full`);
       }
       const characters = unitCharacters(unit);
       demandUnitFits(characters, this.unitCharactersMax);
       if (octetsPerCharacter * (this.#charactersWaiting + characters) > this.#bounds.unitsWaitingBytesMax) {
-        throw unavailable(
+        throw new StoreUnavailable(
           `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
         );
       }
@@ -176,7 +176,7 @@ export class GroupCommit {
   }
 
   #refuseClosed(): void {
-    if (this.isClosed) throw unavailable('the store is closed');
+    if (this.isClosed) throw new StoreUnavailable('the store is closed');
   }
 
   #schedule(): void {
@@ -221,7 +221,9 @@ export class GroupCommit {
       this.#charactersWaiting -= waiting.characters;
       try {
         if (waiting.since < sinceLeast) {
-          throw unavailable('the write waited too long to be committed (COMITY_DATABASE_TIMEOUT_MS)');
+          throw new StoreUnavailable(
+            'the write waited too long to be committed (COMITY_DATABASE_TIMEOUT_MS)',
+          );
         }
         batch.add(waiting.unit);
         units.push(waiting);
@@ -283,10 +285,6 @@ export function storageFailure(outcomes: readonly Outcome[]): StoreUnavailable |
     if ('error' in outcome && outcome.error instanceof StoreUnavailable) return outcome.error;
   }
   return undefined;
-}
-
-function unavailable(message: string): StoreUnavailable {
-  return new StoreUnavailable(message, { retryAfterSeconds: 1 });
 }
 
 /*

@@ -180,7 +180,7 @@ export class Lines implements ChangeLines {
   async #wait(line: Line, place: Place, { deadline, onGone }: Wish, leave: () => void): Promise<void> {
     if (this.#waiting >= this.#waitingMax) {
       leave();
-      throw unavailable(`${this.#waiting} changes wait for their turn: the queue is full`);
+      throw new LineUnavailable(`${this.#waiting} changes wait for their turn: the queue is full`);
     }
     this.#waiting += 1;
     let timer: NodeJS.Timeout | undefined;
@@ -190,7 +190,7 @@ export class Lines implements ChangeLines {
         const giveUp = (why: string): void => {
           if (line.holds(place)) return;
           leave();
-          reject(unavailable(why));
+          reject(new LineUnavailable(why));
         };
         place.admit = resolve;
         const leftMs = Math.max(0, deadline - performance.now());
@@ -288,11 +288,7 @@ function nameOf(table: string, id: string): string {
 }
 
 function checkTime(deadline: number): void {
-  if (performance.now() > deadline) throw unavailable('other processes kept changing a row');
-}
-
-function unavailable(message: string): LineUnavailable {
-  return new LineUnavailable(message, { retryAfterSeconds: 1 });
+  if (performance.now() > deadline) throw new LineUnavailable('other processes kept changing a row');
 }
 
 /** The row at which the commit superseded the unit. */

@@ -378,7 +378,7 @@ export type Store = {
 /** A fault of storage that an operator must fix; part of the response. */
 export type StorageFault = 'storage_full' | 'storage_damaged';
 
-/** Storage is unavailable: Comity responds 503 with Retry-After. `retryAfterSeconds` is a hint. */
+/** Storage is unavailable: Comity responds 503 with Retry-After. `retryAfterSeconds`, 1 by default, is a hint. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
   readonly retryAfterSeconds: number;
@@ -386,10 +386,10 @@ export class StoreUnavailable extends Error {
 
   constructor(
     message: string,
-    options: { retryAfterSeconds: number; cause?: unknown; fault?: StorageFault | undefined },
+    options: { retryAfterSeconds?: number; cause?: unknown; fault?: StorageFault | undefined } = {},
   ) {
     super(message, { cause: options.cause });
-    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? 1;
     this.fault = options.fault;
   }
 }

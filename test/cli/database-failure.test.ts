@@ -7,10 +7,10 @@ import { databaseFailure } from '../../src/cli/database-failure.ts';
 import { startFailure } from '../../src/cli/start-failure.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { ConnectFailed } from '../../src/store/postgres/connection/client.ts';
-import { unavailable } from '../../src/store/postgres/connection/connection-failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/fitness.ts';
 import { schemaNumber } from '../../src/store/postgres/schema/migrations.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/schema-failure.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { listen } from '../harness/listening.ts';
 import { emptyDatabase } from '../harness/postgres-database.ts';
@@ -218,12 +218,15 @@ for (const [cause, words] of [
 }
 
 test('words what the store reports later in the same way', () => {
-  const told = databaseFailure(unavailable('failed', serverError('53300', 'too many')), settings);
+  const told = databaseFailure(
+    new StoreUnavailable('failed', { cause: serverError('53300', 'too many') }),
+    settings,
+  );
   assert.match(
     told?.message ?? '',
     /^PostgreSQL at db\.example:6432\/app cannot be used: it takes no more connections/,
   );
-  const plain = databaseFailure(unavailable('no connection within 5000 ms'), settings);
+  const plain = databaseFailure(new StoreUnavailable('no connection within 5000 ms'), settings);
   assert.equal(
     plain?.message,
     'PostgreSQL at db.example:6432/app cannot be used: no connection within 5000 ms',

@@ -14,7 +14,7 @@ export class RunningBackups {
 
   /** Copies the store to `to`. @throws StoreUnavailable if it fails, or after `close` */
   async run(to: string, onProgress: OnProgress): Promise<void> {
-    if (this.#closed) throw new StoreUnavailable('the store is closed', { retryAfterSeconds: 1 });
+    if (this.#closed) throw new StoreUnavailable('the store is closed');
     const copy = this.#start(to, onProgress);
     this.#stops.add(copy.stop);
     try {

@@ -39,7 +39,7 @@ export function startCopy(thread: URL, data: { readonly to: string }, onProgress
       }
       rmSync(partialPath(to), { force: true });
       const reason = cause instanceof Error ? cause.message : 'it was stopped';
-      reject(new StoreUnavailable(`cannot write ${to}: ${reason}`, { retryAfterSeconds: 1, cause }));
+      reject(new StoreUnavailable(`cannot write ${to}: ${reason}`, { cause }));
     });
   });
   return {

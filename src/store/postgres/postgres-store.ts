@@ -12,14 +12,20 @@ import { createCompiledShapes } from '../compiled-shapes.ts';
 import type { UnitBounds } from '../group-commit.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
-import { endOfRevision, eventsTable, type ListQuery, type Store, type Table } from '../store.ts';
+import {
+  endOfRevision,
+  eventsTable,
+  type ListQuery,
+  type Store,
+  StoreUnavailable,
+  type Table,
+} from '../store.ts';
 import { whenKnown } from '../when-known.ts';
 import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
 import { Committer } from './commit/committer.ts';
 import { isLostSql } from './commit/raise.ts';
 import { type Address, addressOf } from './connection/address.ts';
 import { type Connection, createConnection } from './connection/connection.ts';
-import { unavailable } from './connection/connection-failure.ts';
 import { createReadLane, type ReadLane } from './connection/read-lane.ts';
 import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
 import { type Peers, startPeers } from './peers.ts';
@@ -355,7 +361,7 @@ async function ping(running: Running): Promise<void> {
   const looking = look(running);
   looking.catch(() => undefined);
   const silent = pause(pingMs, undefined, { signal: late.signal, ref: false }).then(
-    () => Promise.reject(unavailable(`the database did not respond within ${pingMs} ms`)),
+    () => Promise.reject(new StoreUnavailable(`the database did not respond within ${pingMs} ms`)),
     () => undefined,
   );
   try {
@@ -369,7 +375,7 @@ async function ping(running: Running): Promise<void> {
 async function look({ read, commits, committer }: Running): Promise<void> {
   if (!commits.connected) await commits.send([{ sql: 'SELECT 1', values: [], prepared: false }]);
   const [row] = await read.send({ sql: 'SELECT pg_is_in_recovery()', values: [] });
-  if (row?.[0] !== false) throw unavailable('the database is a standby, which accepts no writes');
+  if (row?.[0] !== false) throw new StoreUnavailable('the database is a standby, which accepts no writes');
   if (committer.isStalled) await committer.probe();
 }
 

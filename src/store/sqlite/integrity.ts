@@ -6,9 +6,9 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
-import type { StorageFault } from '../store.ts';
+import { type StorageFault, StoreUnavailable } from '../store.ts';
 import { damageAt, type HomeState } from './home-state.ts';
-import { faultOf, messageOf, unavailable } from './sqlite-failure.ts';
+import { faultOf, messageOf } from './sqlite-failure.ts';
 
 /** Thrown at the start for a file that is damaged or is no database. */
 export class DamagedStore extends Error {
@@ -36,7 +36,7 @@ export function createDamage(path: string, state: HomeState, observe: Observe): 
     refuse() {
       if (Atomics.load(state, damageAt) === 0) return;
       found ??= new DamagedStore(path, 'as another thread found');
-      throw unavailable(found.message, found, 'storage_damaged');
+      throw new StoreUnavailable(found.message, { cause: found, fault: 'storage_damaged' });
     },
     note(fault, message) {
       if (found !== undefined || fault !== 'storage_damaged') return;

@@ -5,10 +5,11 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { memoryBounds } from '../../memory/bounds.ts';
+import { StoreUnavailable } from '../store.ts';
 import { laterVersion, versionText } from '../version-text.ts';
 import { commitsAt, type HomeState } from './home-state.ts';
 import type { Damage } from './integrity.ts';
-import { asStoreError, faultOf, messageOf, unavailable } from './sqlite-failure.ts';
+import { asStoreError, faultOf, messageOf } from './sqlite-failure.ts';
 import { StatementCache } from './statement-cache.ts';
 
 export class Snapshot {
@@ -120,6 +121,6 @@ export class Snapshot {
   }
 
   #refuseClosed(): void {
-    if (this.#closed) throw unavailable('the store is closed');
+    if (this.#closed) throw new StoreUnavailable('the store is closed');
   }
 }

@@ -1,8 +1,6 @@
 /** Classifies SQLite's errors: failures of storage (`StoreUnavailable`), and mistakes in statements, which only the caller can fix. */
 import { type StorageFault, StoreUnavailable } from '../store.ts';
 
-const retryAfterSeconds = 1;
-
 /** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
 const mistakes: ReadonlySet<number> = new Set([1, 18, 19, 20, 25]);
 
@@ -29,13 +27,10 @@ export function faultOf(error: unknown): StorageFault | undefined {
   return code === undefined ? undefined : faults.get(code & 0xff);
 }
 
-export function unavailable(message: string, cause?: unknown, fault?: StorageFault): StoreUnavailable {
-  return new StoreUnavailable(message, { retryAfterSeconds, cause, fault });
-}
-
 /** Converts an error of a statement to what the store's callers see. */
 export function asStoreError(error: unknown): unknown {
-  return isMistake(error) ? error : unavailable(`storage failed: ${messageOf(error)}`, error, faultOf(error));
+  if (isMistake(error)) return error;
+  return new StoreUnavailable(`storage failed: ${messageOf(error)}`, { cause: error, fault: faultOf(error) });
 }
 
 export function messageOf(error: unknown): string {

@@ -31,7 +31,7 @@ import { type TableDirectory, tableDirectory } from './reconcile.ts';
 import { Snapshot } from './snapshot.ts';
 import { aggregateRows, countRows } from './sqlite-aggregate.ts';
 import { startBackup } from './sqlite-backup.ts';
-import { messageOf, unavailable } from './sqlite-failure.ts';
+import { messageOf } from './sqlite-failure.ts';
 import { makePlan } from './sqlite-query.ts';
 import { reportStore } from './sqlite-report.ts';
 import { type Layout, layoutsOf } from './table-layout.ts';
@@ -310,12 +310,12 @@ function readEach(
 
 /** Checks that the writer runs and storage can be read and written. */
 async function ping(writer: WriterClient, snapshot: Snapshot): Promise<void> {
-  if (!writer.alive) throw unavailable('the writer thread is not running');
+  if (!writer.alive) throw new StoreUnavailable('the writer thread is not running');
   try {
     snapshot.run(() => snapshot.prepare('SELECT rev FROM comity_counters WHERE n = 0').get());
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
-    throw unavailable(`storage failed: ${messageOf(error)}`, error);
+    throw new StoreUnavailable(`storage failed: ${messageOf(error)}`, { cause: error });
   }
   return writer.probe();
 }

@@ -11,11 +11,10 @@ import type { SqlValue } from '../field-value.ts';
 import { conjuncts, isRanked, type Shape, searchIn } from '../filter-shape.ts';
 import { quoteName } from '../quote-name.ts';
 import { serve } from '../serve.ts';
-import type { ListQuery, StoreUnavailable } from '../store.ts';
+import { type ListQuery, StoreUnavailable } from '../store.ts';
 import { matchOf } from './compile/filter.ts';
 import type { Found, Selection } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
-import { unavailable } from './sqlite-failure.ts';
 import type { Layout } from './table-layout.ts';
 import { pendingName } from './word-index.ts';
 
@@ -111,5 +110,5 @@ export async function probe(
 }
 
 export function beingBuilt({ table }: Layout): StoreUnavailable {
-  return unavailable(`the search index of ${table.name} is being built; repeat the request later`);
+  return new StoreUnavailable(`the search index of ${table.name} is being built; repeat the request later`);
 }

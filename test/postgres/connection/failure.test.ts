@@ -7,7 +7,6 @@ import {
   isMistake,
   isRetryable,
   messageOf,
-  unavailable,
 } from '../../../src/store/postgres/connection/connection-failure.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 
@@ -88,7 +87,7 @@ test('errors of the network are storage failing, errors of the program are mista
   assert.equal(isMistake(reset), false);
   assert.equal(isMistake(wordless(reset, reset)), false);
   assert.equal(isMistake(new TypeError('undefined is not a function')), true);
-  const already = unavailable('too much');
+  const already = new StoreUnavailable('too much');
   assert.equal(isMistake(already), false);
   assert.equal(asStoreError(already), already);
 });

@@ -11,10 +11,10 @@ import {
   type UnitBounds,
 } from '../../group-commit.ts';
 import { quoteName } from '../../quote-name.ts';
-import { type Commit, eventsTable, type Unit } from '../../store.ts';
+import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { purgedCounter, purgedCounterName } from '../../version-text.ts';
 import type { Call, Connection } from '../connection/connection.ts';
-import { asUnavailable, unavailable } from '../connection/connection-failure.ts';
+import { asUnavailable } from '../connection/connection-failure.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type BatchContext, commitBatch } from './commit-batch.ts';
 import { type CommitTable, commitTables, resolveUnit, type Work } from './commit-table.ts';
@@ -89,7 +89,7 @@ export class Committer {
 
   /** Takes the fence anew, which is a commit that waits for what every commit waits for. */
   async #probeOnce(): Promise<void> {
-    if (this.queue.isBusy) throw unavailable('no write was committed since one failed');
+    if (this.queue.isBusy) throw new StoreUnavailable('no write was committed since one failed');
     await this.queue.alone(async () => {
       this.#context.fence.drop();
       await this.#context.fence.ensure(this.#endsAt());

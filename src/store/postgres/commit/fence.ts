@@ -10,9 +10,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
+import { StoreUnavailable } from '../../store.ts';
 import { unawaited } from '../connection/call.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
-import { asUnavailable, isRetryable, unavailable } from '../connection/connection-failure.ts';
+import { asUnavailable, isRetryable } from '../connection/connection-failure.ts';
 import { raiseCalls } from './raise.ts';
 import { begin, commit, serverTimeMs } from './transaction.ts';
 
@@ -100,7 +101,8 @@ export class Fence {
     this.#taken = false;
     for (;;) {
       const leftMs = endsAt - performance.now();
-      if (leftMs < 1) throw unavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
+      if (leftMs < 1)
+        throw new StoreUnavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
       try {
         return await this.#takeOnce(leftMs);
       } catch (error) {

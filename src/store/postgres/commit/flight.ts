@@ -1,8 +1,9 @@
 /** Sends a batch's statements. A flight that ends with COMMIT is committed, not committed, or unknown (StoreUnavailable). */
 
 import { DatabaseError } from 'pg';
+import { StoreUnavailable } from '../../store.ts';
 import { type Call, type Connection, ConnectionLost, type Reply } from '../connection/connection.ts';
-import { isRetryable, sqlState, unavailable } from '../connection/connection-failure.ts';
+import { isRetryable, sqlState } from '../connection/connection-failure.ts';
 import type { CommitTable, Work } from './commit-table.ts';
 import type { Fence } from './fence.ts';
 import {
@@ -38,7 +39,7 @@ const transactionLeastMs = 5;
 export function transactionMs(endsAt: number): number {
   const leftMs = (endsAt - performance.now()) * transactionShare;
   if (leftMs < transactionLeastMs)
-    throw unavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
+    throw new StoreUnavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
   return leftMs;
 }
 

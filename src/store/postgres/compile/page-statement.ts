@@ -12,9 +12,8 @@ import { headColumns, rowColumns } from '../../kept-row.ts';
 import type { OrderKey } from '../../keyset.ts';
 import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
-import type { Position } from '../../store.ts';
+import { type Position, StoreUnavailable } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
-import { unavailable } from '../connection/connection-failure.ts';
 import { quoteText } from '../quote-text.ts';
 import type { Index, Layout } from '../schema/schema-layout.ts';
 import { isSlot, type Parameter, type Parameters } from './parameters.ts';
@@ -142,7 +141,7 @@ export function versionSql({
 export function ofReadyTexts(number: number, table: string, onUnready: () => void): number {
   if (number >= 0) return number;
   onUnready();
-  throw unavailable(`the search texts of ${table} are being made; repeat the request later`);
+  throw new StoreUnavailable(`the search texts of ${table} are being made; repeat the request later`);
 }
 
 /**

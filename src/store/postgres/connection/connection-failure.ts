@@ -5,8 +5,6 @@
 import { DatabaseError } from 'pg';
 import { StoreUnavailable } from '../../store.ts';
 
-const retryAfterSeconds = 1;
-
 /**
  * Classes (the first two characters) of mistakes: feature not supported, case not found, cardinality, data, constraint, dependent objects,
  * with check option, syntax or access rule, program limits (an index row too long), a condition raised by SQL.
@@ -78,10 +76,6 @@ export function endsSession(error: unknown): boolean {
   return state.startsWith('08') || state.startsWith('57P') || state === '25P03' || state === '25P04';
 }
 
-export function unavailable(message: string, cause?: unknown): StoreUnavailable {
-  return new StoreUnavailable(message, { retryAfterSeconds, cause });
-}
-
 /** Converts an error of a call to what the store's callers see. */
 export function asStoreError(error: unknown): unknown {
   return isMistake(error) ? error : asUnavailable(error);
@@ -91,7 +85,7 @@ export function asStoreError(error: unknown): unknown {
 export function asUnavailable(error: unknown): StoreUnavailable {
   return error instanceof StoreUnavailable
     ? error
-    : unavailable(`storage failed: ${messageOf(error)}`, error);
+    : new StoreUnavailable(`storage failed: ${messageOf(error)}`, { cause: error });
 }
 
 /** The message of an error, or those of its parts if it has none, as when each address of a name refused. */

@@ -12,7 +12,7 @@ import { type Address, describe } from './address.ts';
 
 import type { Call, Reply } from './call.ts';
 import { cancelWork, openClient } from './client.ts';
-import { messageOf, unavailable } from './connection-failure.ts';
+import { messageOf } from './connection-failure.ts';
 import { Flight, Session } from './session.ts';
 
 export type { Bindable, Call, Cell, Reply, Rows } from './call.ts';
@@ -57,7 +57,7 @@ export class ConnectionLost extends StoreUnavailable {
   readonly sent: boolean;
 
   constructor(message: string, options: { readonly sent: boolean; readonly cause?: unknown }) {
-    super(message, { retryAfterSeconds: 1, cause: options.cause });
+    super(message, { cause: options.cause });
     this.sent = options.sent;
   }
 }
@@ -110,10 +110,11 @@ class LastingConnection implements Connection {
   }
 
   send(calls: readonly Call[], timeoutMs = this.#options.timeoutMs): Promise<readonly Reply[]> {
-    if (this.#closing) return Promise.reject(unavailable('the connection to the database is closed'));
+    if (this.#closing)
+      return Promise.reject(new StoreUnavailable('the connection to the database is closed'));
     if (calls.length === 0) return Promise.resolve([]);
     if (this.#inFlight + calls.length > this.#callsWaitingMax) {
-      return Promise.reject(unavailable(`${this.#inFlight} calls wait for ${this.#where}`));
+      return Promise.reject(new StoreUnavailable(`${this.#inFlight} calls wait for ${this.#where}`));
     }
     if (this.#mode === 'waiting') return Promise.reject(this.#unreachable());
     return new Promise((resolve, reject) => {

@@ -5,6 +5,7 @@
  */
 import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair-queue.ts';
 import { placesOf } from '../../filter-shape.ts';
+import { StoreUnavailable } from '../../store.ts';
 import {
   type Call,
   type Connection,
@@ -14,14 +15,7 @@ import {
   type Reply,
   type Rows,
 } from './connection.ts';
-
-import {
-  asStoreError,
-  isForeignStatement,
-  isStaleStatement,
-  sqlState,
-  unavailable,
-} from './connection-failure.ts';
+import { asStoreError, isForeignStatement, isStaleStatement, sqlState } from './connection-failure.ts';
 
 export type ScanLaneOptions = Omit<ConnectionOptions, 'name' | 'onNotification' | 'timeoutMs'> & {
   /** Limit of connections, which are made on demand. */
@@ -77,7 +71,7 @@ class BoundedScanLane implements ScanLane {
   }
 
   read(call: Call, party = ''): Promise<Rows> {
-    if (this.#closed) return Promise.reject(unavailable('the store is closed'));
+    if (this.#closed) return Promise.reject(new StoreUnavailable('the store is closed'));
     return new Promise((resolve, reject) => {
       const endsAt = performance.now() + this.#options.timeoutMs;
       const places = placesOf(call.values, this.#options.queueMax);
@@ -85,7 +79,7 @@ class BoundedScanLane implements ScanLane {
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
         refused.reject(
-          unavailable(`${this.#waiting.count} long reads wait for a connection: the queue is full`),
+          new StoreUnavailable(`${this.#waiting.count} long reads wait for a connection: the queue is full`),
         );
       }
       if (this.#timer === undefined && this.#waiting.count > 0) this.#arm();
@@ -95,7 +89,7 @@ class BoundedScanLane implements ScanLane {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    for (const { reject } of this.#waiting.drop()) reject(unavailable('the store is closed'));
+    for (const { reject } of this.#waiting.drop()) reject(new StoreUnavailable('the store is closed'));
     for (const { connection, party } of this.#slots) {
       if (party !== undefined) connection.cut(new Error('the store is closed'));
     }
@@ -145,7 +139,7 @@ class BoundedScanLane implements ScanLane {
       const next = slot === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
       if (slot === undefined || next === undefined) return;
       if (hasLeft(next.item.party)) {
-        next.item.reject(unavailable('the client has left'));
+        next.item.reject(new StoreUnavailable('the client has left'));
         continue;
       }
       this.#run(slot, next.item).then(next.item.resolve, next.item.reject);
@@ -160,9 +154,9 @@ class BoundedScanLane implements ScanLane {
 
   #meaningOf(error: unknown): unknown {
     if (sqlState(error) === queryCanceled) {
-      return unavailable(
+      return new StoreUnavailable(
         `the read took longer than ${this.#options.timeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`,
-        error,
+        { cause: error },
       );
     }
     return error instanceof ConnectionLost ? error : asStoreError(error);
@@ -178,7 +172,7 @@ class BoundedScanLane implements ScanLane {
     const now = performance.now();
     for (const late of this.#waiting.drop(({ endsAt }) => endsAt <= now)) {
       late.reject(
-        unavailable(
+        new StoreUnavailable(
           `no connection was free for a long read within ${this.#options.timeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`,
         ),
       );

@@ -11,9 +11,9 @@ import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair
 import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
 import { placesOf } from '../../filter-shape.ts';
+import { StoreUnavailable } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import type { Damage } from '../integrity.ts';
-import { unavailable } from '../sqlite-failure.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
 
 export type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
@@ -79,7 +79,7 @@ export class ReaderPool {
     } = {},
   ): Promise<ReadRows> {
     const { party = '', ...octets } = bounds;
-    if (this.#closed) return Promise.reject(unavailable('the store is closed'));
+    if (this.#closed) return Promise.reject(new StoreUnavailable('the store is closed'));
     return new Promise((resolve, reject) => {
       this.#damage.refuse();
       const places = placesOf(parameters, this.#placesMax);
@@ -87,7 +87,9 @@ export class ReaderPool {
       this.#waiting.push(nameOfParty(party), { request, party, places, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
-        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a thread: the queue is full`));
+        refused.reject(
+          new StoreUnavailable(`${this.#waiting.count} long reads wait for a thread: the queue is full`),
+        );
       }
     });
   }
@@ -95,7 +97,7 @@ export class ReaderPool {
   /** Ends the reads under way and rejects the waiting ones. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { reject } of this.#waiting.drop()) reject(unavailable('the store is closed'));
+    for (const { reject } of this.#waiting.drop()) reject(new StoreUnavailable('the store is closed'));
     const threads = [...this.#threads];
     for (const { worker, cancelled } of threads) {
       worker.ref();
@@ -110,7 +112,7 @@ export class ReaderPool {
       const thread = this.#threads.find(({ reading }) => reading === undefined) ?? this.#start();
       const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
       if (thread === undefined || next === undefined) return;
-      if (hasLeft(next.item.party)) next.item.reject(unavailable('the client has left'));
+      if (hasLeft(next.item.party)) next.item.reject(new StoreUnavailable('the client has left'));
       else this.#begin(thread, next);
     }
   }
@@ -175,7 +177,7 @@ export class ReaderPool {
     worker.on('exit', () => {
       this.#remove(thread);
       clearTimeout(thread.reading?.timer);
-      thread.reading?.item.reject(unavailable('a reader thread ended', cause));
+      thread.reading?.item.reject(new StoreUnavailable('a reader thread ended', { cause }));
       resolve();
       this.#dispatch();
     });
@@ -201,7 +203,9 @@ export class ReaderPool {
   }
 
   #late(): unknown {
-    return unavailable(`the read took longer than ${this.#data.scanTimeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`);
+    return new StoreUnavailable(
+      `the read took longer than ${this.#data.scanTimeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`,
+    );
   }
 
   #settle({ resolve, reject }: Waiting, reply: ReadReply): void {
@@ -209,6 +213,6 @@ export class ReaderPool {
     if (reply.kind === 'rows') resolve(reply);
     else if (reply.kind === 'late') reject(this.#late());
     else if (reply.mistake) reject(new Error(reply.message));
-    else reject(unavailable(`storage failed: ${reply.message}`, undefined, reply.fault));
+    else reject(new StoreUnavailable(`storage failed: ${reply.message}`, { fault: reply.fault }));
   }
 }

@@ -8,11 +8,10 @@ import type { Observe } from '../../../observe/observation.ts';
 import { isOnlyExpected } from '../../change-listeners.ts';
 import { type Batch, GroupCommit, type Outcome, type Settled, type UnitBounds } from '../../group-commit.ts';
 import type { ProvisionalRevisions } from '../../line.ts';
-import { eventsTable, type StoreUnavailable, type Unit } from '../../store.ts';
+import { eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
-import { unavailable } from '../sqlite-failure.ts';
 import { type Piece, type Reply, type Request, UnitEncoder } from './writer-messages.ts';
 
 export type WriterPlace = {
@@ -161,14 +160,14 @@ export class WriterClient {
       return;
     }
     this.#place.damage.note(reply.fault, reply.message);
-    const error = unavailable(`storage failed: ${reply.message}`, undefined, reply.fault);
+    const error = new StoreUnavailable(`storage failed: ${reply.message}`, { fault: reply.fault });
     if (reply.fault === 'storage_full') this.#full = error;
     this.#asked?.reject(error);
   }
 }
 
 function writerEnded(): StoreUnavailable {
-  return unavailable('the writer thread ended');
+  return new StoreUnavailable('the writer thread ended');
 }
 
 type Committed = { readonly outcomes: readonly Outcome[]; readonly changed: ReadonlySet<string> };

@@ -1,6 +1,6 @@
 /**
  * One set-up at a time: a lock folder that is made by its holder, kept fresh while the work goes on, and removed.
- * A folder that nobody has touched for `staleMs` was left by a process that was killed; it is taken over.
+ * A folder that was not touched for `staleMs` was left by a process that was killed; it is taken over.
  * Runs on plain Node 20, like setup.mjs. It does not guard against a machine that sleeps in the middle of the work.
  */
 import { mkdirSync, rmdirSync, rmSync, statSync, utimesSync } from 'node:fs';

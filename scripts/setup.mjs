@@ -106,7 +106,7 @@ function replaceFile(path, text) {
   renameSync(next, path);
 }
 
-/** True when node_modules already holds what the lockfile asks for, whoever installed it. */
+/** True when node_modules already holds what the lockfile asks for, by whatever installed it. */
 function isInstalled() {
   const installed = readJson(join(modules, '.package-lock.json'))?.packages;
   if (installed === undefined) return false;
@@ -173,7 +173,7 @@ function isRecent(path) {
   return major > programNodeMin[0] || (major === programNodeMin[0] && minor >= programNodeMin[1]);
 }
 
-/** Tells one binary from another without running it. */
+/** A mark of one binary, got without running it. */
 function nodeStamp() {
   try {
     const { size, mtimeMs } = statSync(ownNode);

@@ -186,7 +186,7 @@ function shownOf({ adminKey, madeSecrets, listener, handleAs, callsAs, stop }: A
   return { adminKey, madeSecrets, handle, upgrade, connect, fetch, callsAs, stop };
 }
 
-/** A mounted program does not know its origin; COMITY_PUBLIC_URL tells. */
+/** A mounted program does not know its origin; COMITY_PUBLIC_URL gives it. */
 function originOf(host: string, port: number, secure: boolean): string {
   return `${secure ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
@@ -203,7 +203,7 @@ type Assembled = {
   readonly stop: (reason: string) => Promise<void>;
 };
 
-/** With what the program tells about itself, and where it notices that other processes differ. */
+/** With what the program reports about itself, and where it notices that other processes differ. */
 function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
   const { observe, ...differences } = createDifferences(clock);

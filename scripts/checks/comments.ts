@@ -1,6 +1,6 @@
 /**
- * Each file of src/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, and a file that a
- * comment of src/, bench/ or test/ names exists.
+ * Each file of src/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, a file that a comment
+ * of src/, bench/ or test/ names exists, and comments of src/ and scripts/ use no word that hides an action.
  *
  * Usage: node scripts/checks/comments.ts
  */
@@ -16,6 +16,9 @@ const headerLinesMax = 10;
 const headerLettersMin = 15;
 /** A header in src/ or scripts/ names the thing or the action first. */
 const indirectOpening = /^(?:Whether|What|How|Of)\b/;
+
+/** Words that stand for an action or a person without a name, which a comment of src/ or scripts/ gives instead. */
+const vagueWord = /\b(?:told|tells|whoever|nobody)\b/i;
 
 /** Where a comment that names a file means one of the repository; a name in quotation marks or backticks is an example. */
 const namingFolders = ['src', 'bench', 'test'];
@@ -93,8 +96,27 @@ function countNamed(name: string, from: string, files: readonly string[]): numbe
   return product.length || Math.min(named.length, 1);
 }
 
+/** Finds comments with vague words. */
+export function findVagueWords(root: string): readonly Problem[] {
+  const problems: Problem[] = [];
+  for (const file of listCode(root, ['src', 'scripts'])) {
+    for (const { text, line } of parseSource(file, readText(root, file)).comments) {
+      for (const [index, words] of text.split('\n').entries()) {
+        const [word] = vagueWord.exec(words) ?? [];
+        if (word === undefined) continue;
+        problems.push({
+          file,
+          line: line + index,
+          message: `"${word}": name the action, or the one who acts`,
+        });
+      }
+    }
+  }
+  return problems;
+}
+
 export function findCommentProblems(root: string): readonly Problem[] {
-  return [...findHeaderProblems(root), ...findNamedFileProblems(root)];
+  return [...findHeaderProblems(root), ...findNamedFileProblems(root), ...findVagueWords(root)];
 }
 
 if (import.meta.main) await runAlone(findCommentProblems);

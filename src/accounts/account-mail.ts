@@ -3,7 +3,7 @@
  * period. The unit that a code enables removes it and all others of its purpose; a reset removes those of every purpose.
  *
  * The mail is kept by the unit that stores the code, so none is lost. Without a mail server no code is created. The duration of a request
- * tells nothing about an account: `request` only queues, and the look-up happens later, one request after the other. Each account gets a
+ * says nothing about an account: `request` only queues, and the look-up happens later, one request after the other. Each account gets a
  * few mails an hour.
  */
 import type { Done } from '../kernel/action.ts';
@@ -128,7 +128,7 @@ async function sendRequested(mailing: Mailing, { purpose, for: whom, ...from }: 
   await store.commit({ changes, events: [] });
 }
 
-/** Counts the mail and tells whether it may be sent. It stays counted even if the following commit fails. */
+/** Counts the mail. True if it may be sent. It stays counted even if the following commit fails. */
 async function mayHaveMail(services: Services, purpose: MailCodePurpose, id: string): Promise<boolean> {
   const counted = await countMail(services, purpose, id, 1);
   if (counted <= mailsPerHourMax) return true;

@@ -246,7 +246,7 @@ function bounded(text: string, charactersMax: number): string {
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
 
-/** `/audit`: a collection that administrators read and nobody writes to. */
+/** `/audit`: a collection that administrators read, and that no request changes. */
 export function auditResources(serving: Serving): ServedCollection {
   return serveCollection(serving, auditCollection, {
     announced: false,

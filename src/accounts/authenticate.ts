@@ -169,7 +169,7 @@ function judge(
   return cache.verify({ name, verify, repeatable: !isLong });
 }
 
-/** Credentials that nobody guesses are not counted by addresses. */
+/** Credentials that cannot be guessed are not counted by addresses. */
 const nowhere: From = { address: '' };
 
 /** Longer credentials are cached under their digest. */

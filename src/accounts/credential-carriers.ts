@@ -31,7 +31,7 @@ export type Carrier = {
   find(fields: CarrierFields, query: string | undefined): string | Unreadable | undefined;
   /** Parses the text; the result depends on nothing else. */
   read(text: string): Credential | Unreadable;
-  /** Tells whether the text may hold a password, which stays in memory only as a digest. */
+  /** True if the text may hold a password, which stays in memory only as a digest. */
   holdsPassword(text: string): boolean;
 };
 
@@ -68,7 +68,7 @@ export function readPasswordOrToken(scheme: string, token68: string): Credential
     : { kind: 'password', ...decoded };
 }
 
-/** Tells whether the field may be Basic. Safe for secrets: no other accepted scheme starts with "ba". */
+/** True if the field may be Basic. Safe for secrets: no other accepted scheme starts with "ba". */
 export function isBasic(text: string): boolean {
   const field = text.charCodeAt(0) <= 0x20 ? text.trimStart() : text;
   return (field.charCodeAt(0) | 0x20) === 0x62 && (field.charCodeAt(1) | 0x20) === 0x61;

@@ -111,7 +111,7 @@ export class CredentialEnds {
   }
 
   /**
-   * Tells if a credential still admits the same principal, whichever process changed its rows; if not, its listeners have been called. Costs one read of the versions of
+   * True if a credential still admits the same principal, whichever process changed its rows; if not, its listeners have been called. Costs one read of the versions of
    * its tables, and reads of its rows if these changed; all that ask in one turn share both.
    */
   async stands({ verdict: key, again }: Held): Promise<boolean> {
@@ -242,7 +242,7 @@ function rowName(table: string, id: string): string {
   return `${table}/${id}`;
 }
 
-/** Tells whether the credential still means the same principal, session and key. */
+/** True if the credential still means the same principal, session and key. */
 function isSame(one: Good, other: Good): boolean {
   return (
     one.principal.id === other.principal.id &&
@@ -311,7 +311,7 @@ function isSameBasis(row: Row | undefined, basis: Basis): boolean {
 }
 
 /**
- * Tells if the rows hold in a shared store: they do at versions read before them, because reads of one turn may see different moments.
+ * True if the rows hold in a shared store: they do at versions read before them, because reads of one turn may see different moments.
  * @param heldAt the versions at which they held last
  * @returns the versions at which they hold; undefined: they do not
  */

@@ -202,7 +202,7 @@ If this was not you, change your password, and ask an administrator of {{title}}
 
 /**
  * @param port undefined without a mail server
- * @returns the changes that keep the mail, for the unit that it tells about
+ * @returns the changes that keep the mail, for the unit that it reports
  */
 export function createFactorMail(
   application: Application,

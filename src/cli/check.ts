@@ -1,5 +1,5 @@
 /**
- * `comity check`: finds every mistake in settings and configuration without starting anything, and tells what the documents of the store, if
+ * `comity check`: finds every mistake in settings and configuration without starting anything, and says what the documents of the store, if
  * there is one, need before they are served.
  */
 import { ConfigurationError } from '../config/inspection.ts';

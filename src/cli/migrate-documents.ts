@@ -1,4 +1,4 @@
-/** The part of `comity migrate` that is documents: which store, with which indexes, and what is told of it. */
+/** The part of `comity migrate` that is documents: which store, with which indexes, and what is printed about it. */
 
 import { randomInt } from 'node:crypto';
 import { composeMounted } from '../compose.ts';
@@ -109,7 +109,7 @@ async function unreadySearches({ configuration }: Reading, store: Store): Promis
 }
 
 function ignore(): void {
-  // Nothing is told of a store that is only looked at.
+  // Nothing is printed about a store that is only looked at.
 }
 
 function optionsOf(reading: Reading, store: Store): MigrateDocumentsOptions {

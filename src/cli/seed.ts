@@ -26,7 +26,7 @@ import type { Terminal } from './terminal.ts';
 
 const linesFile = /\.(?:nd)?jsonl?$/;
 const moduleFile = /\.[cm]?[jt]s$/;
-/** Mistakes that are told, of one file. */
+/** Mistakes of one file that are printed. */
 const mistakesMax = 20;
 
 export async function seed(terminal: Terminal, file: string, options: WrittenSettings): Promise<number> {
@@ -92,7 +92,7 @@ async function* linesOf(file: string): AsyncGenerator<Line> {
   }
 }
 
-/** Before the first document is written. @throws CommandFailure after it has told the mistakes of all lines */
+/** Before the first document is written. @throws CommandFailure after it has printed the mistakes of all lines */
 async function inspectLines(terminal: Terminal, collections: Collections, file: string): Promise<void> {
   const mistakes = new Mistakes(terminal, file);
   for await (const { number, text } of linesOf(file)) {
@@ -105,7 +105,7 @@ async function inspectLines(terminal: Terminal, collections: Collections, file: 
   if (mistakes.count > 0) throw new CommandFailure(`${mistakes.text} of ${file}; nothing was written`);
 }
 
-/** @returns the number of documents @throws CommandFailure after it has told which lines were refused; the others are written */
+/** @returns the number of documents @throws CommandFailure after it has printed which lines were refused; the others are written */
 async function seedLines(
   terminal: Terminal,
   resources: Resources,

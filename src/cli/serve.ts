@@ -38,7 +38,7 @@ export type ServeForDeveloper = {
   /** Waits until the data may be opened. */
   readonly onConfigured: () => Promise<void>;
   readonly onStarted: (url: string) => void;
-  /** The first start in a session tells more. */
+  /** The first start in a session prints more. */
   readonly isFirst: boolean;
 };
 

@@ -28,7 +28,7 @@ export type AccountWith<S extends TObject> = Account & Static<S>;
 export type AccountsDeclaration<S extends TObject = TObject, R = never> = {
   /** TypeBox object of the fields that every account has besides those of Comity. */
   readonly fields: S;
-  /** An account always reads itself. By default nobody else does, and an account changes and deletes itself. */
+  /** An account always reads itself. By default no other does, and an account changes and deletes itself. */
   readonly access?: {
     readonly read?: Rule<AccountWith<S>>;
     readonly update?: Rule<AccountWith<S>>;
@@ -121,7 +121,7 @@ function usersOf(
   referring: readonly Referring[],
 ): Collection {
   const collection = resolveBuiltIn('users', accountsCollection(declared, administers), referring);
-  // The member `tenant` gives rules their meaning; it is not the tenant of whoever creates the account.
+  // The member `tenant` gives rules their meaning; it is not the tenant of the principal that creates the account.
   return { ...collection, tenantField: undefined, unpatchable: nothing };
 }
 

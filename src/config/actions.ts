@@ -209,7 +209,7 @@ function inspectTwin(subject: Subject, pattern: string, taken: Map<string, Subje
 }
 
 function ignore(): void {
-  // Told when that action was inspected.
+  // Reported when that action was inspected.
 }
 
 function inspectParts({ declared, refuse }: Subject): void {

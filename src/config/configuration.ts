@@ -163,5 +163,5 @@ function isBase(base: string): boolean {
 }
 
 function ignore(): void {
-  // Nobody asked for warnings.
+  // Warnings were not asked for.
 }

@@ -62,7 +62,7 @@ function programOf(parse: typeof Parser.parse, file: string): Program {
   return parse(plain, { ecmaVersion: 'latest', sourceType: 'module', locations: true });
 }
 
-/** The place of an error of syntax, for which V8 tells none: in the file, or in those that it imports by their paths. */
+/** The place of an error of syntax, for which V8 gives none: in the file, or in those that it imports by their paths. */
 export async function findSyntaxMistake(path: string): Promise<Place | undefined> {
   const { parse } = await import('acorn');
   const files = new Set([resolve(path)]);

@@ -1,6 +1,6 @@
 /**
  * The place of an error that a user's module throws while it is imported, or that a function of it throws: the file where it arose, which
- * may be one that the module imports, and the line. Node tells the place in the stack, in the message, or not at all.
+ * may be one that the module imports, and the line. Node gives the place in the stack, in the message, or not at all.
  */
 import { readFileSync } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
@@ -62,7 +62,7 @@ function lineOfImport(file: string, message: string): number | undefined {
     const at = lines.findIndex((line) => line.includes('import') && line.includes(basename(name)));
     return at === -1 ? undefined : at + 1;
   } catch {
-    // It is being changed: the file is told without a line.
+    // It is being changed: the file is named without a line.
     return undefined;
   }
 }

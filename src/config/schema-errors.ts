@@ -20,7 +20,7 @@ type Collected = {
   left: number;
 };
 
-/** References in an invalid document whose errors are listed; the others are not told. */
+/** References in an invalid document whose errors are listed; the others are left out. */
 const referencesListedMax = 500;
 
 /** Separates missing from invalid; at most `errorsMax` of each, without repetitions. */
@@ -74,7 +74,7 @@ function outermostUnions(errors: readonly SchemaError[]): readonly SchemaError[]
   return errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
 }
 
-/** Tells whether the error comes from an alternative of the union, for the same value. */
+/** True if the error comes from an alternative of the union, for the same value. */
 function isInside(error: SchemaError, union: SchemaError): boolean {
   if (!error.schemaPath.startsWith(`${union.schemaPath}/${union.keyword}/`)) return false;
   const { instancePath } = union;
@@ -105,7 +105,7 @@ function collectUnion(union: SchemaError, errors: readonly SchemaError[], into: 
   else add(into, 'invalid', union.instancePath, unionMessage(all, union.instancePath));
 }
 
-/** Tells whether the value is of another type than the alternative altogether. */
+/** True if the value is of another type than the alternative altogether. */
 function namesKind(error: SchemaError): boolean {
   return error.keyword === 'type' || error.keyword === 'const' || error.keyword === 'enum';
 }

@@ -26,7 +26,7 @@ export type SubscribedEvent<T = AnyObject, Name extends string = string> = {
 
 /**
  * The event of one pattern: of a change it has the document, and of anything else an object of unknown members.
- * @template E `comments.created`; a union gives a union, which `event.type` tells apart
+ * @template E `comments.created`; a union gives a union, which `event.type` distinguishes
  * @template C declarations of collections, by their names
  */
 export type EventOf<E extends string, C> = E extends `${infer Name}.${'created' | 'updated' | 'deleted'}`

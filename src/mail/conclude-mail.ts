@@ -39,7 +39,7 @@ export function recipientsLeft({ to, cc, bcc, accepted, refused }: KeptMail): re
 
 /**
  * A mail is `pending`, `sent` or `failed`. `dueAt` is the time of the next attempt; only pending mails have one. An attempt is for the
- * recipients that neither accepted the mail nor were refused for good, so a partial refusal repeats the mail for nobody.
+ * recipients that neither accepted the mail nor were refused for good, so after a partial refusal no recipient gets the mail twice.
  *
  *   kept                           pending   dueAt = the time of its unit
  *   every recipient accepted       sent      dueAt = null, sentAt = the end of the attempt; the content is removed

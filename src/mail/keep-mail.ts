@@ -1,5 +1,5 @@
 /**
- * Keeps mails: creates the two rows of each, its state and its sealed content, which whoever causes the mail commits with its own unit. So a
+ * Keeps mails: creates the two rows of each, its state and its sealed content, which the cause of the mail commits with its own unit. So a
  * mail exists exactly if that unit does, and no mail server is waited for.
  */
 import { ResourceRefused } from '../config/handler.ts';

@@ -1,4 +1,4 @@
-/** The tables of mail: the mails with their state, which administrators see, and their contents, which nobody lists. */
+/** The tables of mail: the mails with their state, which administrators see, and their contents, which no list shows. */
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../config/collections.ts';
 import type { Settings } from '../config/settings.ts';

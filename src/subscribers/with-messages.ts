@@ -1,6 +1,6 @@
 /**
  * The store with another `commit`: a unit with events also holds a message for each subscriber that one of them
- * matches. It is the store below all others, so no event can miss its subscribers, whoever writes it. Subscribers are
+ * matches. It is the store below all others, so no event can miss its subscribers, whatever writes it. Subscribers are
  * part of the configuration; which of them get an event is known without reading anything.
  */
 import { hash } from 'node:crypto';

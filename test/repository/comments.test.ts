@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findHeaderProblems, findNamedFileProblems } from '../../scripts/checks/comments.ts';
+import { findHeaderProblems, findNamedFileProblems, findVagueWords } from '../../scripts/checks/comments.ts';
 import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
 
 test('finds files that open with code, with an empty comment, or after a gap', (t) => {
@@ -61,6 +61,21 @@ test('finds files that a comment names and that do not exist, or not alone', (t)
       'src/http/field.ts:1 No file is named value.ts',
       'src/http/field.ts:4 No file is named gone/field.ts',
       'src/http/field.ts:4 2 files are named store.ts: add the folder',
+    ],
+  );
+});
+
+test('finds a vague word in comments of the sources, and not in code', (t) => {
+  const root = makeTree(t, {
+    'src/a.ts': "/** A store,\n * and nobody else. */\nexport const told = 'tells';\n",
+    'src/b.ts': '/** A counter of untold things. */\nexport const a = 1; // Whoever asks.\n',
+    'test/c.ts': '/** A test tells. */',
+  });
+  assert.deepEqual(
+    findVagueWords(root).map(({ file, line, message }) => `${file}:${line} ${message}`),
+    [
+      'src/a.ts:2 "nobody": name the action, or the one who acts',
+      'src/b.ts:2 "Whoever": name the action, or the one who acts',
     ],
   );
 });

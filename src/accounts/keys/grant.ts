@@ -139,7 +139,7 @@ export function expiryOf(
   return { endsAt };
 }
 
-/** Tells whether the other key has more rights, or a later expiry, than the caller's, which then must not learn its text. */
+/** True if the other key has more rights, or a later expiry, than the caller's, which then must not learn its text. */
 export async function exceeds(store: Pick<Store, 'read'>, known: Known, other: Key): Promise<boolean> {
   if (known.key === null || known.key === other.id) return false;
   if (other.scopes.some((scope) => !known.principal.scopes.has(scope))) return true;
@@ -148,7 +148,7 @@ export async function exceeds(store: Pick<Store, 'read'>, known: Known, other: K
   return latest !== undefined && (other.expiresAt === undefined || Date.parse(other.expiresAt) > latest);
 }
 
-/** Tells whether the caller's key has host rules that do not apply to the other; they apply only to keys created from it. */
+/** True if the caller's key has host rules that do not apply to the other; they apply only to keys created from it. */
 async function tunnelsFurther(
   store: Pick<Store, 'read'>,
   known: Known,

@@ -88,7 +88,7 @@ function withPatch(resource: Resource, revise: ReturnType<typeof reviseExpiry>):
 
 /**
  * What goes with a change of a key, in one unit: a key that is revoked takes its texts along, so that it is dead from that commit on, one
- * that gets another end tells it to its texts, and the audit trail tells of every change.
+ * that gets another end gives it to its texts, and the audit trail has an entry for every change.
  */
 function accompanyKey(
   { audit, addressOf }: AccountParts,

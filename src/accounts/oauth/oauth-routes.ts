@@ -152,7 +152,7 @@ function finishOperation(oauth: OAuth, addressOf: AddressOf): Operation<Standing
       // Such a request can only end in 412 and must change nothing (RFC 9110 §13.1.1).
       if (fields.ifMatch !== undefined) return { problem: null };
       const parameters = readOnce(ask.query);
-      // Whoever looks at a link before it is followed must not use it up.
+      // A program that looks at a link before it is followed must not use it up.
       if (method === 'HEAD' || parameters === undefined) return { problem: { code: 'sign_in_invalid' } };
       const finished = await oauth.finish({
         provider: providerOf(ask),

@@ -128,7 +128,7 @@ export async function fetchFromProvider(url: string, options: ProviderRequest): 
 /** Discovery documents and key sets have some kilobytes. */
 const answerBytesMax = 512 * 1024;
 
-/** Tells whether the URL uses TLS or is on this machine. */
+/** True if the URL uses TLS or is on this machine. */
 export function isPrivateLine(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname } = new URL(url);

@@ -85,7 +85,7 @@ export function createSignIns({ store, clock, random, settings }: Services): Sig
   return { begin, take };
 }
 
-/** Tells whether the text is formed like a state or a browser secret: 256 bits in base64url. */
+/** True if the text is formed like a state or a browser secret: 256 bits in base64url. */
 export function isSecret(text: string): boolean {
   return secretText.test(text);
 }

@@ -31,7 +31,7 @@ export function createFactorRule(store: Pick<Store, 'read'>, mode: SecondFactorM
     return whenKnown(readPassword(store, user.id), (password) => {
       const row = password?.row;
       const basis = row === undefined ? [] : [{ table: passwordsTable, id: user.id, rev: row.rev }];
-      // Without that row nothing tells of a new factor, so the verdict is not reused.
+      // Without that row nothing shows a new factor, so the verdict is not reused.
       const expiresAt = row === undefined ? 0 : verdict.expiresAt;
       return { ...verdict, enrolsOnly: true, expiresAt, basis: [...verdict.basis, ...basis] };
     });

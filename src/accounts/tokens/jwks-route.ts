@@ -1,6 +1,6 @@
 /**
  * GET /.well-known/jwks.json (RFC 7517 §5, RFC 8615): the public keys that our signatures are checked with, for anyone. A copy may be
- * kept for less time than a key is published before it signs, so nobody meets a signature whose key could not be known.
+ * kept for less time than a key is published before it signs, so no one meets a signature whose key could not be known.
  */
 import { preferredMediaType } from '../../http/syntax/accept.ts';
 import { named } from '../../kernel/documentation.ts';

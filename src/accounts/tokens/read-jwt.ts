@@ -34,7 +34,7 @@ export function readJwt(token: string): ReadJwt | undefined {
     : { header, claims, headerText, claimsText };
 }
 
-/** Tells whether JSON.stringify would produce both texts, as it does for tokens that Comity signs. */
+/** True if JSON.stringify would produce both texts, as it does for tokens that Comity signs. */
 export function isWrittenPlainly(read: ReadJwt): boolean {
   return JSON.stringify(read.header) === read.headerText && JSON.stringify(read.claims) === read.claimsText;
 }

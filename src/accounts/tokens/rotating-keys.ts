@@ -204,7 +204,7 @@ export function nextSignsFrom(
 }
 
 /**
- * Removes keys that nobody needs any more; returns the same array if there are none.
+ * Removes keys that are not needed any more; returns the same array if there are none.
  * @param keptMs milliseconds for which a key stays after the next one began to sign
  */
 export function withoutSpent<S extends SignsFrom>(

@@ -66,7 +66,7 @@ async function removalOf(store: Store, table: string, id: string): Promise<reado
   return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];
 }
 
-/** Finds rows by an index and one by one, since what such a row holds is the business of whoever wrote it. */
+/** Finds rows by an index and one by one, since what such a row holds is the business of its writer. */
 async function removalOfOwned(store: Store, table: string, owner: string): Promise<readonly Change[]> {
   const filter = { op: 'eq', field: ownerField, value: owner } as const;
   const plan = store.plan({ table, filter, sort: byId, limit: 1 });

@@ -77,7 +77,7 @@ export function createNewAccounts({
   };
 }
 
-/** Leaves out what no account could change by itself: a registration that names it is told of an unknown member. */
+/** Leaves out what no account could change by itself: a registration that names it is refused for an unknown member. */
 function registrableOf(users: Collection, fieldNames: ReadonlySet<string>): TObject | undefined {
   const itself = authenticated({ id: 'usr_', scopes: accountDefaults.scopes });
   if (permission(users.access.update, 'update', itself) === 'denied') return undefined;

@@ -186,7 +186,7 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
   return facts;
 }
 
-/** Whether the endpoints of the account may be told of other events than before. */
+/** True if the endpoints of the account may get other events than before. */
 function mayBeToldOtherwise(before: User, after: User): boolean {
   const isSame = before.tenant === after.tenant && before.disabled === after.disabled;
   return !isSame || !sameGrants(before, after) || changedFields(before, after).length > 0;

@@ -1,4 +1,4 @@
-/** A process of `comity dev`: `comity serve`, which tells what it imports, shows each request, and stops at a message. */
+/** A process of `comity dev`: `comity serve`, which reports what it imports, shows each request, and stops at a message. */
 import { registerHooks } from 'node:module';
 import { join, sep } from 'node:path';
 import process from 'node:process';
@@ -39,7 +39,7 @@ export function serveForDeveloper(terminal: Terminal): Promise<number> {
   return serve({ ...terminal, environment }, {}, developer);
 }
 
-/** Tells each file that is imported from now on, but for those of Comity and of packages. */
+/** Reports each file that is imported from now on, but for those of Comity and of packages. */
 function followImports(): void {
   const own = ['dist', 'src'].map((folder) => join(packageRoot(), folder, sep));
   registerHooks({

@@ -4,7 +4,7 @@
  * ended, since the lock of a data folder belongs to one.
  *
  *   serving   a process runs, or has ended by itself: a mistake in the configuration leaves none until the next change
- *   changing  a file has changed: the process is told to stop, by a message, because Windows has no signals
+ *   changing  a file has changed: the process gets the message to stop, because Windows has no signals
  *   ending    a signal has come: the processes stop, and no other starts
  */
 import { type ChildProcess, fork } from 'node:child_process';

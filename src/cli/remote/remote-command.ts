@@ -58,11 +58,11 @@ export type Call<O = Given['options'], F = unknown> = Pick<Given, 'names' | 'mem
   /** True without a terminal, with `--yes` and with `--json`. */
   readonly isConfirmed: (question: string) => Promise<boolean>;
   /**
-   * Makes a change for each argument, and prints `told` after its name, or with `--json` what the server returned for all. A refusal does not
+   * Makes a change for each argument, and prints `done` after its name, or with `--json` what the server returned for all. A refusal does not
    * stop the others; the command fails at the end.
    * @returns the exit code
    */
-  readonly changeEach: (told: string, change: (name: string) => Promise<unknown>) => Promise<number>;
+  readonly changeEach: (done: string, change: (name: string) => Promise<unknown>) => Promise<number>;
 };
 
 export type Printed = {

@@ -60,7 +60,7 @@ function callOf(terminal: Terminal, { key }: Use, given: Given): Call {
     found: undefined,
     json,
     isConfirmed: async (question) => yes || json || isConfirmed(terminal, question),
-    changeEach: (told, change) => changeEach(terminal, { ...given, json }, told, change),
+    changeEach: (done, change) => changeEach(terminal, { ...given, json }, done, change),
   };
 }
 
@@ -119,7 +119,7 @@ function tell(terminal: Terminal, printed: Printed, json: boolean): number {
 async function changeEach(
   terminal: Terminal,
   { names, json }: Pick<Call, 'names' | 'json'>,
-  told: string,
+  done: string,
   change: (name: string) => Promise<unknown>,
 ): Promise<number> {
   const changed: unknown[] = [];
@@ -127,7 +127,7 @@ async function changeEach(
   for (const name of names) {
     try {
       changed.push(await change(name));
-      if (!json) terminal.out(`${name} ${told}`);
+      if (!json) terminal.out(`${name} ${done}`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
       failures.push(names.length === 1 ? error.message : `${name}: ${error.message}`);

@@ -216,7 +216,7 @@ class Supervisor {
     }
   }
 
-  /** Ends a worker whose event loop no longer turns: whoever is connected to it would wait for ever. */
+  /** Ends a worker whose event loop no longer turns: its clients would wait for ever. */
   async #watch(member: Member): Promise<void> {
     const silenceMs = this.#options.reading.settings.workerSilenceMs;
     const silence = (): Promise<false> => delay(silenceMs, false, { ref: false });
@@ -320,7 +320,7 @@ const processPrefix = 'process_';
 
 /**
  * The metrics of several workers as one page, which has each family once.
- * @param pages in the text format of Prometheus; a label tells their samples apart
+ * @param pages in the text format of Prometheus; a label distinguishes their samples
  */
 export function mergeMetrics(pages: readonly string[]): string {
   const families = new Map<string, { readonly head: string[]; readonly samples: string[] }>();

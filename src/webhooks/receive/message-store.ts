@@ -27,7 +27,7 @@ export type MessageStore = {
   /**
    * Stores the message unless one with the same `sender` and `dedupeKey` exists, in one atomic step: with a lookup
    * before the insert, two concurrent requests would both pass. `stored` means that the message is durable, because the
-   * sender is told so.
+   * sender learns it.
    */
   insert(message: VerifiedMessage): InsertOutcome | Promise<InsertOutcome>;
 };

@@ -129,7 +129,7 @@ function settlementOf(
     refused(commit) {
       if (commit.outcome === 'superseded' && mayRerun) return false;
       handedOn = refusal(commit);
-      // Whoever looks at the line next takes the message out.
+      // The next look at the line takes the message out.
       leave = undefined;
       return true;
     },

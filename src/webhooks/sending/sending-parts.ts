@@ -18,7 +18,7 @@ export type SendingParts = Services & {
    * DNS query.
    */
   readonly refuseUrl: (url: string) => string | undefined;
-  /** Returns a sample of the resource in events of this type; undefined for a type that the caller is not told of. */
+  /** Returns a sample of the resource in events of this type; undefined for a type that the caller gets no events of. */
   readonly sampleOf: (type: string, principal: Principal) => Readonly<Record<string, unknown>> | undefined;
   /** Drops the event from the memory of this process's sender. */
   readonly forget: (eventId: string) => void;

@@ -165,7 +165,7 @@ async function tryOnce(
   const found = await findUser.byId(userId);
   const password = await readPassword(store, userId);
   const stored = await readFactor(store, userId);
-  // After the factor: a use of the challenge also changed the sign counter, and is told as such.
+  // After the factor: a use of the challenge also changed the sign counter, and is reported as such.
   for (const each of steps) if (await challenges.isUsed(each)) return { refused: voidChallenge };
   if (login !== null && passwordMark(password?.hash) !== login.password) return { refused: voidChallenge };
   const used =

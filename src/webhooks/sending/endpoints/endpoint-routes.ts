@@ -105,7 +105,7 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
 }
 
 /**
- * Tells a session of the portal in `Allow` (RFC 9110 §10.2.1) that it may not delete what an administrator made, nor what goes with that
+ * Shows a session of the portal in `Allow` (RFC 9110 §10.2.1) that it may not delete what an administrator made, nor what goes with that
  * (§5.10.5); so its page offers only what it may do.
  */
 function withAllowed(operation: Operation, store: Pick<Store, 'read'>): Operation {

@@ -99,6 +99,12 @@ export class LoopTurns {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
+  /** True once this turn has taken its time: what can be read in a later turn waits for it. */
+  isSpent(): boolean {
+    this.#begin();
+    return this.#spentMs() >= turnMs;
+  }
+
   #begin(): void {
     if (this.#isUnderWay) return;
     this.#isUnderWay = true;

@@ -12,6 +12,11 @@ import type { LoopTurns } from '../observe/loop-turns.ts';
 import { onEnd } from '../observe/on-end.ts';
 import { type ServerLimits, uncountedBytesMax } from './limits.ts';
 
+/** A long content is read in turns, some at a time: each socket that is read gives up to 2 MB at once. */
+const readingsPerTurn = 8;
+
+type ContentTurns = Pick<LoopTurns, 'nextOfBegun' | 'isSpent'>;
+
 export type Watched = {
   check(nowMs: number): void;
   /** Its index in the list while it is watched. */
@@ -28,10 +33,12 @@ export class ContentWatch {
   readonly #monotonic: () => number;
   readonly #intervalMs: number;
   #timer: NodeJS.Timeout | undefined;
-  readonly #turns: Pick<LoopTurns, 'nextOfBegun'>;
+  readonly #turns: ContentTurns;
+  /** Readings that wait for a turn, in order. */
+  readonly #paused: (() => void)[] = [];
 
   constructor(
-    turns: Pick<LoopTurns, 'nextOfBegun'>,
+    turns: ContentTurns,
     { monotonic, intervalMs }: { readonly monotonic: () => number; readonly intervalMs: number },
   ) {
     this.#turns = turns;
@@ -61,6 +68,25 @@ export class ContentWatch {
     else void turn.then(join);
   }
 
+  /**
+   * Called after a part of a long content was read: libuv reads all that has arrived at all sockets in one turn of the event loop, which 64
+   * clients that sent 4 MB each held for 150 ms.
+   * @param readOn called in a later turn if this one is spent @returns false: read nothing before
+   */
+  mayReadOn(readOn: () => void): boolean {
+    if (this.#paused.length === 0) {
+      if (!this.#turns.isSpent()) return true;
+      setImmediate(this.#readOn);
+    }
+    this.#paused.push(readOn);
+    return false;
+  }
+
+  readonly #readOn = (): void => {
+    for (const readOn of this.#paused.splice(0, readingsPerTurn)) readOn();
+    if (this.#paused.length > 0) setImmediate(this.#readOn);
+  };
+
   #sweep(): void {
     if (this.#watched.length === 0) {
       clearInterval(this.#timer);
@@ -89,6 +115,7 @@ export type ContentSource = {
   off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   off(event: 'end' | 'close', listener: () => void): unknown;
   pause(): unknown;
+  resume(): unknown;
 };
 
 export class ContentReading implements Watched {
@@ -159,6 +186,16 @@ export class ContentReading implements Watched {
       this.#closeSlab();
       this.#chunks.push(chunk);
     }
+    if (
+      this.#bytes > uncountedBytesMax &&
+      this.#resolve !== undefined &&
+      !this.#watch.mayReadOn(this.#readOn)
+    )
+      this.#incoming.pause();
+  };
+
+  readonly #readOn = (): void => {
+    if (this.#resolve !== undefined) this.#incoming.resume();
   };
 
   #countUpTo(bytes: number): boolean {

@@ -194,3 +194,13 @@ test('a store reads another page after those that were read, and before what has
   for (let count = 0; count < 4; count += 1) await nextTurn();
   assert.deepEqual(handled, [1, 10, 11, 12, 20, 30]);
 });
+
+test('a turn is spent after 10 ms, and the next is not', async () => {
+  const { turns, take } = scene();
+  take(1, 9);
+  assert.equal(turns.isSpent(), false);
+  take(2, 1);
+  assert.equal(turns.isSpent(), true);
+  await nextTurn();
+  assert.equal(turns.isSpent(), false);
+});

@@ -17,8 +17,11 @@ const lossMost = 1.2;
 
 type Figures = { readonly requests: { readonly cells: readonly Pick<Cell, 'name' | 'side' | 'samples'>[] } };
 
-/** Other programs make single rounds dearer, never cheaper: what was dear in all of one run is measured in another before it counts. */
-const runsMost = 2;
+/**
+ * Other programs make single rounds dearer, never cheaper: what was dear in all of one run is measured in others before it counts. Three runs of
+ * one commit on a busy host had 1.76, 1.87 and 2.17 as the least of a create.
+ */
+const runsMost = 3;
 
 test('reads, lists and creates cost no fifth more than they did', { timeout: 260_000 }, async () => {
   const found = new Map<string, number[]>();

@@ -203,7 +203,7 @@ type Assembled = {
   readonly stop: (reason: string) => Promise<void>;
 };
 
-/** With what the program reports about itself, and where it notices that other processes differ. */
+/** Adds, for all parts: the report of the program, open connections, turns of the event loop, differences of processes. */
 function withProgram(options: ComposeOptions) {
   const { settings, clock = Date.now } = options;
   const { observe, ...differences } = createDifferences(clock);

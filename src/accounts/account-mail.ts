@@ -38,7 +38,7 @@ export type MailRequest = From & {
   readonly for: { readonly email: string } | { readonly id: string };
 };
 
-/** What the mails are made of. */
+/** The services and the parts of accounts that mails need. */
 type Mailing = Services & {
   readonly findUser: FindUser;
   readonly audit: Pick<Audit, 'entry'>;

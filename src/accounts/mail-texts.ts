@@ -13,7 +13,7 @@ import type { User } from './account-tables.ts';
 
 export type MailCodePurpose = 'verification' | 'reset';
 
-/** What mails say of the application. */
+/** The members of the application that mails show. */
 type Application = {
   readonly title: string;
   /** Those of the project. */

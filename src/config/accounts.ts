@@ -1,7 +1,7 @@
 /**
  * Accounts with fields of their own (§5.7): `accounts: { fields: Type.Object({ organisationId: ... }), ... }` of a configuration. The result
  * is the collection `users`: the members of Comity, the fields of the application, and the access rules of both. Every mistake is a sentence
- * that begins with the member that it is about.
+ * that begins with the name of the member.
  */
 import type { Static, TObject } from 'typebox';
 import { permission, type Rule } from '../model/access.ts';

@@ -22,17 +22,17 @@ import { isToken } from '../http/syntax/token.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
-/** What a shape says beside the keywords of its schema. */
+/** The words of a shape, beside the keywords of its schema. */
 export type Words = {
   /** Predicate of the sentence about a value that does not fit. */
   readonly must?: string;
   /** Ends that sentence with the kind of the value, the value, or the nearest one of an `enum`. */
   readonly shows?: 'kind' | 'value' | 'nearest';
-  /** What a member of the object is, in the sentence about an unknown one: `member of the configuration`. */
+  /** The noun for a member of the object, in the sentence about an unknown one: `member of the configuration`. */
   readonly calls?: string;
   /** Null stands for an absent member. */
   readonly orNull?: true;
-  /** What the list holds, in the sentence about one that is too long: `hosts`. */
+  /** The noun for the items, in the sentence about a list that is too long: `hosts`. */
   readonly holds?: string;
 };
 

@@ -32,7 +32,7 @@ const breaker: BreakerSettings = {
   webhookBreakerSecondsMax: 300,
 };
 
-/** What the engine of due work gives to mail. */
+/** The parts of the engine of due work that mail uses. */
 export type MailWork = {
   readonly lanes: Lanes;
   /** Absent: no start is counted. */

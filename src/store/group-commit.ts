@@ -28,7 +28,7 @@ export type UnitBounds = {
   readonly charactersPerTransactionMax?: number;
 };
 
-/** What the queue needs of its engine. */
+/** The engine of a store, as the queue uses it. */
 export type CommitEngine = {
   /** Begins a batch; revisions of earlier ones are settled. */
   readonly begin: () => Batch;

@@ -37,7 +37,7 @@ import {
 } from './key-rows.ts';
 import type { KeyUses } from './key-uses.ts';
 
-/** What the verdict on a key is made with. */
+/** The services and rules that decide about a key. */
 export type KeyJudgement = Pick<Services, 'store' | 'clock'> & {
   readonly factorRule: FactorRule;
   readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;

@@ -13,7 +13,7 @@ export type Noun = Use & {
   readonly commands: readonly RemoteCommand[];
 };
 
-/** What the commands of a noun share. */
+/** The members that the commands of a noun share. */
 export type Use = {
   readonly key: KeyUse;
   /** The word before its name where it is missing: `there is no account ada@shop.example`. */
@@ -66,7 +66,7 @@ export type Call<O = Given['options'], F = unknown> = Pick<Given, 'names' | 'mem
 };
 
 export type Printed = {
-  /** What `--json` prints. */
+  /** Printed by `--json`. */
   readonly json: unknown;
   /** The JSON is one line. */
   readonly isLine?: true;

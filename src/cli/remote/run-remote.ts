@@ -86,7 +86,7 @@ function filled(path: string, name: string, found: unknown): string {
   return path.replace(capture, (_, of: string) => encodeURIComponent(String(members[of] ?? name)));
 }
 
-/** What a 404 says is missing; undefined: the path names nothing that could be. */
+/** The subject of the message for a 404; undefined for a path that names no resource by id. */
 function subjectOf(path: string, { thing }: Use, name: string): string | undefined {
   return path.includes('{') ? `${thing} ${name}` : undefined;
 }

@@ -69,7 +69,7 @@ const hmacShape = Type.Object({
     textUpTo(parameterCharactersMax, 'must be the name of a parameter of the URL'),
   ),
 });
-/** What a preset leaves to be written. */
+/** The members that a preset leaves to the declaration. */
 const writtenShape = Type.Object(unshaped(...Object.keys(hmacShape.properties)));
 const tokenShape = Type.Object(unshaped('kind', 'header'));
 

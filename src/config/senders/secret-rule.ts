@@ -101,7 +101,7 @@ export function createVariables(): Variables {
 const notAVariable =
   'must be a name of a variable: a capital letter, then up to 127 capital letters, digits and _';
 
-/** What is wrong with the name, as the predicate of a sentence; undefined for a valid one. */
+/** The mistake in the name, as the predicate of a sentence; undefined for a valid one. */
 function faultOf(variable: string): string | undefined {
   if (variable.startsWith(settingsPrefix))
     return `must not begin with ${settingsPrefix}, which is reserved for settings`;

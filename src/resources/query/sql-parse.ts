@@ -7,7 +7,7 @@ import { isWord, type SqlToken } from './sql-scan.ts';
 
 export type SqlValue = string | number | boolean | null;
 
-/** What messages call the expression. */
+/** The name of the expression in messages. */
 type Worded = { readonly words: string };
 type Compound = Worded & { readonly items: readonly SqlExpression[] };
 

@@ -10,7 +10,7 @@ import { cap } from './query-faults.ts';
 export type SqlToken = {
   /** A word in lower case, or a sign; `'` for a string, `"` for a quoted name, `0` for a number; empty at the end. */
   readonly text: string;
-  /** Of a literal or a quoted name. */
+  /** The value of a literal, or a quoted name without its quotes. */
   readonly value: string | number;
   readonly at: number;
 };

@@ -163,7 +163,7 @@ function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
 
 export type UsedPasskey = { readonly next: SecondFactor; readonly passkey: Passkey };
 
-/** What a browser sends after `navigator.credentials.get`. */
+/** The answer of a browser to `navigator.credentials.get`. */
 export type Assertion = { readonly id: string; readonly response: { readonly userHandle?: string } };
 
 /**

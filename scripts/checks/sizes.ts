@@ -1,5 +1,5 @@
 /**
- * Files stay at or below 400 lines (tests: 600) and functions at or below 70, unless scripts/size-exceptions.ts says
+ * Files stay at or below 500 lines (tests: 600) and functions at or below 70, unless scripts/size-exceptions.ts says
  * why not; no file passes 600 whatever its reason. The body of `describe` is not counted: it only groups tests.
  *
  * Usage: node scripts/checks/sizes.ts
@@ -11,7 +11,7 @@ import { listCode, readText } from '../source-tree.ts';
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
-const fileLinesMax = 400;
+const fileLinesMax = 500;
 const fileLinesHardMax = 600;
 const functionLinesMax = 70;
 

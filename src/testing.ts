@@ -96,7 +96,7 @@ export type TestComity<R> = Pick<Comity<R>, 'close' | 'resources'> & {
   readonly webhooks: readonly CapturedWebhook[];
   /** What functions of the application threw, in requests, calls of `resources`, and on threads. */
   readonly failures: readonly unknown[];
-  /** Waits until the function returns something other than undefined or false. @throws after the time, by default 20 seconds */
+  /** Waits until the function returns something other than undefined or false. @throws after the time, by default 60 seconds */
   until<T>(find: () => T | Promise<T>, withinMs?: number): Promise<Exclude<T, undefined | false>>;
 };
 
@@ -276,7 +276,7 @@ function captureWebhooks(webhooks: CapturedWebhook[]): Exchange {
 }
 
 /** Functions on threads have a low priority: beside other work on every processor the first of them took more than 5 s to begin. */
-const untilMs = 20_000;
+const untilMs = 60_000;
 const lookMs = 5;
 
 async function until<T>(

@@ -36,7 +36,7 @@ export type FileResult = {
  * Node bounds a file and each of its tests by as many times the bound, and then names them. On a machine with fourteen other
  * busy programs the contract suite took a seventh of a quiet machine's speed, and 117 tests failed that no longer had the time to run.
  */
-const wholeFile = 8;
+const wholeFile = 4;
 /** For what ends just within the bound. */
 const graceMs = 10_000;
 

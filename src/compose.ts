@@ -9,7 +9,7 @@ import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
 import { challengesFor } from './accounts/challenges.ts';
 import { createOwnerPrincipal } from './accounts/owner-principal.ts';
-import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
+import { createVerifiedCredentials, credentialsStage } from './accounts/verified-credentials.ts';
 import { type Features, resourcesOf } from './all-resources.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
@@ -53,9 +53,10 @@ import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { stopOf } from './stop-program.ts';
 import type { Services } from './store/capabilities.ts';
+import { withStages } from './store/commit-stages.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
-import { type InboxWakes, withMessages } from './subscribers/with-messages.ts';
+import { type InboxWakes, messagesStage } from './subscribers/with-messages.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
@@ -216,7 +217,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
   const opened = await openStore(configuration, settings, observe, sharingOf(options));
   const credentials = createVerifiedCredentials(opened, clock, settings.verifiedCredentialsBytesMax);
-  const store = settlingCredentials(opened, credentials);
+  const store = withStages(opened, credentialsStage(credentials));
   try {
     const { origin, ownListeners, listensAt } = createOrigins(settings);
     const newId = createIdSource(clock, random.digit);
@@ -224,16 +225,16 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const memory = createMemory({ ...settings, turns: options.turns, onRefused });
     const services: Services = { store, clock, random: random.bytes, newId, observe, settings, memory };
     const addressOf = createCallerAddress(settings.behindProxy);
-    const cors = corsPolicy(settings);
     const timers = options.outside?.timers ?? runtimeTimers;
-    const common = { ...options, ...services, timers, cors, addressOf };
+    const common = { ...options, ...services, timers, cors: corsPolicy(settings), addressOf };
     const documents = await documentsOf(options, services);
     const mailKeeper = createMailKeeper(services, configuration.mail.templates, options.outside);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const inbox: InboxWakes = { wake: () => undefined };
+    const messages = messagesStage(services, configuration.subscribers, inbox, options.turns);
     const sending = { ...common, worker: options.shared?.worker, ownListeners };
     const webhooks = await createSending({
-      ...{ ...sending, store: withMessages(services, configuration.subscribers, inbox, options.turns) },
+      ...{ ...sending, store: withStages(store, messages) },
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices(accounts.endpointMail, settings.operatorMail),
     });

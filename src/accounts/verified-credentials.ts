@@ -11,7 +11,8 @@
  */
 import { OctetCache, octetsOfText, octetsOfValue } from '../memory/octet-cache.ts';
 import type { Known } from '../model/principal.ts';
-import type { Commit, MaybePromise, Store, Unit } from '../store/store.ts';
+import type { CommitStage } from '../store/commit-stages.ts';
+import type { MaybePromise, Store } from '../store/store.ts';
 import {
   CredentialEnds,
   changesOf,
@@ -240,19 +241,13 @@ class CredentialMemory {
   }
 }
 
-/** Wraps a store so that a commit resolves after the credentials that rest on its rows have been judged. */
-export function settlingCredentials<S extends Pick<Store, 'commit'>>(
-  store: S,
-  credentials: Pick<VerifiedCredentials, 'settle'>,
-): S {
-  return {
-    ...store,
-    commit: (unit: Unit): Promise<Commit> =>
-      store.commit(unit).then((commit) => {
-        if (commit.outcome !== 'committed') return commit;
-        // Rows that are new in this unit have no credentials yet.
-        const settling = credentials.settle(unit.changes);
-        return settling === undefined ? commit : settling.then(() => commit);
-      }),
-  };
+/** The stage of a commit that judges the credentials that rest on its rows before the caller learns of it. */
+export function credentialsStage(credentials: Pick<VerifiedCredentials, 'settle'>): CommitStage {
+  return (unit, commit) =>
+    commit(unit).then((result) => {
+      if (result.outcome !== 'committed') return result;
+      // Rows that are new in this unit have no credentials yet.
+      const settling = credentials.settle(unit.changes);
+      return settling === undefined ? result : settling.then(() => result);
+    });
 }

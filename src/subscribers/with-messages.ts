@@ -1,7 +1,7 @@
 /**
- * The store with another `commit`: a unit with events also holds a message for each subscriber that one of them
- * matches. It is the store below all others, so no event can miss its subscribers, whatever writes it. Subscribers are
- * part of the configuration; which of them get an event is known without reading anything.
+ * The stage of a commit that adds, to a unit with events, a message for each subscriber that one of them matches. It
+ * comes after those that commit again, so no event can miss its subscribers, whatever writes it. Subscribers are part of
+ * the configuration; which of them get an event is known without reading anything.
  */
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
@@ -9,27 +9,24 @@ import { patternsOfType } from '../model/event-pattern.ts';
 import type { LoopTurns } from '../observe/loop-turns.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
-import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
+import { type CommitStage, type CommitUnit, commitAdding } from '../store/commit-stages.ts';
+import type { Change, Commit, EventEntry, Unit } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 
 /** Wakes the source of messages that this process committed; set once the inbox exists, which needs the store. */
 export type InboxWakes = { wake: (source: string) => void };
 
-/** Returns the store itself if nothing subscribes. */
-export function withMessages<S extends Store>(
-  services: Services & { readonly store: S },
+export function messagesStage(
+  services: Services,
   subscribers: ReadonlyMap<string, DeclaredSubscriber>,
   inbox: InboxWakes,
   turns: LoopTurns,
-): S {
-  const { store } = services;
-  if (subscribers.size === 0) return store;
+): CommitStage {
   const making = { ...services, inbox, turns, subscribersOf: matcherOf(subscribers) };
-  return {
-    ...store,
-    commit: (unit: Unit) =>
-      unit.events.length === 0 ? store.commit(unit) : commitWithMessages(making, unit),
-  };
+  return (unit, commit) =>
+    unit.events.length === 0 || subscribers.size === 0
+      ? commit(unit)
+      : commitWithMessages(making, unit, commit);
 }
 
 type SubscribersOf = (type: string) => ReadonlySet<DeclaredSubscriber>;
@@ -60,13 +57,14 @@ function matcherOf(subscribers: ReadonlyMap<string, DeclaredSubscriber>): Subscr
   };
 }
 
-async function commitWithMessages(making: Making, unit: Unit): Promise<Commit> {
-  const { store, inbox, turns, subscribersOf } = making;
-  const own = unit.changes.length;
+async function commitWithMessages(making: Making, unit: Unit, commit: CommitUnit): Promise<Commit> {
+  const { inbox, turns, subscribersOf } = making;
   /** Events whose messages exist: they were posted before, and may be gone from the log. */
   const repeated = new Set<EventEntry>();
   for (;;) {
-    const added: { readonly change: Change; readonly event: EventEntry }[] = [];
+    const added: Change[] = [];
+    /** The event of each added change. */
+    const causes: EventEntry[] = [];
     const sources = new Set<string>();
     for (const event of unit.events) {
       if (repeated.has(event)) continue;
@@ -74,20 +72,21 @@ async function commitWithMessages(making: Making, unit: Unit): Promise<Commit> {
       if (turn !== undefined) await turn;
       for (const subscriber of subscribersOf(event.type)) {
         sources.add(subscriber.source.name);
-        for (const change of messageOf(making, subscriber, event)) added.push({ change, event });
+        for (const change of messageOf(making, subscriber, event)) {
+          added.push(change);
+          causes.push(event);
+        }
       }
     }
-    if (added.length === 0) return store.commit(unit);
-    const changes = [...unit.changes, ...added.map(({ change }) => change)];
-    const commit = await store.commit({ ...unit, changes });
-    if (commit.outcome === 'committed') {
-      for (const source of sources) inbox.wake(source);
-      return commit;
+    if (added.length === 0) return commit(unit);
+    const result = await commitAdding(unit, added, commit);
+    if (result.outcome === 'added-refused') {
+      const cause = causes[result.added];
+      if (cause !== undefined) repeated.add(cause);
+      continue;
     }
-    if (commit.change < own) return commit;
-    const failed = added[commit.change - own];
-    if (failed === undefined) return { ...commit, change: commit.change - added.length };
-    repeated.add(failed.event);
+    if (result.outcome === 'committed') for (const source of sources) inbox.wake(source);
+    return result;
   }
 }
 

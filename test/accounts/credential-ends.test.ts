@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import {
   createVerifiedCredentials,
-  settlingCredentials,
+  credentialsStage,
   type Unverified,
 } from '../../src/accounts/verified-credentials.ts';
 import type { Known } from '../../src/model/principal.ts';
+import { withStages } from '../../src/store/commit-stages.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 import { badgeReader, putBadge, revokeBadge } from './fixtures/badges.ts';
@@ -53,7 +54,7 @@ for (const [engine, open] of engines) {
     const [plain] = await open(context);
     const credentials = createVerifiedCredentials(plain, () => 0, 1_000_000);
     context.after(() => credentials.close());
-    const store = settlingCredentials(plain, credentials);
+    const store = withStages(plain, credentialsStage(credentials));
     const told: string[] = [];
     for (const badge of ['one', 'two', 'three']) {
       await putBadge(store, badge, { holder: badge });

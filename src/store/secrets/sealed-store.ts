@@ -6,6 +6,7 @@
  * all use the old key until `rotateSecretKey` names the new one.
  */
 import { always, byId } from '../../model/filter.ts';
+import { type CommitStage, withStages } from '../commit-stages.ts';
 import { rowBatches } from '../in-batches.ts';
 import type { Commit, Row, Store, Unit } from '../store.ts';
 import { whenKnown } from '../when-known.ts';
@@ -47,8 +48,12 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
     const doc = ring.unseal(table, row.id, row.doc);
     return doc === row.doc ? row : { ...row, doc };
   };
+  const seal: CommitStage = (unit, commit) =>
+    unit.changes.some(({ table }) => tables.has(table))
+      ? commit(ring.sealUnit(unit)).then((result) => openedCommit(result, unit, tables, opened))
+      : commit(unit);
   return {
-    ...store,
+    ...withStages(store, seal),
     read(table, id) {
       const row = store.read(table, id);
       if (!tables.has(table)) return row;
@@ -79,10 +84,6 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
         rows: (position, limit) =>
           whenKnown(plan.rows(position, limit), (rows) => rows.map((row) => opened(table, row))),
       };
-    },
-    commit(unit) {
-      if (!unit.changes.some(({ table }) => tables.has(table))) return store.commit(unit);
-      return store.commit(ring.sealUnit(unit)).then((commit) => openedCommit(commit, unit, tables, opened));
     },
   };
 }

@@ -21,6 +21,7 @@ import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import { createEventViews } from '../../resources/events/seen-event.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { withStages } from '../../store/commit-stages.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { createLanes } from '../../work/lane-leases.ts';
@@ -34,7 +35,7 @@ import { moveHeaderValues } from './endpoint-headers.ts';
 import { createHealth, type Notify } from './endpoint-health.ts';
 import { giveToTenants } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
-import { withGeneration } from './endpoints/with-generation.ts';
+import { generationStage } from './endpoints/with-generation.ts';
 import { eventTypeResources, isTold } from './event-types/event-type-routes.ts';
 import { type EventTypes, eventTypesOf } from './event-types/event-types.ts';
 import { expungeResource } from './events/expunge.ts';
@@ -42,7 +43,7 @@ import { postEventOperation } from './events/post-event.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './fan-out/directory.ts';
 import { createWants } from './fan-out/event-rights.ts';
 import { createExpansion } from './fan-out/make-owed-deliveries.ts';
-import { withDeliveries } from './fan-out/with-deliveries.ts';
+import { deliveriesStage } from './fan-out/with-deliveries.ts';
 import { createRecoveries, recoveryResources } from './recovery/recoveries.ts';
 import { createSend } from './send-delivery.ts';
 import type { SendingParts } from './sending-parts.ts';
@@ -110,20 +111,22 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     collections,
     principalTables: [usersTable, keysTable],
   });
-  await moveHeaderValues(withGeneration(store, directory), directory);
-  await giveToTenants(withGeneration(store, directory), directory);
+  const generation = generationStage(directory, store.lines);
+  await moveHeaderValues(withStages(store, generation), directory);
+  await giveToTenants(withStages(store, generation), directory);
   const wakes = await createWakes(options, directory);
   const expansion = createExpansion(options, directory, wakes);
   const events = createEventSource(options);
-  const fannedOut = withDeliveries(store, {
+  const deliveries = deliveriesStage({
     ...{ ...options, directory, wakes, expansion, events },
     fanOuts: memory.fanOuts,
   });
+  const fannedOut = withStages(store, deliveries);
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
   const parts = { ...options, directory, wakes, policy, events, fannedOut };
   const sender = await composeSender(parts);
   return {
-    store: { ...fannedOut, ...withGeneration(fannedOut, directory) },
+    store: withStages(store, generation, deliveries),
     generation: { generationChanges: () => directory.generationChanges() },
     keys: sender.keys,
     exchange: sender.exchange,

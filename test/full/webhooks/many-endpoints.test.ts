@@ -7,11 +7,12 @@ import { type TestContext, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { authenticated } from '../../../src/model/principal.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
-import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
 import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
-import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
@@ -89,7 +90,7 @@ async function killed(
     const parts = { directory, wakes, events: sent, newId, clock: Date.now };
     const expansion = createExpansion(servicesOver(dying, { newId }), directory, wakes);
     const event = eventOf('products.created');
-    const store = withDeliveries(dying, { ...parts, expansion });
+    const store = withStages(dying, deliveriesStage({ ...parts, store: dying, expansion }));
     assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
     await until(() => left <= 0, 'the units were committed');
     events.push(event);
@@ -115,7 +116,8 @@ async function owed(context: TestContext, process: Process): Promise<void> {
   ];
   const sleeping = { ...plain, processId: 'asleep' };
   const parts = { directory, wakes, events, newId, clock: Date.now };
-  const store = withDeliveries(sleeping, { ...parts, expansion: { look: () => undefined } });
+  const expansion = { look: () => undefined };
+  const store = withStages(sleeping, deliveriesStage({ ...parts, store: sleeping, expansion }));
   const event = eventOf('products.created');
   assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
   assert.deepEqual([...(await owedTo(plain, kept.id))], [event.id]);
@@ -153,7 +155,7 @@ async function restless(one: Process, other: Process): Promise<void> {
   let changes = 0;
   const changing = [one, other].map(async (process) => {
     while (!isOver) {
-      const plain = withGeneration(process.plain, process.directory);
+      const plain = withStages(process.plain, generationStage(process.directory, process.plain.lines));
       const { id } = await addEndpoint({ ...process, plain }, 'usr_1', { events: ['products.*'] });
       await drop({ ...process, plain }, id);
       changes += 2;

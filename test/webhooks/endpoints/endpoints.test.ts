@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import {
   endpointGenerationTable,
   endpointHealthTable,
@@ -256,7 +257,7 @@ test('makes another generation of every change, which names the endpoint', async
 
 test('tells what failed of a unit in the numbering of the unit', async () => {
   const { directory } = room;
-  const store = withGeneration(room.store, directory);
+  const store = withStages(room.store, generationStage(directory, room.store.lines));
   const generations = directory.generationChanges();
   const stale = { table: endpointHealthTable, id: 'ep_none', expect: { rev: 1 }, next: null };
   const before = await generation();

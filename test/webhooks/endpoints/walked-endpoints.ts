@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Settings } from '../../../src/config/settings.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { endpointResources } from '../../../src/webhooks/sending/endpoints/endpoint-routes.ts';
+import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { recoveryResources } from '../../../src/webhooks/sending/recovery/recoveries.ts';
 import type { SendingParts } from '../../../src/webhooks/sending/sending-parts.ts';
@@ -55,9 +57,13 @@ export async function walkEndpoints(
     sampleOf: (type) => (type === 'orders.paid' ? { id: 'o1', total: 3 } : undefined),
     forget: () => undefined,
   };
-  const resources = routed(surroundings, {
-    builtIn: (serving) => [endpointResources(parts, serving), recoveryResources(serving)],
-  });
+  const staged = withStages(surroundings.store, generationStage(directory, store.lines));
+  const resources = routed(
+    { ...surroundings, store: staged },
+    {
+      builtIn: (serving) => [endpointResources(parts, serving), recoveryResources(serving)],
+    },
+  );
   const ask = askerOf(roomOf(surroundings, resources));
   return {
     ...surroundings,

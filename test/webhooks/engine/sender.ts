@@ -9,6 +9,7 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Commit, EventEntry, Store } from '../../../src/store/store.ts';
 import type { Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
@@ -16,7 +17,7 @@ import { createEngine, type Engine } from '../../../src/webhooks/sending/deliver
 import { createHealth } from '../../../src/webhooks/sending/endpoint-health.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
 import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
-import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import {
   endpointHealthTable,
   endpointSecretsTable,
@@ -84,7 +85,8 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const services = servicesOver(store, { clock, newId, observe });
   const expansion = createExpansion(services, directory, wakes);
   const events = { keep: () => undefined };
-  const told = withDeliveries(store, { directory, wakes, events, expansion, newId, clock });
+  const fanOut = deliveriesStage({ store, directory, wakes, events, expansion, newId, clock });
+  const told = withStages(store, fanOut);
 
   async function put(changes: readonly Change[]): Promise<void> {
     expectCommitted(await store.commit({ changes, events: [] }));

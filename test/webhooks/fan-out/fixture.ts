@@ -10,6 +10,7 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, EventEntry, Store } from '../../../src/store/store.ts';
 import {
@@ -21,7 +22,7 @@ import {
   createExpansion,
   type Expansion,
 } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
-import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
   endpointSecretsTable,
@@ -159,7 +160,8 @@ export async function startProcess(
   });
   const expansion = createExpansion(services, directory, wakes);
   const events = createEventSource(services);
-  const store = withDeliveries(plain, { directory, wakes, events, expansion, newId, clock: Date.now });
+  const parts = { directory, wakes, events, expansion, newId, clock: Date.now };
+  const store = withStages(plain, deliveriesStage({ ...parts, store: plain }));
   return { plain, store, directory, wakes, events, expansion, clock: Date.now, woken, observed };
 }
 

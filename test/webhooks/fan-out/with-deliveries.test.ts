@@ -5,6 +5,7 @@ import { OctetLine } from '../../../src/memory/octet-line.ts';
 import { workRules } from '../../../src/memory/work-rules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { always, byId } from '../../../src/model/filter.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { Lines } from '../../../src/store/lines.ts';
 import {
@@ -16,7 +17,7 @@ import {
   type Unit,
 } from '../../../src/store/store.ts';
 import { operationalEvent } from '../../../src/webhooks/sending/event-types/operational-events.ts';
-import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import {
   deliveriesCollection,
   endpointGenerationTable,
@@ -214,7 +215,7 @@ test('a store with fan-out', async (context) => {
     },
     extra: () => 'kept',
   };
-  const store = withDeliveries(spied, { ...process, newId });
+  const store = withStages(spied, deliveriesStage({ ...process, store: spied, newId }));
 
   await context.test('passes units without events and all else on as they are', async () => {
     assert.equal(store.extra(), 'kept');
@@ -260,7 +261,7 @@ async function inLine(process: Process): Promise<void> {
       return process.plain.commit(unit);
     },
   };
-  const store = withDeliveries(slow, { ...process, newId, fanOuts });
+  const store = withStages(slow, deliveriesStage({ ...process, store: slow, newId, fanOuts }));
   const events = ['products.created', 'products.created', 'other.created'].map((type) => eventOf(type));
   const [one, two, other] = events.map((event) => store.commit({ changes: [], events: [event] }));
   assert.equal((await other)?.outcome, 'committed', 'without a delivery a unit does not wait');
@@ -275,7 +276,7 @@ async function inLine(process: Process): Promise<void> {
 async function unanswered(process: Process): Promise<void> {
   const endpoint = await addEndpoint(process, 'usr_ada', { events: ['products.*'] });
   const losing = failing(process.plain);
-  const fallible = withDeliveries(losing, { ...process, newId });
+  const fallible = withStages(losing, deliveriesStage({ ...process, store: losing, newId }));
   process.woken.length = 0;
   const event = eventOf('products.created');
   await committed(fallible, { changes: [], events: [event] });
@@ -342,7 +343,8 @@ async function stubborn(plain: Store): Promise<void> {
   const announce = (): void => assert.fail('nothing was made');
   const event = eventOf('products.created');
   const hasty = { ...plain, lines: new Lines({ changeWaitMs: 50 }) };
-  const store = withDeliveries(hasty, {
+  const fanOut = deliveriesStage({
+    store: hasty,
     directory,
     wakes: { announce, announceMade: announce, noteEvent: () => undefined },
     events: { keep: announce },
@@ -350,6 +352,7 @@ async function stubborn(plain: Store): Promise<void> {
     newId,
     clock: Date.now,
   });
+  const store = withStages(hasty, fanOut);
   await assert.rejects(store.commit({ changes: [], events: [event] }), StoreUnavailable);
   assert.ok(readings > 0);
   assert.equal(await plain.read('events', event.id), undefined);

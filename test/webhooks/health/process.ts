@@ -6,6 +6,7 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import {
@@ -17,7 +18,7 @@ import {
   createEndpointDirectory,
   type FollowedDirectory,
 } from '../../../src/webhooks/sending/fan-out/directory.ts';
-import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
   type EndpointHealth,
@@ -60,7 +61,8 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
     clock,
     observe: (fact) => facts.push(fact),
   });
-  const telling = withDeliveries(store, {
+  const fanOut = deliveriesStage({
+    store,
     directory,
     wakes: { announce: () => undefined, announceMade: () => undefined, noteEvent: () => undefined },
     events: { keep: () => undefined },
@@ -68,6 +70,7 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
     newId,
     clock,
   });
+  const telling = withStages(store, fanOut);
   const lanes: Pick<Lanes, 'onChange'> = {
     onChange(listener) {
       lanesListeners.add(listener);

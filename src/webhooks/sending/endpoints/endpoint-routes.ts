@@ -42,14 +42,12 @@ import { recoverResource } from './recover-endpoint.ts';
 import { reviseEndpoint } from './revise-endpoint.ts';
 import { rotateSecretResource } from './rotate-secret.ts';
 import { testEndpointResource } from './test-endpoint.ts';
-import { withGeneration } from './with-generation.ts';
 
 export function endpointResources(parts: SendingParts, serving: Serving): ServedCollection {
   const { directory, settings, refuseUrl } = parts;
-  const store = withGeneration(serving.store, directory);
   const revise = reviseEndpoint(settings, refuseUrl);
-  const accompany = accompanyEndpoint(store, directory);
-  const plain = serveCollection({ ...serving, store }, endpointsCollection, {
+  const accompany = accompanyEndpoint(serving.store, directory);
+  const plain = serveCollection(serving, endpointsCollection, {
     announced: false,
     accompany,
     create: (served) => createEndpointOperation(parts, served, revise),

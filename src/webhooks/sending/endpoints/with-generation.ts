@@ -1,58 +1,47 @@
 /**
- * A store whose commits keep the generation of the endpoints up to date (fan-out/generation.ts): in a unit with a
+ * The stage of a commit that keeps the generation of the endpoints up to date (fan-out/generation.ts): in a unit with a
  * change of the generation, it replaces that change by the one that is right at the commit. So a race with another
  * endpoint causes no conflict and no failed If-Match.
  *
  * The units of one process wait for each other in one line, because one of two concurrent ones would be superseded.
  * When the commit resolves, this process sends accordingly; other processes do as soon as the store notifies them.
  */
-import type { Change, Commit, Store, Unit } from '../../../store/store.ts';
+import { type CommitStage, type CommitUnit, commitAdding } from '../../../store/commit-stages.ts';
+import type { Change, ChangeLines, Commit, Unit } from '../../../store/store.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import { endpointGenerationTable, generationLine } from '../sending-tables.ts';
 
-/** Returns the same store with another `commit`. */
-export function withGeneration(
-  store: Store & { readonly [inStep]?: true },
+export function generationStage(
   directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
-): Store {
-  // Two of them would wait for each other.
-  if (store[inStep] === true) return store;
-  const marked: Store & { readonly [inStep]: true } = {
-    ...store,
-    [inStep]: true,
-    commit(unit) {
-      if (!unit.changes.some(isGeneration)) return store.commit(unit);
-      return store.lines.hold(generationLine, false, (checkTime) =>
-        commitNext(store, directory, unit, checkTime),
-      );
-    },
+  lines: Pick<ChangeLines, 'hold'>,
+): CommitStage {
+  return (unit, commit) => {
+    if (!unit.changes.some(isGeneration)) return commit(unit);
+    return lines.hold(generationLine, false, (checkTime) => commitNext(unit, commit, directory, checkTime));
   };
-  return marked;
 }
 
-const inStep: unique symbol = Symbol('commits keep the generation in step');
-
 async function commitNext(
-  store: Store,
-  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
   { changes, events }: Unit,
+  commit: CommitUnit,
+  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
   checkTime: () => void,
 ): Promise<Commit> {
   const own = [...changes.entries()].filter(([, change]) => !isGeneration(change));
-  const ownChanges = own.map(([, change]) => change);
+  const unit = { changes: own.map(([, change]) => change), events };
   for (;;) {
     checkTime();
-    const generation = directory.generationChanges(ownChanges);
-    const commit = await store.commit({ changes: [...ownChanges, ...generation], events });
-    if (commit.outcome === 'committed') {
+    const result = await commitAdding(unit, directory.generationChanges(unit.changes), commit);
+    if (result.outcome === 'added-refused') {
+      await directory.refresh();
+      continue;
+    }
+    if (result.outcome === 'committed') {
       await inForce(directory);
-      return commit;
+      return result;
     }
-    if (commit.change < own.length) return { ...commit, change: own[commit.change]?.[0] ?? commit.change };
-    if (commit.change >= own.length + generation.length) {
-      return { ...commit, change: commit.change - own.length - generation.length + changes.length };
-    }
-    await directory.refresh();
+    const { change } = result;
+    return { ...result, change: own[change]?.[0] ?? change - own.length + changes.length };
   }
 }
 

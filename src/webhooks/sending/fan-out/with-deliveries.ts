@@ -1,6 +1,6 @@
 /**
- * The store as resources receive it: a commit of an event also commits its deliveries, one for each endpoint that wants
- * the event and whose owner may read it. Resources do not know of it and so cannot forget it (docs/decisions/0025).
+ * The stage of a commit that adds the deliveries of its events, one for each endpoint that wants the event and whose
+ * owner may read it. Resources do not know of it and so cannot forget it (docs/decisions/0025).
  * The endpoints come from memory. The unit expects that their generation has not ended; if it has, the directory reads
  * the current state and the unit is built again, in the line of changes of the endpoints, so that this process does not
  * end the generation meanwhile. A unit that ends the generation itself (it disables an endpoint) proves the same.
@@ -15,6 +15,12 @@ import { workRules } from '../../../memory/work-rules.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import type { LoopTurns } from '../../../observe/loop-turns.ts';
 import type { Services } from '../../../store/capabilities.ts';
+import {
+  type AddedRefused,
+  type CommitStage,
+  type CommitUnit,
+  commitAdding,
+} from '../../../store/commit-stages.ts';
 import { RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
@@ -27,6 +33,7 @@ import type { Expansion } from './make-owed-deliveries.ts';
 import { deliveriesPerUnitMax, partChanges } from './owed-deliveries.ts';
 
 export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
+  readonly store: Pick<Store, 'lines' | 'processId' | 'read'>;
   readonly directory: Pick<FollowedDirectory, 'matching' | 'refresh' | 'freshen'>;
   readonly wakes: Pick<Wakes, 'announce' | 'announceMade' | 'noteEvent'>;
   readonly events: Pick<EventSource, 'keep'>;
@@ -36,69 +43,48 @@ export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
   readonly turns?: Pick<LoopTurns, 'next' | 'nextOfBegun'>;
 };
 
-/** Returns the same store with another `commit`. */
-export function withDeliveries<S extends Store>(store: S, options: FanOutOptions): S {
-  return {
-    ...store,
-    commit: (unit: Unit) =>
-      unit.events.length === 0 ? store.commit(unit) : commitWithDeliveries(store, options, unit),
-  };
+export function deliveriesStage(options: FanOutOptions): CommitStage {
+  return (unit, commit) =>
+    unit.events.length === 0 ? commit(unit) : commitWithDeliveries(options, unit, commit);
 }
 
-async function commitWithDeliveries(
-  store: Pick<Store, 'commit' | 'lines' | 'processId' | 'read'>,
-  options: FanOutOptions,
-  unit: Unit,
-): Promise<Commit> {
-  const { directory } = options;
+async function commitWithDeliveries(options: FanOutOptions, unit: Unit, commit: CommitUnit): Promise<Commit> {
+  const { directory, store } = options;
   // Awaited only if necessary: units are built in the order of their calls.
   const reading = directory.freshen();
   if (reading !== undefined) await reading;
   // A unit that ends the generation has the line already.
   if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
-    const commit = await tryOnce(store, options, unit);
-    if (commit !== undefined) return commit;
+    const result = await tryOnce(options, unit, commit);
+    if (result.outcome !== 'added-refused') return result;
   }
   return store.lines.hold(generationLine, true, async (checkTime) => {
     for (;;) {
       checkTime();
       await directory.refresh();
-      const commit = await tryOnce(store, options, unit);
-      if (commit !== undefined) return commit;
+      const result = await tryOnce(options, unit, commit);
+      if (result.outcome !== 'added-refused') return result;
     }
   });
 }
 
-/** @returns undefined if the generation of the endpoints had ended */
-function tryOnce(
-  store: Pick<Store, 'commit' | 'processId' | 'read'>,
-  options: FanOutOptions,
-  unit: Unit,
-): Promise<Commit | undefined> {
-  const gathered = gather(options.directory, unit, new UnitRows(store, unit));
-  return gathered instanceof Promise
-    ? gathered.then((all) => commitGathered(store, options, unit, all))
-    : commitGathered(store, options, unit, gathered);
-}
-
-function commitGathered(
-  store: Pick<Store, 'commit' | 'processId'>,
-  options: FanOutOptions,
-  unit: Unit,
-  gathered: Gathered,
-): Promise<Commit | undefined> {
-  const { total, guards = [] } = gathered;
-  if (total === 0) return commitMade(store, unit, { added: guards, announce: undefined });
-  return commitInLine(store, options, unit, gathered);
+/** @returns `added-refused` if the generation of the endpoints had ended */
+function tryOnce(options: FanOutOptions, unit: Unit, commit: CommitUnit): Promise<Commit | AddedRefused> {
+  const commitGathered = (gathered: Gathered): Promise<Commit | AddedRefused> => {
+    const { total, guards = [] } = gathered;
+    return total === 0 ? commitAdding(unit, guards, commit) : commitInLine(options, unit, gathered, commit);
+  };
+  const gathered = gather(options.directory, unit, new UnitRows(options.store, unit));
+  return gathered instanceof Promise ? gathered.then(commitGathered) : commitGathered(gathered);
 }
 
 /** Deliveries are made once there is room for them: 1,000 writes with 250 endpoints each would hold 250 MB of rows that wait to be committed. */
 async function commitInLine(
-  store: Pick<Store, 'commit' | 'processId'>,
   options: FanOutOptions,
   unit: Unit,
   gathered: Gathered,
-): Promise<Commit | undefined> {
+  commit: CommitUnit,
+): Promise<Commit | AddedRefused> {
   const { fanOuts, turns } = options;
   const octets = Math.min(gathered.total, deliveriesPerUnitMax) * workRules.delivery.octets;
   // Awaited only if necessary, too.
@@ -107,29 +93,21 @@ async function commitInLine(
   try {
     const turn = room === undefined ? undefined : turns?.next();
     if (turn !== undefined) await turn;
-    const made = addedTo(store.processId, options, gathered);
-    return await commitMade(store, unit, made instanceof Promise ? await made : made);
+    const making = addedTo(options, gathered);
+    const { added, announce } = making instanceof Promise ? await making : making;
+    return await announced(commitAdding(unit, added, commit), announce);
   } finally {
     fanOuts?.leave(octets);
   }
 }
 
-async function commitMade(
-  store: Pick<Store, 'commit'>,
-  unit: Unit,
-  { added, announce }: FanOut,
-): Promise<Commit | undefined> {
-  const own = unit.changes.length;
-  const committing = store.commit({ changes: [...unit.changes, ...added], events: unit.events });
-  const commit = await (announce === undefined ? committing : announced(committing, announce));
-  if (commit.outcome === 'committed' || commit.change < own) return commit;
-  return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
-}
-
 type Announce = (rev: number | undefined) => void;
 
-async function announced(committing: Promise<Commit>, announce: Announce): Promise<Commit> {
-  let commit: Commit;
+async function announced<C extends Commit | AddedRefused>(
+  committing: Promise<C>,
+  announce: Announce,
+): Promise<C> {
+  let commit: C;
   try {
     commit = await committing;
   } catch (error) {
@@ -143,18 +121,15 @@ async function announced(committing: Promise<Commit>, announce: Announce): Promi
 type FanOut = {
   /** The guards, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
-  /**
-   * Called after the commit with the revision of the unit; without one, its outcome is unknown. Undefined if there is
-   * nothing to announce.
-   */
-  readonly announce: Announce | undefined;
+  /** Called after the commit with the revision of the unit; without one, its outcome is unknown. */
+  readonly announce: Announce;
 };
 
-function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
+function addedTo(options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
   const { total, lists, guards = [] } = gathered;
   if (total > deliveriesPerUnitMax) {
-    const { expansion, clock, newId } = options;
-    return partChanges(lists, processId, clock(), newId).then((parts) => ({
+    const { store, expansion, clock, newId } = options;
+    return partChanges(lists, store.processId, clock(), newId).then((parts) => ({
       added: [...guards, ...parts],
       announce: () => expansion.look(),
     }));

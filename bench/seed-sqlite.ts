@@ -2,12 +2,11 @@
  * Stores benchmark rows in a data folder of Comity through its own schema, since a million rows over HTTP would take
  * longer than the measurements.
  */
-
 import { keySecretsTable } from '../src/accounts/account-tables.ts';
 import { resolveConfiguration } from '../src/config/configuration.ts';
 import { searchText } from '../src/model/collection.ts';
-import { type SeedRow, seedTable } from '../src/store/sqlite/seed.ts';
 import { storeTables } from '../src/store-tables.ts';
+import { type SeedRow, seedTable } from '../test/harness/seed-table.ts';
 import { apiKeyChange } from './api-key.ts';
 import { config } from './comity.config.ts';
 import { categoryId, productCreatedMs, productDocument, productId } from './product.ts';

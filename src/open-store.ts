@@ -15,8 +15,7 @@ import type { Observe } from './observe/observation.ts';
 import { packageVersion } from './package-version.ts';
 import type { PostgresStore } from './store/postgres/postgres-store.ts';
 import { sealStore } from './store/secrets/sealed-store.ts';
-import type { SealOptions } from './store/secrets/secret-key-ring.ts';
-import { secretKeyOf } from './store/secrets/secret-keys.ts';
+import { type SealOptions, secretKeyOf } from './store/secrets/secret-key-ring.ts';
 import type { HomeOptions, SqliteHome } from './store/sqlite/home.ts';
 import type { Membership, SqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Store } from './store/store.ts';
@@ -144,7 +143,7 @@ export async function openLookingStore(
     const { openLookingStore: openSchema } = await import('./store/postgres/postgres-store.ts');
     return openSchema({ ...settings, url, schema, tables, observe });
   }
-  const { openLookingStore: openFile } = await import('./store/sqlite/looking-store.ts');
+  const { openLookingStore: openFile } = await import('./store/sqlite/sqlite-store.ts');
   return openFile({ ...homeOptions(configuration, settings, observe), ...settings });
 }
 
@@ -168,7 +167,7 @@ export async function lookForDuplicates(
     const { addressOf } = await import('./store/postgres/connection/address.ts');
     return findDuplicates(addressOf(url), { schema, tables, connectTimeoutMs, program: packageVersion() });
   }
-  const { lookForDuplicates: lookInFile } = await import('./store/sqlite/looking-store.ts');
+  const { lookForDuplicates: lookInFile } = await import('./store/sqlite/sqlite-store.ts');
   return lookInFile({ ...homeOptions(configuration, settings, () => undefined), tables });
 }
 

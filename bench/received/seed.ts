@@ -5,11 +5,9 @@
  */
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { type Received, receivedDocument } from '../../src/model/received.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { inBatches, type SeedRow, seedTable } from '../../src/store/sqlite/seed.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store, Table } from '../../src/store/store.ts';
+import { keptRow, type Store, type Table } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
 import {
   contentId,
@@ -17,6 +15,7 @@ import {
   receivedCollection,
   receivedContentsTable,
 } from '../../src/webhooks/receiving/received-tables.ts';
+import { inBatches, type SeedRow, seedTable } from '../../test/harness/seed-table.ts';
 import type { Place } from '../engine.ts';
 import { connectFloor, query } from '../floor/postgres/client.ts';
 import { productId } from '../product.ts';

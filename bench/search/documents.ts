@@ -3,9 +3,9 @@ import pg from 'pg';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { searchTextOf } from '../../src/model/collection.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { seedTable } from '../../src/store/sqlite/seed.ts';
 import type { NextRow } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
+import { seedTable } from '../../test/harness/seed-table.ts';
 import { productCreatedMs, productId, productPrice } from '../product.ts';
 import { config } from './comity.config.ts';
 

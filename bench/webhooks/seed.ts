@@ -6,10 +6,9 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { operatorId, scopes } from '../../src/model/principal.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Change, EventEntry, Store, Unit } from '../../src/store/store.ts';
+import { type Change, type EventEntry, keptRow, type Store, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
 import { deliveryChange } from '../../src/webhooks/sending/fan-out/delivery-row.ts';
 import {

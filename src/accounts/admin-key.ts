@@ -6,8 +6,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { administratorRole, authenticated, operatorId, scopes } from '../model/principal.ts';
 import type { Services } from '../store/capabilities.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Row, Store } from '../store/store.ts';
+import { keptRow, type Row, type Store } from '../store/store.ts';
 
 export const secretsTable = 'server_secrets';
 export const adminKeyRowId = 'administrator_key';

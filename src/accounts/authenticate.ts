@@ -11,8 +11,7 @@ import { hash } from 'node:crypto';
 import type { Request } from '../http/message.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import { type Anonymous, anonymous, type Known } from '../model/principal.ts';
-import type { MaybePromise } from '../store/store.ts';
-import { whenKnown } from '../store/when-known.ts';
+import { type MaybePromise, whenKnown } from '../store/store.ts';
 import { type From, fromOf } from './audit-fact.ts';
 import {
   authorizationCarrier,

@@ -6,14 +6,12 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Copy, OnProgress } from '../store/backup-file/start-copy.ts';
-import { findStore } from '../store/postgres/find-store.ts';
-import { startBackup as startPostgresBackup } from '../store/postgres/postgres-backup.ts';
+import type { Copy, OnProgress } from '../store/backup-file/write-file.ts';
+import { findStore, startBackup as startPostgresBackup } from '../store/postgres/postgres-backup.ts';
 import { identifyFile, startBackup } from '../store/sqlite/sqlite-backup.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { onInterrupt, showProgress } from './progress.ts';
-
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 

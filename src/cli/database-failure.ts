@@ -4,14 +4,15 @@
  */
 import type { Settings } from '../config/settings.ts';
 import { type Address, addressOf, describe } from '../store/postgres/connection/address.ts';
-import { messageOf, sqlState } from '../store/postgres/connection/connection-failure.ts';
 import {
   DatabaseFailed,
+  messageOf,
   SchemaBusy,
   SchemaOutdated,
   SchemaTooNew,
+  sqlState,
   UnfitServer,
-} from '../store/postgres/schema/schema-failure.ts';
+} from '../store/postgres/postgres-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 

@@ -2,14 +2,13 @@
  * `comity migrate`: brings a store to the configuration. On PostgreSQL first its schema, while servers keep serving; then, on both stores,
  * the documents (src/migrations). Indexes that stored documents do not fit yet are made after the documents.
  */
-
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { DocumentsUnfit } from '../migrations/document-work.ts';
 import { type Address, describe } from '../store/postgres/connection/address.ts';
 import { type MigrateOptions, migrateSchema, previewMigration } from '../store/postgres/schema/migrate.ts';
-import type { Step } from '../store/postgres/schema/step.ts';
+import type { Step } from '../store/postgres/schema/schema-plan.ts';
 import { storeTables } from '../store-tables.ts';
 import { backup } from './backup.ts';
 import { chosenStore } from './chosen-store.ts';

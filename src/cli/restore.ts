@@ -7,16 +7,15 @@ import type { Configuration } from '../config/configuration.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { holdRow } from '../hold/hold.ts';
-import type { RowToSet, SetRow } from '../store/backup-file/origin.ts';
+import type { RowToSet, SetRow } from '../store/backup-file/file-format.ts';
 import { NotEmpty, type Restored } from '../store/backup-file/read-file.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { restore as restorePostgres } from '../store/postgres/restore/postgres-restore.ts';
-import { startRestore } from '../store/sqlite/sqlite-restore.ts';
+import { startRestore } from '../store/sqlite/sqlite-backup.ts';
 import { storeTables } from '../store-tables.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { onInterrupt, type Progress, showProgress } from './progress.ts';
-
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { keyWarnings } from './secrets.ts';
 import { startFailure } from './start-failure.ts';

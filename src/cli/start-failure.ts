@@ -1,10 +1,10 @@
 /** Explains the usual reasons why a server cannot start: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
 import { DocumentsUnfit } from '../migrations/document-work.ts';
-import { DamagedStore } from '../store/sqlite/integrity.ts';
-import { faultOf } from '../store/sqlite/sqlite-failure.ts';
+import { UnfitRows } from '../store/declared-indexes.ts';
+import { faultOf } from '../store/sqlite/connection.ts';
+import { DamagedStore } from '../store/sqlite/home-state.ts';
 import { StoreUnavailable } from '../store/store.ts';
-import { UnfitRows } from '../store/unfit-rows.ts';
 import { databaseFailure } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 

@@ -1,7 +1,6 @@
 /** The row of a job: when it is due next, and its last run. The run itself is a message of the inbox. */
 import type { DeclaredJob, JobTiming } from '../config/jobs.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, Row } from '../store/store.ts';
+import { type Change, keptRow, type Row } from '../store/store.ts';
 
 /** By the name of the job. */
 export const jobStatesTable = 'job_states';

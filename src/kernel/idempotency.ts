@@ -16,10 +16,10 @@ import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { memoryBounds } from '../memory/bounds.ts';
 import { audienceOf, callerOf } from '../model/principal.ts';
 import type { Services } from '../store/capabilities.ts';
-import { keptRow } from '../store/kept-row.ts';
 import {
   type Change,
   type Commit,
+  keptRow,
   type MaybePromise,
   type NextRow,
   type Row,

@@ -3,9 +3,7 @@
  * in stages. Each stage receives the typed values of the stages before it and returns its own, so that an operation can
  * be read and tested from top to bottom.
  */
-
 import type { Allowance, ContentStream, Conversation, Request } from '../http/message.ts';
-
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
@@ -13,8 +11,8 @@ import { parsePrefer } from '../http/syntax/prefer.ts';
 import type { Permission } from '../model/access.ts';
 import { type Actor, actorOf, type Cause, causeText, type Used, withCause } from '../model/actor.ts';
 import type { Anonymous, Known, Principal } from '../model/principal.ts';
+import { UnitTooLarge } from '../store/group-commit.ts';
 import type { Change, EventEntry, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
-import { UnitTooLarge } from '../store/unit-size.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
 import type { RunningOperation } from './operations/deletion-marks.ts';
 

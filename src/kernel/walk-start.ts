@@ -1,11 +1,9 @@
 /** The start of a walk: what is known before it, authentication, the count against rate limits, and the request as its operation sees it. */
 import type { Allowance, Request } from '../http/message.ts';
-
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { Used } from '../model/actor.ts';
 import { anonymous, isAdministrator, type Principal } from '../model/principal.ts';
-import type { MaybePromise } from '../store/store.ts';
-import { whenKnown } from '../store/when-known.ts';
+import { type MaybePromise, whenKnown } from '../store/store.ts';
 import type { MessageReading } from './message-facts.ts';
 import type { RunningOperation } from './operations/deletion-marks.ts';
 import type { Ask, Companion, Identified } from './resource.ts';

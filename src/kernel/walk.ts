@@ -11,7 +11,6 @@
  * walk starts again; until the credential is confirmed, the walk reads at most the state. Known values are not awaited
  * (`settle`).
  */
-
 import { decide, type End, type Step } from '../http/conduct/decide.ts';
 import type { Facts, Want } from '../http/conduct/facts.ts';
 import { start } from '../http/conduct/graph.ts';
@@ -19,8 +18,7 @@ import type { NodeName } from '../http/conduct/node.ts';
 import type { Allowance, Request, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
-import { type MaybePromise, Overtaken } from '../store/store.ts';
-import { settle } from '../store/when-known.ts';
+import { type MaybePromise, Overtaken, settle } from '../store/store.ts';
 import type { Ended } from './answer/ended.ts';
 import { respond, withAllowance } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
@@ -45,8 +43,15 @@ import {
 } from './resource.ts';
 import { afterRoom, requireClient, roomFor, takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
-import type { Before, Found } from './walk-start.ts';
-import { askOf, countRequest, identify, identifySurely, isDecided } from './walk-start.ts';
+import {
+  askOf,
+  type Before,
+  countRequest,
+  type Found,
+  identify,
+  identifySurely,
+  isDecided,
+} from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
 
 export class Walk {

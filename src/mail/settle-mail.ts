@@ -3,8 +3,7 @@
  * conclude-mail.ts has the state machine.
  */
 import type { KeptMail } from '../model/kept-mail.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, Store } from '../store/store.ts';
+import { type Change, keptRow, type Store } from '../store/store.ts';
 import { type Settlement, settleByRevision } from '../work/settlement.ts';
 import { type Attempted, conclude, type MailPolicy } from './conclude-mail.ts';
 import { mailContentsTable, mailsCollection } from './mail-tables.ts';

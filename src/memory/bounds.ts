@@ -86,7 +86,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   listShapes: {
-    file: 'src/store/compiled-shapes.ts',
+    file: 'src/store/filter-shape.ts',
     name: 'createCompiledShapes',
     holds: 'SQL of queries, by shape',
     chosenBy: 'callers who may list',
@@ -94,7 +94,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   sqliteStatements: {
-    file: 'src/store/sqlite/statement-cache.ts',
+    file: 'src/store/sqlite/connection.ts',
     name: '#statements',
     holds: 'prepared statements of the thread that answers requests',
     chosenBy: 'callers who may list',
@@ -103,7 +103,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   sqliteRows: {
-    file: 'src/store/sqlite/kept-rows.ts',
+    file: 'src/store/sqlite/snapshot.ts',
     name: '#rows',
     holds: 'rows that were read by id, each until it changes',
     chosenBy: 'callers who may read',
@@ -120,7 +120,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   postgresStatements: {
-    file: 'src/store/postgres/connection/statement-names.ts',
+    file: 'src/store/postgres/connection/session.ts',
     name: '#bySql',
     holds: 'texts of prepared statements, which PostgreSQL also keeps',
     chosenBy: 'callers who may list',
@@ -177,7 +177,7 @@ export const memoryBounds = {
     atBound: 'as for the current minute',
   },
   tallies: {
-    file: 'src/store/sqlite/tallies.ts',
+    file: 'src/store/sqlite/home.ts',
     name: 'counters',
     holds: 'counters of sign-ins, mail and stored queries, in the embedded store',
     chosenBy: 'any client, by account and address',
@@ -242,7 +242,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   provisionalRevisions: {
-    file: 'src/store/line.ts',
+    file: 'src/store/lines.ts',
     name: '#units',
     holds: 'revisions of changes from which other changes of the same row were computed',
     chosenBy: 'clients that change one row at the same time',

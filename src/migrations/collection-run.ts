@@ -15,7 +15,7 @@ import { byId, type Filter } from '../model/filter.ts';
 import { compareText, matches, memberAt } from '../model/matches.ts';
 import { givenUpText, startsMax } from '../model/starts-max.ts';
 import { eventOf } from '../resources/collection/row.ts';
-import { documentKey } from '../store/document-key.ts';
+import { documentKey } from '../store/page-of-rows.ts';
 import {
   type Change,
   type Commit,

@@ -2,13 +2,12 @@
  * Looks at the documents of a collection: which do not fit the present declaration, and what pending migrations would change. Changes
  * nothing. The report is bounded however many documents misfit: kinds of faults and examples of each.
  */
-
 import type { FieldError } from '../http/problem.ts';
 import type { Collection } from '../model/collection.ts';
 import { byId } from '../model/filter.ts';
 import { compareText } from '../model/matches.ts';
-import { documentKey } from '../store/document-key.ts';
 import { pagesOf } from '../store/in-batches.ts';
+import { documentKey } from '../store/page-of-rows.ts';
 import type { Store } from '../store/store.ts';
 import type { DocumentWork } from './document-work.ts';
 import { type Candidate, type Looked, respellingMessage } from './migrate-document.ts';

@@ -4,8 +4,7 @@
  */
 import { byId } from '../model/filter.ts';
 import { rowBatches } from '../store/in-batches.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, Row, Store } from '../store/store.ts';
+import { type Change, keptRow, type Row, type Store } from '../store/store.ts';
 import type { DeclaredShape } from './declared-shape.ts';
 
 export const migrationsTable = 'document_migrations';

@@ -14,9 +14,7 @@ import { type LogPlaces, resetText } from '../resources/events/log-places.ts';
 import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
 import type { Told } from '../resources/events/telling.ts';
 import { type FollowedLog, isAfter, type LogRead, laterOf, readLog } from '../store/follow-log.ts';
-import type { LogPosition, MaybePromise } from '../store/store.ts';
-
-import { whenKnown } from '../store/when-known.ts';
+import { type LogPosition, type MaybePromise, whenKnown } from '../store/store.ts';
 import type { Hub } from './hub.ts';
 import { beginning, type LoggedEvent } from './logged-event.ts';
 import type { Readers } from './readers.ts';

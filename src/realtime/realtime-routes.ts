@@ -2,7 +2,6 @@
  * `realtime` and `realtime/tickets` (§4.13, §9): events over a WebSocket, in the same form as the stream of `events`.
  * Every caller may connect; visibility is decided for each event. Sockets are the server's concern.
  */
-
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
@@ -20,8 +19,7 @@ import { typesByParent } from '../resources/events/parent-rules.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { FollowedLog } from '../store/follow-log.ts';
 import type { RetentionRule } from '../store/retention.ts';
-import type { Store } from '../store/store.ts';
-import { whenKnown } from '../store/when-known.ts';
+import { type Store, whenKnown } from '../store/store.ts';
 import { realtimeSubprotocol } from './frames.ts';
 import { Hub } from './hub.ts';
 import { createAttempts, createIdentify, credentialOf, keyParameter, ticketParameter } from './identify.ts';

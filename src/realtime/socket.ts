@@ -13,13 +13,11 @@ import type { Known } from '../model/principal.ts';
 import type { LogPlaces } from '../resources/events/log-places.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';
 import { type FollowedLog, isAfter } from '../store/follow-log.ts';
-import type { LogPosition, MaybePromise } from '../store/store.ts';
-import { whenKnown } from '../store/when-known.ts';
+import { type LogPosition, type MaybePromise, whenKnown } from '../store/store.ts';
 import { CatchUp } from './catch-up.ts';
 import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
 import type { Hub, Listener } from './hub.ts';
 import { beginning, type LoggedEvent } from './logged-event.ts';
-
 import type { Readers } from './readers.ts';
 import { type Subscription, unplaced } from './subscriptions.ts';
 

@@ -7,8 +7,7 @@
 import { hash } from 'node:crypto';
 import { openText, type Seal, sealText } from '../kernel/sealed-text.ts';
 import type { Services } from '../store/capabilities.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Store } from '../store/store.ts';
+import { keptRow, type Store } from '../store/store.ts';
 
 /** Rows by the base64url SHA-256 of the ticket. No events. */
 export const realtimeTicketsTable = 'realtime_tickets';

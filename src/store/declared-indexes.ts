@@ -1,10 +1,12 @@
 /**
- * The indexes that each table of the contract needs, the same in both engines, and the tables that a store may have. The SQL of an index
- * belongs to the engine (sqlite/table-layout.ts, postgres/schema/schema-layout.ts).
+ * The schema that both engines make of the tables of the contract: the indexes that each needs, the tables that a store may have, the views
+ * for SQL tools, and the refusal of rows that do not fit. The SQL of an index
+ * belongs to the engine (sqlite/sqlite-schema.ts, postgres/schema/schema-layout.ts).
  *
  * Every index leaves out softly deleted rows. All but the unique ones end with the id, so that they hold the total order of pages.
  */
 import { type Field, idField, madeFields } from '../model/field.ts';
+import { memberAt } from '../model/matches.ts';
 import { fieldKey, kindOf } from './field-value.ts';
 import { eventsTable, type Table } from './store.ts';
 import type { IndexReport } from './store-report.ts';
@@ -119,4 +121,89 @@ export function reportIndexes(
     fields: fields.map(({ name }) => name),
     stands: isStanding(label),
   }));
+}
+
+/*
+ * The view of a collection for SQL tools: its name, and a column for each member at the top level. Names are in lower case with underscores,
+ * which need no quotes in SQL. No collection has an underscore in its name, so that no view has the name of a table.
+ */
+
+type ViewColumn = { readonly name: string; readonly field: Field };
+
+/** Columns that every view has, before those of the members. */
+const viewHead = ['id', 'owner', 'created_at', 'updated_at'] as const;
+
+export function viewName({ name }: Table): string {
+  return `view_${name.replaceAll('-', '_')}`;
+}
+
+/** Names that are equal apart from case, which SQLite does not distinguish, get numbers. */
+export function viewColumns({ fields }: Table): readonly ViewColumn[] {
+  const taken = new Set<string>(viewHead);
+  const columns: ViewColumn[] = [];
+  for (const field of fields) {
+    if (field.column !== undefined || field.path.length !== 1) continue;
+    const plain = field.name.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
+    let name = plain;
+    for (let number = 2; taken.has(name); number += 1) name = `${plain}_${number}`;
+    taken.add(name);
+    columns.push({ name, field });
+  }
+  return columns;
+}
+
+/*
+ * Rows that the declaration of their table refuses. For a field that became unique these are the rows with equal values: both engines find
+ * them with one statement around their own expression of the value, when an index cannot be made and beforehand (`duplicatesSentence`).
+ */
+
+/** Thrown if stored rows violate the declaration, such as a field that became unique. The message names rows. */
+export class UnfitRows extends Error {
+  override readonly name = 'UnfitRows';
+  readonly code = 'store_unfit_rows';
+  /** Label of the index that they violate. */
+  readonly index: string | undefined;
+
+  constructor(
+    message: string,
+    { index, cause }: { readonly index: string | undefined; readonly cause: unknown },
+  ) {
+    super(message, { cause });
+    this.index = index;
+  }
+}
+
+/** Values that a sentence shows, most frequent first. */
+const valuesShownMax = 5;
+const valueCharactersMax = 64;
+
+/**
+ * Reads the table once, as building the index does.
+ * @param name of the table, quoted
+ * @param value expression of the field
+ */
+export function duplicatesSql(name: string, value: string): string {
+  return `WITH shared AS (
+    SELECT count(*) AS held, min(id) AS first, max(id) AS last
+    FROM (SELECT ${value} AS value, id FROM ${name} WHERE deleted_at IS NULL) AS rows_of_table
+    WHERE value IS NOT NULL GROUP BY value HAVING count(*) > 1)
+    SELECT held, first, last, (SELECT doc FROM ${name} WHERE id = first), count(*) OVER (), sum(held) OVER ()
+    FROM shared ORDER BY held DESC, first LIMIT ${valuesShownMax}`;
+}
+
+/** @param rows of the statement @returns undefined if no two rows have the same value */
+export function duplicatesSentence(
+  table: string,
+  field: Field,
+  rows: readonly (readonly unknown[])[],
+): string | undefined {
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const [values, documents] = [Number(first[4]), Number(first[5])];
+  const shown = rows.map(([held, one, other, doc]) => {
+    const value = JSON.stringify(memberAt(JSON.parse(String(doc)), field.path)) ?? '';
+    return `${Number(held).toLocaleString('en')} have ${value.slice(0, valueCharactersMax)}, such as ${one} and ${other}`;
+  });
+  const more = values > rows.length ? `; and ${(values - rows.length).toLocaleString('en')} more values` : '';
+  return `${table}: ${field.name} must be unique, and ${documents.toLocaleString('en')} documents have a value that another has: ${shown.join('; ')}${more}; give each a value of its own, with a server of the earlier declaration or by a migration`;
 }

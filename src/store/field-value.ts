@@ -1,6 +1,6 @@
 /**
  * Rules by which stores compare the values of a field: the kind of the field, its column, and the parameter for a comparison. Times of columns are
- * milliseconds, booleans 0 and 1, numbers doubles as in JSON.parse. The SQL belongs to each engine (compile/value.ts).
+ * milliseconds, booleans 0 and 1, numbers doubles as in JSON.parse. The SQL belongs to each engine (compile/expressions.ts).
  */
 import type { Field, Scalar, ScalarType } from '../model/field.ts';
 import { instantKey, millisecondCharacters } from '../model/timestamp.ts';

@@ -5,11 +5,13 @@
  *
  * Null, and values that no value of the field can equal, are part of the shape, because SQL treats them differently.
  */
-import { octetsOfValue } from '../memory/octet-cache.ts';
+import { memoryBounds } from '../memory/bounds.ts';
+import { OctetCache, octetsOfText, octetsOfValue } from '../memory/octet-cache.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Comparison, Filter, Sort } from '../model/filter.ts';
 import { instantKey } from '../model/timestamp.ts';
 import { fieldKey, kindOf, type SqlValue, toParameter } from './field-value.ts';
+import type { ListQuery } from './store.ts';
 
 /** `at` is the index of the value, or of its first value, among the values of the filter. */
 export type Shape =
@@ -30,14 +32,14 @@ export type RelatedShape = {
   readonly field: Field;
   readonly table: string;
   readonly part: Shape;
-  /** Set if the field is known to have this value in every row (related-drive.ts). */
+  /** Set if the field is known to have this value in every row (serve.ts). */
   readonly named?: ValueSlot;
 };
 
 export type WordsShape = { readonly mark: string; readonly at: number };
 
 /** @see Shape for the terms */
-export type WordsSearch = WordsShape & { readonly terms: readonly number[] };
+type WordsSearch = WordsShape & { readonly terms: readonly number[] };
 
 /** The element that an array is searched for: a value that SQL may have to write as a literal, or the type of another value. */
 export type Element = 'null' | 'true' | 'false' | 'string' | 'number' | 'instant';
@@ -63,7 +65,7 @@ export type ShapedFilter<Value> = {
 export type ValueSlot = { readonly value: number };
 
 export const always: Shape = { op: 'always' };
-export const never: Shape = { op: 'never' };
+const never: Shape = { op: 'never' };
 
 /** @throws RangeError for an invalid time: callers reject those first */
 export function shapeFilter<Value>(filter: Filter, encoding: ValueEncoding<Value>): ShapedFilter<Value> {
@@ -206,14 +208,14 @@ function keyOfField(field: Field): string {
 }
 
 /** Equal for sorts with the same SQL only. */
-export function keyOfSort(sort: readonly Sort[]): string {
+function keyOfSort(sort: readonly Sort[]): string {
   let key = '';
   for (const { field, direction } of sort) key += `${direction} ${keyOfField(field)} `;
   return key;
 }
 
 /** Octets of values per place in the queue of long reads. */
-export const octetsPerPlace = 64 * 1024;
+const octetsPerPlace = 64 * 1024;
 
 /** Places that a read with these values takes in the queue, which bounds the queue in octets as well. */
 export function placesOf(values: readonly unknown[], placesMax: number): number {
@@ -245,4 +247,65 @@ const levelPrefix = 'comity_level_';
 export function levelWithin(outer: string): string {
   const depth = outer.startsWith(levelPrefix) ? Number(outer.slice(levelPrefix.length)) : 0;
   return `${levelPrefix}${depth + 1}`;
+}
+
+/*
+ * Compiled list queries, cached by their shape, which queries that differ only in values share: the ways to read pages, and the statements
+ * of each way and kind of position.
+ */
+
+/** Kinds of positions (which values of the key are null) whose statements one shape caches. */
+const positionsMax = 64;
+
+const statementOctets = 256;
+
+type Statement = { readonly sql: string; readonly parameters: readonly unknown[] };
+
+/** @template S a statement, or several that are read in turn */
+type Compiled<S> = { readonly key: string; readonly statements: ReadonlyMap<string, S> };
+
+export function createCompiledShapes<C extends Compiled<Statement | readonly Statement[]>>(): OctetCache<C> {
+  return new OctetCache<C>({ octetsMax: memoryBounds.listShapes.octets, octetsOf: octetsOfShape });
+}
+
+/** @param of what the shape depends on besides the sort @throws RangeError for a query without a sort */
+export function compiledShape<C extends {}>(
+  shapes: OctetCache<C>,
+  { sort, heads = false }: Pick<ListQuery, 'sort' | 'heads'>,
+  of: string,
+  compile: (key: string) => C,
+): C {
+  if (sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
+  const key = `${heads ? 'heads ' : ''}${keyOfSort(sort)}${of}`;
+  let shape = shapes.get(key);
+  if (shape === undefined) {
+    shape = compile(key);
+    shapes.set(key, shape);
+  }
+  return shape;
+}
+
+/** @returns the statement of this kind, compiled when it is first used */
+export function compiledStatement<S, C extends Compiled<S> & { readonly statements: Map<string, S> }>(
+  shapes: OctetCache<C>,
+  shape: C,
+  kind: string,
+  compile: () => S,
+): S {
+  const kept = shape.statements.get(kind);
+  if (kept !== undefined) return kept;
+  if (shape.statements.size >= positionsMax) shape.statements.clear();
+  const compiled = compile();
+  shape.statements.set(kind, compiled);
+  // Set again, because its size has grown.
+  shapes.set(shape.key, shape);
+  return compiled;
+}
+
+function octetsOfShape({ key, statements }: Compiled<Statement | readonly Statement[]>): number {
+  let octets = 1024 + 4 * octetsOfText(key);
+  for (const { sql, parameters } of [...statements.values()].flat()) {
+    octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
+  }
+  return octets;
 }

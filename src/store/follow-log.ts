@@ -3,7 +3,6 @@
  * of the events, so a read looks at a bounded stretch of the log, and its reader goes on from the end of it: no read takes longer because
  * more was written, and a reader never comes back to events that it may not see.
  */
-
 import type { Filter } from '../model/filter.ts';
 import { compareText } from '../model/matches.ts';
 import { isTailFull } from './page-of-rows.ts';
@@ -13,8 +12,8 @@ import {
   type Store,
   StoreUnavailable,
   type TailEntry,
+  whenKnown,
 } from './store.ts';
-import { whenKnown } from './when-known.ts';
 
 /** The log, as followers use it. */
 export type FollowedLog = Pick<Store, 'tail' | 'stretch' | 'logPosition'>;

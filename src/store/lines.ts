@@ -6,13 +6,14 @@
  * retries at once.
  */
 import { setImmediate } from 'node:timers/promises';
-import { isOnlyExpected } from './change-listeners.ts';
-import { Line, type Place, ProvisionalRevisions } from './line.ts';
+import { memoryBounds } from '../memory/bounds.ts';
+import { unitCharacters } from './group-commit.ts';
 import {
   type Change,
   type ChangeLines,
   type Commit,
   eventsTable,
+  isOnlyExpected,
   type Newest,
   type OnGone,
   Overtaken,
@@ -23,7 +24,6 @@ import {
   type Turn,
   type Unit,
 } from './store.ts';
-import { unitCharacters } from './unit-size.ts';
 
 export type LinesOptions = {
   /** Changes waiting in all lines together. Default 10,000. */
@@ -61,13 +61,9 @@ export class Lines implements ChangeLines {
   }
 
   turn(onGone?: OnGone, chains = false): Turn {
-    const deadline = performance.now() + this.#waitMs;
-    const wishOf = (inChain: boolean): Wish => ({ shared: false, chains: inChain, deadline, onGone });
-    return new HeldTurn({
-      ...{ deadline, chains },
-      take: (name, inChain) => this.#take(name, wishOf(inChain)),
-      takeFree: (name) => this.#enter(name, wishOf(chains)).held,
-    });
+    const wish = { shared: false, chains, deadline: performance.now() + this.#waitMs, onGone };
+    const takeFree = (name: string) => this.#enter(name, wish).held;
+    return new HeldTurn(wish, takeFree, (name, inChain) => this.#take(name, { ...wish, chains: inChain }));
   }
 
   /** The row as a unit under way leaves it; undefined if no chain has one. */
@@ -223,31 +219,32 @@ type Held = {
   readonly rejoin: (chains: boolean) => Promise<void>;
 };
 
-type HeldTurnOptions = {
-  readonly take: (name: string, chains: boolean) => Promise<Held>;
-  readonly takeFree: (name: string) => Held;
-  readonly deadline: number;
-  readonly chains: boolean;
-};
-
 /**
  * No deadlock: a turn that needs another row releases its places and takes all of its rows in one order. Code that holds a place within a
  * turn (only for the generation of endpoints) holds it for one commit and takes no other. No endless wait: a turn ends at its deadline or
  * when its client disconnects, and the number of places is bounded.
  */
 class HeldTurn implements Turn {
-  readonly #options: HeldTurnOptions;
+  readonly #wish: Wish;
+  readonly #takeFree: (name: string) => Held;
+  readonly #take: (name: string, chains: boolean) => Promise<Held>;
   readonly #rows = new Set<string>();
   readonly #held: Held[] = [];
 
-  constructor(options: HeldTurnOptions) {
-    this.#options = options;
+  constructor(
+    wish: Wish,
+    takeFree: (name: string) => Held,
+    take: (name: string, chains: boolean) => Promise<Held>,
+  ) {
+    this.#wish = wish;
+    this.#takeFree = takeFree;
+    this.#take = take;
   }
 
   takeFree({ table, id }: RowName): void {
     const name = nameOf(table, id);
     this.#rows.add(name);
-    this.#held.push(this.#options.takeFree(name));
+    this.#held.push(this.#takeFree(name));
   }
 
   get isChained(): boolean {
@@ -256,7 +253,7 @@ class HeldTurn implements Turn {
   }
 
   async take({ table, id }: RowName, isAlone = false): Promise<void> {
-    const { take, deadline } = this.#options;
+    const { deadline } = this.#wish;
     const name = nameOf(table, id);
     if (this.#rows.has(name)) {
       checkTime(deadline);
@@ -267,8 +264,8 @@ class HeldTurn implements Turn {
     this.release();
     this.#rows.add(name);
     // A chain orders the changes of one row only.
-    const chains = this.#options.chains && !isAlone && this.#rows.size === 1;
-    for (const each of [...this.#rows].sort()) this.#held.push(await take(each, chains));
+    const chains = this.#wish.chains && !isAlone && this.#rows.size === 1;
+    for (const each of [...this.#rows].sort()) this.#held.push(await this.#take(each, chains));
   }
 
   release(): void {
@@ -312,4 +309,163 @@ export async function tryCommit(store: Pick<Store, 'commit'>, unit: Unit): Promi
   if (commit.outcome === 'committed') return commit;
   if (commit.outcome === 'superseded') return overtaken(unit, commit);
   throw new Error(`a change of ${unit.changes[commit.change]?.table ?? 'a row'} ended as ${commit.outcome}`);
+}
+
+/*
+ * The line of one row: held by one exclusive place, by any number of shared ones, or by a chain, which is exclusive places of
+ * which all but the last have yielded. The others wait in order of arrival, behind those that return.
+ *
+ * The head of a line that chains lets the next one in as soon as its unit is handed to the engine. The next one computes its change from
+ * that unit (`newest`) and expects its provisional revision, so many changes of one row are committed by one transaction. If the unit
+ * fails, the units that were computed from it are superseded, and return to the front of the line.
+ *
+ * Provisional revisions are negative numbers for units that were handed to the engine and have no revision yet. A change that is computed
+ * from such a unit joins the same transaction or a later one. The engine replaces it with the revision that the unit got; if the unit
+ * failed, nothing has that revision and the change is superseded.
+ */
+
+type Place = {
+  readonly shared: boolean;
+  chains: boolean;
+  /** True once its unit is handed to the engine, which lets the next place of a chain in. */
+  hasYielded: boolean;
+  /** Characters of the texts of that unit. */
+  characters: number;
+  admit: (() => void) | undefined;
+};
+
+/** A row as a unit under way leaves it. */
+type RowUnderWay = { readonly provisional: number; readonly row: Row | undefined };
+
+/** Units of one chain under way: the failure of one repeats those behind it. */
+const chainMax = 256;
+/** Characters of their texts: a chain leaves room in the engine's queue for other writes. */
+const chainCharactersMax = 1_048_576;
+
+class Line {
+  readonly #returning = new Set<Place>();
+  readonly #waiting = new Set<Place>();
+  readonly #holders = new Set<Place>();
+  /** The holder that came last. */
+  #last: Place | undefined;
+  #characters = 0;
+  newest: RowUnderWay | undefined;
+  /** Counts the chains: units of an earlier one are computed from a unit that failed, and will fail too. */
+  #chain = 0;
+
+  get isEmpty(): boolean {
+    return this.#holders.size === 0 && this.#waiting.size === 0 && this.#returning.size === 0;
+  }
+
+  /** True if the last holder has not handed its unit over and lets others in when it does. */
+  get isChaining(): boolean {
+    return this.#last?.chains === true && !this.#last.hasYielded && this.#holders.has(this.#last);
+  }
+
+  enter(place: Place): void {
+    this.#waiting.add(place);
+    this.#admit();
+  }
+
+  rejoin(place: Place): void {
+    this.#giveUp(place);
+    place.hasYielded = false;
+    place.characters = 0;
+    this.#returning.add(place);
+    this.#admit();
+  }
+
+  /** @returns what to call when the unit fails */
+  handOver(newest: RowUnderWay, characters: number): () => void {
+    const chain = this.#chain;
+    this.newest = newest;
+    if (this.#last !== undefined) {
+      this.#last.hasYielded = true;
+      this.#last.characters = characters;
+      this.#characters += characters;
+    }
+    this.#admit();
+    return () => {
+      if (chain !== this.#chain) return;
+      this.#chain += 1;
+      this.newest = undefined;
+    };
+  }
+
+  holds(place: Place): boolean {
+    return this.#holders.has(place);
+  }
+
+  leave(place: Place): void {
+    this.#returning.delete(place);
+    this.#waiting.delete(place);
+    this.#giveUp(place);
+    this.#admit();
+  }
+
+  #giveUp(place: Place): void {
+    if (this.#holders.delete(place)) this.#characters -= place.characters;
+  }
+
+  #admit(): void {
+    for (const places of [this.#returning, this.#waiting]) {
+      for (const place of places) {
+        if (!this.#letsIn(place)) return;
+        places.delete(place);
+        this.#holders.add(place);
+        this.#last = place;
+        place.admit?.();
+      }
+    }
+  }
+
+  #letsIn(place: Place): boolean {
+    if (this.#holders.size === 0) return true;
+    const last = this.#last;
+    if (last === undefined) return false;
+    if (place.shared) return last.shared;
+    if (!place.chains || !last.hasYielded) return false;
+    return this.#holders.size < chainMax && this.#characters < chainCharactersMax;
+  }
+}
+
+/** Provisional revisions are below it: -1 means absence in messages to the writer. */
+const first = -2;
+
+export class ProvisionalRevisions {
+  /** By provisional revision: the revision, null for a failed unit; while it is under way, what to call when it fails. */
+  readonly #units = new Map<number, number | null | (() => void)>();
+  #next = first;
+
+  begin(onFailed: () => void): number {
+    const provisional = this.#next;
+    this.#next -= 1;
+    this.#units.set(provisional, onFailed);
+    return provisional;
+  }
+
+  isUnderWay(provisional: number): boolean {
+    return typeof this.#units.get(provisional) === 'function';
+  }
+
+  /** @param rev undefined if the unit failed */
+  settle(provisional: number, rev: number | undefined): void {
+    const onFailed = this.#units.get(provisional);
+    if (typeof onFailed !== 'function') return;
+    if (rev === undefined) onFailed();
+    // Moved to the end, so that the first ones are those settled longest ago or still under way.
+    this.#units.delete(provisional);
+    this.#units.set(provisional, rev ?? null);
+    if (this.#units.size <= memoryBounds.provisionalRevisions.entries) return;
+    for (const [oldest, settled] of this.#units) {
+      if (typeof settled !== 'function') this.#units.delete(oldest);
+      return;
+    }
+  }
+
+  /** The revision to expect: the same number for a real one, and for a unit that is under way or failed. */
+  resolve(rev: number): number {
+    const settled = rev > first ? rev : this.#units.get(rev);
+    return typeof settled === 'number' ? settled : rev;
+  }
 }

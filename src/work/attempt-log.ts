@@ -5,9 +5,7 @@
  */
 import { idField } from '../model/field.ts';
 import { byId, type Filter } from '../model/filter.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, MaybePromise, Store } from '../store/store.ts';
-import { whenKnown } from '../store/when-known.ts';
+import { type Change, keptRow, type MaybePromise, type Store, whenKnown } from '../store/store.ts';
 
 const numberDigits = 6;
 /** Numbers that `isAttemptLogged` checks at most: only as many attempts may be settled concurrently with one. */

@@ -6,8 +6,15 @@ import type { Collection } from '../model/collection.ts';
 import { type Field, idField } from '../model/field.ts';
 import type { Filter, Sort } from '../model/filter.ts';
 import { formatTimestamp } from '../model/timestamp.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, Keyset, MaybePromise, Plan, Row, Store } from '../store/store.ts';
+import {
+  type Change,
+  type Keyset,
+  keptRow,
+  type MaybePromise,
+  type Plan,
+  type Row,
+  type Store,
+} from '../store/store.ts';
 import type { Timers } from './timers.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */

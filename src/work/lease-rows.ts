@@ -3,8 +3,15 @@
  * assigns the lanes.
  */
 import { always, byId } from '../model/filter.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Change, MaybePromise, NextRow, Plan, Row, Store } from '../store/store.ts';
+import {
+  type Change,
+  keptRow,
+  type MaybePromise,
+  type NextRow,
+  type Plan,
+  type Row,
+  type Store,
+} from '../store/store.ts';
 import { laneCount } from './lanes.ts';
 
 /** The table of leases, used if several processes share the store. */

@@ -12,8 +12,7 @@
 import { idField } from '../model/field.ts';
 import { startsMax } from '../model/starts-max.ts';
 import type { Observe } from '../observe/observation.ts';
-import { keptRow } from '../store/kept-row.ts';
-import type { Row, Store } from '../store/store.ts';
+import { keptRow, type Row, type Store } from '../store/store.ts';
 
 export const startsTable = 'work_starts';
 

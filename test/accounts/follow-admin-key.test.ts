@@ -10,8 +10,7 @@ import {
   secretsTable,
 } from '../../src/accounts/admin-key.ts';
 import type { Observation } from '../../src/observe/observation.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { keptRow, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { servicesOver } from '../harness/services-over.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 import { until } from '../harness/until.ts';

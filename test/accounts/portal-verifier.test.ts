@@ -10,8 +10,7 @@ import {
 } from '../../src/accounts/portal/portal-rows.ts';
 import { createPortalVerifier, validToken } from '../../src/accounts/portal/portal-verifier.ts';
 import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
-import type { Store } from '../../src/store/store.ts';
+import { keptRow, type Store } from '../../src/store/store.ts';
 import { engines } from '../harness/stores.ts';
 
 const now = Date.parse('2026-08-01T09:30:00.000Z');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { migrations } from '../../src/store/postgres/schema/migrations.ts';
+import { migrations } from '../../src/store/postgres/schema/schema-plan.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';

@@ -14,8 +14,7 @@ import {
 } from '../../src/kernel/idempotency.ts';
 import type { Ask, Made } from '../../src/kernel/resource.ts';
 import { createIdSource } from '../../src/model/id.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
-import type { Commit, Store } from '../../src/store/store.ts';
+import { type Commit, keptRow, type Store } from '../../src/store/store.ts';
 import { engines, failing, openEmbedded } from '../harness/stores.ts';
 import { askOf } from '../resources/ask.ts';
 

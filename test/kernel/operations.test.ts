@@ -14,9 +14,7 @@ import { type Ask, type Companion, noPreferences } from '../../src/kernel/resour
 import { createIdSource } from '../../src/model/id.ts';
 import { startsMax } from '../../src/model/starts-max.ts';
 import type { Observation } from '../../src/observe/observation.ts';
-
-import { keptRow } from '../../src/store/kept-row.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { keptRow, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { embeddedOnly, engines, failing, openEmbedded } from '../harness/stores.ts';
 import { askOf } from '../resources/ask.ts';
 

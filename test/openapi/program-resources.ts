@@ -20,11 +20,11 @@ import { logoutResource, userSessionResources } from '../../src/accounts/session
 import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
 import { userResources } from '../../src/accounts/users/user-routes.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
-import { backupResources } from '../../src/backups/backup-routes.ts';
+import { backupResources } from '../../src/backups/backups.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
-import { holdResources } from '../../src/hold/hold-routes.ts';
+import { holdResources } from '../../src/hold/hold.ts';
 import { jobResources } from '../../src/jobs/job-routes.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
 import { mailResources } from '../../src/mail/mails.ts';

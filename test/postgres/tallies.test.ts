@@ -6,8 +6,8 @@ import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createRateLimiter, type RateLimiter } from '../../src/kernel/rate-limit/rate-limiter.ts';
 import { anonymous } from '../../src/model/principal.ts';
 import { addressOf } from '../../src/store/postgres/connection/address.ts';
-import { createReadLane, type ReadLane } from '../../src/store/postgres/connection/read-lane.ts';
-import { systemTables } from '../../src/store/postgres/schema/migrations.ts';
+import { createReadLane, type ReadLane } from '../../src/store/postgres/connection/lanes.ts';
+import { systemTables } from '../../src/store/postgres/schema/schema-plan.ts';
 import { createTallies } from '../../src/store/postgres/tallies.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../harness/postgres-database.ts';
@@ -35,12 +35,7 @@ after(async () => {
 });
 
 function lane(timeoutMs = 10_000): ReadLane {
-  const made = createReadLane({
-    address: addressOf(server.url),
-    connections: 2,
-    connectTimeoutMs: 10_000,
-    timeoutMs,
-  });
+  const made = createReadLane({ address: addressOf(server.url), connectTimeoutMs: 10_000, timeoutMs }, 2);
   lanes.push(made);
   return made;
 }
@@ -115,12 +110,8 @@ test('sweeps out what is over, a slice at a time, and nothing else', async () =>
 });
 
 test('rejects everyone who asked in a turn when the database cannot be reached', async () => {
-  const gone = createReadLane({
-    address: addressOf('postgres://nobody@127.0.0.1:1/none'),
-    connections: 1,
-    connectTimeoutMs: 500,
-    timeoutMs: 500,
-  });
+  const address = addressOf('postgres://nobody@127.0.0.1:1/none');
+  const gone = createReadLane({ address, connectTimeoutMs: 500, timeoutMs: 500 }, 1);
   lanes.push(gone);
   const tally = createTallies(gone, schema);
   const asked = await Promise.allSettled([tally([one('x')]), tally([one('y')])]);

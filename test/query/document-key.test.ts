@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Field } from '../../src/model/field.ts';
-import { documentKey } from '../../src/store/document-key.ts';
+import { documentKey } from '../../src/store/page-of-rows.ts';
 
 const fields: readonly Field[] = [
   { name: 'id', path: [], type: 'string', column: 'id' },

@@ -87,11 +87,11 @@ test('a plain read and a list parse no stored document but those at the edges of
     'src/store/sqlite/**/*.ts',
     'src/store/postgres/{changes,compile,connection,read}/*.ts',
   ];
-  const edges = 'src/store/document-key.ts:';
+  const edges = 'src/store/page-of-rows.ts:';
   // Making an index of words anew is neither a read nor a list: the writer does it.
   const indexing = 'src/store/sqlite/writer/filling.ts:';
   // Nor are the few documents that the message of a refused start shows.
-  const refusing = 'src/store/unfit-rows.ts:';
+  const refusing = 'src/store/declared-indexes.ts:';
   const places = find(reading, /\bJSON\.parse\b|\bparseJson\b/);
   assert.deepEqual(
     places.filter((place) => ![edges, indexing, refusing].some((start) => place.startsWith(start))),

@@ -21,13 +21,13 @@ import { type LooksStore, ParentLooks } from '../../src/resources/events/parent-
 import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import { streamFilter } from '../../src/resources/events/shared-batches.ts';
 import { told } from '../../src/resources/events/telling.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { judged } from '../../src/store/related-rows.ts';
 import {
   type Change,
   type EventEntry,
   eventsTable,
+  keptRow,
   type Store,
   StoreUnavailable,
   type TailEntry,

@@ -11,7 +11,7 @@ import { always } from '../../src/model/filter.ts';
 import { anonymous } from '../../src/model/principal.ts';
 import { createListCaches, createListing } from '../../src/resources/collection/listing.ts';
 import { compileForm } from '../../src/resources/query/form-query.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
+import { keptRow } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
 import { openEmbedded } from '../harness/stores.ts';
 

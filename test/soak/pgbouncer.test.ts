@@ -4,22 +4,18 @@
  * different ones go through sessions that others have used.
  */
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createChanges } from '../../src/store/postgres/changes/changes.ts';
-import type { Address } from '../../src/store/postgres/connection/address.ts';
-import { addressOf } from '../../src/store/postgres/connection/address.ts';
-import type { Call } from '../../src/store/postgres/connection/connection.ts';
-import { createConnection } from '../../src/store/postgres/connection/connection.ts';
-import { isRetryable } from '../../src/store/postgres/connection/connection-failure.ts';
-import { createReadLane } from '../../src/store/postgres/connection/read-lane.ts';
-import { createScanLane } from '../../src/store/postgres/connection/scan-lane.ts';
+import { Changes } from '../../src/store/postgres/changes/changes.ts';
+import { type Address, addressOf } from '../../src/store/postgres/connection/address.ts';
+import { type Call, createConnection } from '../../src/store/postgres/connection/connection.ts';
+import { createReadLane, ScanLane } from '../../src/store/postgres/connection/lanes.ts';
+import { isRetryable } from '../../src/store/postgres/postgres-failure.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../harness/postgres-database.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
@@ -63,8 +59,8 @@ test(`reads, scans and transactions go through ${version ?? 'PgBouncer'}, and ea
   skip,
 }, async (t) => {
   const bounds = { address, connectTimeoutMs: 5_000, timeoutMs: 5_000 };
-  const reads = createReadLane({ ...bounds, connections: 2 });
-  const scans = createScanLane({ ...bounds, connections: 2, queueMax: 100 });
+  const reads = createReadLane(bounds, 2);
+  const scans = new ScanLane(bounds, 2, 100);
   const commits = createConnection({ ...bounds, name: 'comity commit' });
   t.after(() => Promise.all([reads.close(), scans.close(), commits.close()]));
   await commits.send([
@@ -123,7 +119,7 @@ test('changes are followed by looking, because no notification comes through', {
   const observed = Promise.withResolvers<string>();
   const changed = Promise.withResolvers<readonly string[]>();
   let rev = 0;
-  const changes = createChanges({
+  const changes = new Changes({
     address,
     schema: 'pooled',
     pollMs: 50,
@@ -145,7 +141,7 @@ test('changes are followed by looking, because no notification comes through', {
 });
 
 test('a pooler that is stopped and started is found again without help', { skip }, async (t) => {
-  const reads = createReadLane({ address, connections: 2, connectTimeoutMs: 5_000, timeoutMs: 5_000 });
+  const reads = createReadLane({ address, connectTimeoutMs: 5_000, timeoutMs: 5_000 }, 2);
   t.after(() => reads.close());
   await reads.ping();
   await stopPooler();

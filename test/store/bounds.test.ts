@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { always, type Filter } from '../../src/model/filter.ts';
-import { seedTable } from '../../src/store/sqlite/seed.ts';
+import { charactersPerRow, UnitTooLarge } from '../../src/store/group-commit.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import { charactersPerRow, UnitTooLarge } from '../../src/store/unit-size.ts';
 import {
   byId,
   commitAll,
@@ -20,6 +19,7 @@ import {
   things,
   unit,
 } from '../contract/fixture.ts';
+import { seedTable } from '../harness/seed-table.ts';
 import { folderFor } from './folder.ts';
 
 test('refuses the unit beyond `unitsWaitingMax`, and takes units again once those waiting are made', async (context) => {

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import type { Scalar } from '../../src/model/field.ts';
 import type { Filter } from '../../src/model/filter.ts';
 import { shapeFilter } from '../../src/store/filter-shape.ts';
+import { Parameters } from '../../src/store/postgres/compile/expressions.ts';
 import { compileFilter as postgresSql, shapeOfFilter } from '../../src/store/postgres/compile/filter.ts';
-import { Parameters } from '../../src/store/postgres/compile/parameters.ts';
 import { encoding, compileFilter as sqliteSql } from '../../src/store/sqlite/compile/filter.ts';
 import { fields } from '../contract/fixture.ts';
 

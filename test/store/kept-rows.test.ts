@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { always, byId } from '../../src/model/filter.ts';
-import { keptRow } from '../../src/store/kept-row.ts';
-import type { Change, Row } from '../../src/store/store.ts';
+import { type Change, keptRow, type Row } from '../../src/store/store.ts';
 import { openEmbedded } from '../harness/stores.ts';
 
 const table = 'things';

@@ -1,8 +1,7 @@
 /** Several stores over one folder, as the workers of a program have them. */
 import { randomUUID } from 'node:crypto';
-import { openHome, type SqliteHome } from '../../src/store/sqlite/home.ts';
+import { createTallies, openHome, type SqliteHome } from '../../src/store/sqlite/home.ts';
 import { joinSqliteStore, type SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { createTallies } from '../../src/store/sqlite/tallies.ts';
 import type { Table } from '../../src/store/store.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 

@@ -8,10 +8,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import type { Observation } from '../../src/observe/observation.ts';
-import { UnknownDatabase } from '../../src/store/backup-file/migrate.ts';
-import { FolderInUse } from '../../src/store/sqlite/lock.ts';
-import { seedTable } from '../../src/store/sqlite/seed.ts';
-import { UnfitRows } from '../../src/store/unfit-rows.ts';
+import { UnknownDatabase } from '../../src/store/backup-file/file-format.ts';
+import { UnfitRows } from '../../src/store/declared-indexes.ts';
+import { FolderInUse } from '../../src/store/sqlite/home.ts';
 import {
   categories,
   commitAll,
@@ -24,6 +23,7 @@ import {
   tables,
   things,
 } from '../contract/fixture.ts';
+import { seedTable } from '../harness/seed-table.ts';
 import { folderFor } from './folder.ts';
 
 test('makes the folder and its files readable by their owner alone', async (context) => {
@@ -74,7 +74,7 @@ test('keeps other processes out also after this one was refused the folder once 
   const folder = folderFor(context);
   await folder.open();
   await assert.rejects(folder.open(), FolderInUse);
-  const lock = new URL('../../src/store/sqlite/lock.ts', import.meta.url).href;
+  const lock = new URL('../../src/store/sqlite/home.ts', import.meta.url).href;
   const script = `import { lockFolder } from '${lock}'; lockFolder(${JSON.stringify(folder.path)});`;
   const other = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' });
   assert.match(other.stderr, /FolderInUse/);

@@ -11,10 +11,10 @@ import { shapeFilter } from '../../src/store/filter-shape.ts';
 import { serve } from '../../src/store/serve.ts';
 import { encoding } from '../../src/store/sqlite/compile/filter.ts';
 import { bind, compilePage } from '../../src/store/sqlite/compile/select.ts';
-import { seedTable } from '../../src/store/sqlite/seed.ts';
-import { layoutsOf } from '../../src/store/sqlite/table-layout.ts';
+import { layoutsOf } from '../../src/store/sqlite/sqlite-schema.ts';
 import type { Position } from '../../src/store/store.ts';
 import { fields, nextRow, tables, things } from '../contract/fixture.ts';
+import { seedTable } from '../harness/seed-table.ts';
 
 const rowsSeeded = 20_000;
 const limit = 20;

@@ -7,22 +7,23 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import type { Filter, Sort } from '../../src/model/filter.ts';
 import { shapeFilter } from '../../src/store/filter-shape.ts';
-import { settle } from '../../src/store/related-drive.ts';
-import { serve } from '../../src/store/serve.ts';
+import { serve, settle } from '../../src/store/serve.ts';
+import { encoding } from '../../src/store/sqlite/compile/filter.ts';
 import {
+  bind,
   compileFewPage,
   compileFirstOnCaller,
   compileFirstRows,
   firstOnCallerMax,
-} from '../../src/store/sqlite/compile/few-page.ts';
-import { encoding } from '../../src/store/sqlite/compile/filter.ts';
-import { bind, type PageStatement, type Selection } from '../../src/store/sqlite/compile/select.ts';
+  type PageStatement,
+  type Selection,
+} from '../../src/store/sqlite/compile/select.ts';
+import { relatedSearchOf } from '../../src/store/sqlite/compiled-shape.ts';
 import { installDeadline } from '../../src/store/sqlite/reader/deadline.ts';
-import { relatedSearchOf } from '../../src/store/sqlite/related-search.ts';
-import { seedTable } from '../../src/store/sqlite/seed.ts';
-import { type Layout, layoutsOf } from '../../src/store/sqlite/table-layout.ts';
+import { type Layout, layoutsOf } from '../../src/store/sqlite/sqlite-schema.ts';
 import type { Position } from '../../src/store/store.ts';
 import { byId, categories, fields, nextRow, tables, things } from '../contract/fixture.ts';
+import { seedTable } from '../harness/seed-table.ts';
 
 const rowsSeeded = 20_000;
 const perCategory = 20;

@@ -4,13 +4,16 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { keptRow } from '../../src/store/kept-row.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { rotateSecretKey, sealStore } from '../../src/store/secrets/sealed-store.ts';
-import { keyRowId, type SealOptions } from '../../src/store/secrets/secret-key-ring.ts';
-import { type SecretKey, secretKeyOf } from '../../src/store/secrets/secret-keys.ts';
+import {
+  keyRowId,
+  type SealOptions,
+  type SecretKey,
+  secretKeyOf,
+} from '../../src/store/secrets/secret-key-ring.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store, Table } from '../../src/store/store.ts';
+import { keptRow, type Store, type Table } from '../../src/store/store.ts';
 import { engineNames } from '../harness/engine-names.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryBounds } from '../../src/memory/bounds.ts';
-import { createTallies } from '../../src/store/sqlite/tallies.ts';
+import { createTallies } from '../../src/store/sqlite/home.ts';
 
 const countersMax = memoryBounds.tallies.entries;
 

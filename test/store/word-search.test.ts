@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rankFieldOf } from '../../src/model/field.ts';
 import { createSearchIndex, indexedText } from '../../src/model/search/search-index.ts';
-import { candidatesMax, listedMax } from '../../src/store/sqlite/word-search.ts';
+import { candidatesMax, listedMax } from '../../src/store/sqlite/compiled-shape.ts';
 import type { ListQuery, Store, Table } from '../../src/store/store.ts';
 import { byId, commitAll, idsOn, notes, put, remove } from '../contract/fixture.ts';
 import { folderFor } from './folder.ts';

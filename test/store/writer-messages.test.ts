@@ -1,7 +1,6 @@
 /** The encoding of units on their way to the writer of SQLite. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keptRow } from '../../src/store/kept-row.ts';
 import {
   absentRev,
   charactersPerPiece,
@@ -10,7 +9,7 @@ import {
   UnitEncoder,
   UnitReader,
 } from '../../src/store/sqlite/writer/writer-messages.ts';
-import type { EventEntry, NextRow, Unit } from '../../src/store/store.ts';
+import { type EventEntry, keptRow, type NextRow, type Unit } from '../../src/store/store.ts';
 
 const encoding = { indexOf: new Map([['things', 3]]), revisions: { resolve: (rev: number) => rev } };
 

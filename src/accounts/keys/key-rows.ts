@@ -7,8 +7,7 @@
 import { hash } from 'node:crypto';
 import type { HostRules } from '../../model/host-rules.ts';
 import type { Scope } from '../../model/principal.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change } from '../../store/store.ts';
+import { type Change, keptRow } from '../../store/store.ts';
 import { keySecretsTable } from '../account-tables.ts';
 
 /** Hosts that a key may tunnel to; a row without this member has no host rules. */

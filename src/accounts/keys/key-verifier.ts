@@ -13,8 +13,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { HostRules } from '../../model/host-rules.ts';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { MaybePromise, Row, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
 import { keySecretsTable, keysTable, readUser, usersTable } from '../account-tables.ts';
 import {
   administrator,

@@ -5,8 +5,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Row } from '../../store/store.ts';
+import { keptRow, type Row } from '../../store/store.ts';
 import { signInsTable } from '../account-tables.ts';
 import { digestOf } from '../digest.ts';
 

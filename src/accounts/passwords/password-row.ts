@@ -1,6 +1,5 @@
 /** The row of an account's password hash. */
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, MaybePromise, Row, Store } from '../../store/store.ts';
+import { type Change, keptRow, type MaybePromise, type Row, type Store } from '../../store/store.ts';
 import { type PasswordRow, passwordsTable } from '../account-tables.ts';
 
 export type StoredPassword = PasswordRow & { readonly row: Row };

@@ -16,7 +16,7 @@ import { tenantPrincipalId } from '../../model/principal.ts';
 import { nextRow } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
-import { keptRow } from '../../store/kept-row.ts';
+import { keptRow } from '../../store/store.ts';
 import type { AccountParts } from '../account-parts.ts';
 import { administratorsOnly } from '../account-schemas.ts';
 import { factOfAsk } from '../audit-fact.ts';

@@ -5,8 +5,7 @@
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Collection } from '../../model/collection.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row } from '../../store/store.ts';
+import { type Change, keptRow, type Row } from '../../store/store.ts';
 import { digestOf } from '../digest.ts';
 
 const tenantCharactersMax = 200;

@@ -5,8 +5,7 @@
  */
 import { openText, sealText } from '../../kernel/sealed-text.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change } from '../../store/store.ts';
+import { type Change, keptRow } from '../../store/store.ts';
 
 /** By the id of a used challenge, until it would have expired. */
 export const usedChallengesTable = 'used_challenges';

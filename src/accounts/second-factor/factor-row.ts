@@ -3,9 +3,14 @@
  * one compare-and-swap decides which of two requests used a code. An account without a factor has no row. The table is sealed
  * (store-tables.ts), because the TOTP secret must be used again.
  */
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, MaybePromise, Row, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type Change,
+  keptRow,
+  type MaybePromise,
+  type Row,
+  type Store,
+  whenKnown,
+} from '../../store/store.ts';
 
 /** By user id; `owner` is the user. */
 export const secondFactorsTable = 'second_factors';

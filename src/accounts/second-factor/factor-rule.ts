@@ -3,8 +3,7 @@
  * account that needs one and has none open only the routes that add it.
  */
 import { administratorRole } from '../../model/principal.ts';
-import type { MaybePromise, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Store, whenKnown } from '../../store/store.ts';
 import { passwordsTable, type User } from '../account-tables.ts';
 import { readPassword } from '../passwords/password-row.ts';
 import type { Good } from '../verdict.ts';

@@ -3,8 +3,7 @@
  * `createdAt` is the login, `updatedAt` the last time that the session was seen.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { keptRow } from '../../store/kept-row.ts';
-import type { NextRow, Row } from '../../store/store.ts';
+import { keptRow, type NextRow, type Row } from '../../store/store.ts';
 import { digestOf } from '../digest.ts';
 
 export type SessionRow = {

@@ -7,10 +7,9 @@
  * the JWK set have it by then. It stays published as long as somebody may verify its last signature; then it is removed.
  */
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
 import { type Tried, tryCommit } from '../../store/lines.ts';
-import { type Change, type MaybePromise, Overtaken, type Row } from '../../store/store.ts';
-import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
+import { type Change, keptRow, type MaybePromise, Overtaken, type Row } from '../../store/store.ts';
+import { createTableLooks, type TableLooks } from '../../store/table-changes.ts';
 
 type Key = {
   readonly kid: string;

@@ -1,5 +1,5 @@
 /** Commands for a running server that belong to no noun. Their code is loaded when one is called. */
-import type { ShownHold } from '../../hold/hold-routes.ts';
+import type { ShownHold } from '../../hold/hold.ts';
 import { schemes } from '../../model/endpoint.ts';
 import { commaList, wholeNumber } from '../option-values.ts';
 import type { Call, RemoteCommand, Use } from './remote-command.ts';

@@ -11,8 +11,7 @@
  */
 import { idField, ownerField } from '../../model/field.ts';
 import { rowBatches } from '../../store/in-batches.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row, RowName, Store } from '../../store/store.ts';
+import { type Change, keptRow, type Row, type RowName, type Store } from '../../store/store.ts';
 
 export const deletionMarksTable = 'deletion_marks';
 

@@ -11,8 +11,7 @@
  * holder: the holder's work is lost, but the operation still ends once.
  */
 import { startsMax } from '../../model/starts-max.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, NextRow, Row, Store } from '../../store/store.ts';
+import { type Change, keptRow, type NextRow, type Row, type Store } from '../../store/store.ts';
 import { operationRequestsTable, type StoredRequest } from './stored-request.ts';
 
 /**

@@ -7,9 +7,8 @@ import type { Request, Response } from '../../http/message.ts';
 import { problemBody, problemStatus } from '../../http/problem.ts';
 import { givenUpText } from '../../model/starts-max.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
 import { LineUnavailable } from '../../store/lines.ts';
-import { type Change, MemoryUnavailable, type Row, StoreUnavailable } from '../../store/store.ts';
+import { type Change, keptRow, MemoryUnavailable, type Row, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
 import {
   type DeletionState,

@@ -19,7 +19,7 @@ import type { BodyFormat } from '../../model/collection.ts';
 import { copyJson } from '../../model/json-value.ts';
 import type { ActionMethod } from '../../model/logic/actions.ts';
 import { type Upload, type UploadRule, uploadRule } from '../../model/logic/upload.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { whenKnown } from '../../store/store.ts';
 
 export type InputFields = Readonly<Record<string, unknown>>;
 

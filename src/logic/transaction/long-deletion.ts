@@ -26,8 +26,8 @@ import type { Ask, Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { fieldNamed } from '../../resources/collection/view.ts';
+import { deletedCharactersMaxOf } from '../../store/group-commit.ts';
 import { type Change, Overtaken, type RowName, StoreUnavailable } from '../../store/store.ts';
-import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { problemOrFailure } from '../function-run.ts';
 import { ofAnotherWrite } from '../refusal.ts';
 import {

@@ -2,12 +2,11 @@
  * A page of a list as it will be once the unit is committed: the store's rows without those that the unit writes, merged
  * with the latter by the order of the list. Filters and orders are those of the stores (test/contract compares them).
  */
-
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Party } from '../../model/fair-queue.ts';
 import type { Scalar } from '../../model/field.ts';
 import { compareText, matches } from '../../model/matches.ts';
-import { documentKey } from '../../store/document-key.ts';
+import { documentKey } from '../../store/page-of-rows.ts';
 import type { ListQuery, NextRow, Page, Plan, Position } from '../../store/store.ts';
 
 /** The rows of one table that the unit writes, by id; undefined: it removes the row. */

@@ -8,19 +8,19 @@
  */
 import type { Change as ChangeKind } from '../../model/event.ts';
 import { tablesOf } from '../../model/filter.ts';
-import type {
-  EventEntry,
-  Expectation,
-  ListQuery,
-  MaybePromise,
-  NextRow,
-  Plan,
-  Row,
-  RowName,
-  Store,
-  Change as StoreChange,
+import {
+  type EventEntry,
+  type Expectation,
+  type ListQuery,
+  type MaybePromise,
+  type NextRow,
+  type Plan,
+  type Row,
+  type RowName,
+  type Store,
+  type Change as StoreChange,
+  whenKnown,
 } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
 import { mergedPage, type OwnRows } from './merged-page.ts';
 import { relatedPage } from './related-page.ts';
 

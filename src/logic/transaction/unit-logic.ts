@@ -9,8 +9,13 @@ import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import { overtaken } from '../../store/lines.ts';
-import { type MaybePromise, Overtaken, type RowName, StoreUnavailable } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type MaybePromise,
+  Overtaken,
+  type RowName,
+  StoreUnavailable,
+  whenKnown,
+} from '../../store/store.ts';
 import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
 import { ofAnotherWrite } from '../refusal.ts';

@@ -6,13 +6,13 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { answers } from '../../http/conduct/answers.ts';
-import type { FieldError, Problem } from '../../http/problem.ts';
-import { problemBody, statusOf } from '../../http/problem.ts';
+import { type FieldError, type Problem, problemBody, statusOf } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { bulkBound, bulkOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import { isAdministrator } from '../../model/principal.ts';
+import { UnitTooLarge } from '../../store/group-commit.ts';
 import {
   type Change,
   type EventEntry,
@@ -20,9 +20,8 @@ import {
   Overtaken,
   type Row,
   StoreUnavailable,
+  whenKnown,
 } from '../../store/store.ts';
-import { UnitTooLarge } from '../../store/unit-size.ts';
-import { whenKnown } from '../../store/when-known.ts';
 import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
 import { fixedFaults } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';

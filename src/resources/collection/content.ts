@@ -3,8 +3,7 @@ import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Parsed } from '../../kernel/content/parsed.ts';
 import type { Understood } from '../../kernel/resource.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
-import type { MaybePromise } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import type { Served } from './served.ts';
 
 export const mediaTypeOf: Readonly<Record<BodyFormat, string>> = {

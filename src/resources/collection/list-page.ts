@@ -1,5 +1,4 @@
 /** A finished page of a list: its body with its validator and cursors, as it is cached and sent. */
-
 import { hash } from 'node:crypto';
 import type { Request } from '../../http/message.ts';
 import type { Ask } from '../../kernel/resource.ts';
@@ -8,8 +7,7 @@ import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Party } from '../../model/fair-queue.ts';
 import type { Field } from '../../model/field.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
-import type { MaybePromise, Page, Position } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Page, type Position, whenKnown } from '../../store/store.ts';
 import { sealCursor } from '../query/cursor.ts';
 import type { Asked, Fault } from '../query/list-query.ts';
 import { projection, withMember, withMemberAt } from '../query/project.ts';

@@ -5,7 +5,6 @@
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
-
 import type { Request } from '../../http/message.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
@@ -14,8 +13,15 @@ import type { Party } from '../../model/fair-queue.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
-import type { ListQuery, MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type ListQuery,
+  type MaybePromise,
+  type Page,
+  type Plan,
+  type Position,
+  type Store,
+  whenKnown,
+} from '../../store/store.ts';
 import { createLogPlaces } from '../events/log-places.ts';
 import { openCursor } from '../query/cursor.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';

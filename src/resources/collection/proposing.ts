@@ -7,15 +7,13 @@ import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../
 import { changeOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
 import { type Principal, principalIdOf } from '../../model/principal.ts';
-import type { Change, MaybePromise, Row } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type Change, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import { CheckedContent, type Outcome, type ProposalTarget, propose } from '../content-threads/job.ts';
 import { idFault } from '../document/chosen-id.ts';
 import type { Proposed } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
-
 import { commitUnit, leaveAsItIs, madeOf } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';

@@ -4,7 +4,6 @@
  * the query could not be stored, the response has neither, and no links to other pages: the client sends `nextCursor`
  * in its next QUERY.
  */
-
 import type { Problem } from '../../http/problem.ts';
 import { type JsonLimits, parseJson } from '../../http/syntax/json.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
@@ -21,8 +20,7 @@ import type {
 import type { Permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { callerOf, type Principal } from '../../model/principal.ts';
-import type { MaybePromise, Position } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Position, whenKnown } from '../../store/store.ts';
 import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
 import { compileForm } from '../query/form-query.ts';
 import { compileJson } from '../query/json-query.ts';

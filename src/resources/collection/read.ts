@@ -8,8 +8,7 @@ import type { Ask, Operation, Proposal, Validators } from '../../kernel/resource
 import { permission } from '../../model/access.ts';
 import { tagFieldOf } from '../../model/collection.ts';
 import type { Field } from '../../model/field.ts';
-import type { MaybePromise } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import { projection, withMember, withMemberAt } from '../query/project.ts';
 import { readSelection, type Selected } from '../query/selection.ts';
 import type { Related } from '../relations/related.ts';

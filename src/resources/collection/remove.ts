@@ -2,13 +2,13 @@
  * DELETE (§4.7) and bulk deletion. A collection with soft deletion hides the resource and sets `deletedAt`; others
  * remove it. Dependants prevent both.
  */
-
 import type { Problem } from '../../http/problem.ts';
 import { markId, readMarks } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { bulkDeleteOctets, changeOctets, workRules } from '../../memory/work-rules.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
+import { deletedCharactersMaxOf } from '../../store/group-commit.ts';
 import {
   type Change,
   type EventEntry,
@@ -16,7 +16,6 @@ import {
   type NextRow,
   type Row,
 } from '../../store/store.ts';
-import { deletedCharactersMaxOf } from '../../store/unit-size.ts';
 import { commitUnit, madeOf, tooLongTogether } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';

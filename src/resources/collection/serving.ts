@@ -18,8 +18,7 @@ import { anonymous, isAdministrator, type Principal } from '../../model/principa
 import type { LoopTurns } from '../../observe/loop-turns.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
-import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type NextRow, type Row, type Store, whenKnown } from '../../store/store.ts';
 import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
 import type { HeldReference } from '../document/representation.ts';

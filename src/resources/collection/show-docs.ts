@@ -2,8 +2,14 @@
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
 import type { LoopTurns } from '../../observe/loop-turns.ts';
-import type { MaybePromise, Page, Row, RowHead, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type MaybePromise,
+  type Page,
+  type Row,
+  type RowHead,
+  type Store,
+  whenKnown,
+} from '../../store/store.ts';
 import { type Seen, seenBy, tagMember, tagOfSeen, type View } from './view.ts';
 
 export type SeenDocs = {

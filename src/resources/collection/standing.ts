@@ -12,8 +12,7 @@ import type { Ask, Standing, Validators } from '../../kernel/resource.ts';
 import { type Action, permission, permits, type Rule, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
-import type { Change, MaybePromise, Row } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type Change, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
 import type { Served } from './served.ts';
 import { type Seen, seenBy, tagOfSeen } from './view.ts';
 

@@ -17,15 +17,19 @@ import type { Collection } from '../../model/collection.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, type Principal, principalIdOf } from '../../model/principal.ts';
 import type { OpenConnections } from '../../observe/open-connections.ts';
-import { eventsTable, type LogPosition, type MaybePromise, type Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  eventsTable,
+  type LogPosition,
+  type MaybePromise,
+  type Store,
+  whenKnown,
+} from '../../store/store.ts';
 import {
   type ListOptions,
   type ListProposal,
   listOperation,
   proposeList,
 } from '../collection/list-answer.ts';
-
 import { projection, withMemberAt } from '../query/project.ts';
 import type { Selected } from '../query/selection.ts';
 import { eventExample, eventSchema, eventsTag } from './event-schema.ts';

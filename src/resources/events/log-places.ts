@@ -12,8 +12,8 @@ import {
   type LogPosition,
   type MaybePromise,
   type Store,
+  whenKnown,
 } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 
 export type LogPlaces = {

@@ -6,8 +6,14 @@
  */
 import { byId, type Filter } from '../../model/filter.ts';
 import { RelatedRows } from '../../store/related-rows.ts';
-import { eventsTable, type MaybePromise, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  eventsTable,
+  type MaybePromise,
+  type Row,
+  type Store,
+  StoreUnavailable,
+  whenKnown,
+} from '../../store/store.ts';
 import { lastState } from './withheld-text.ts';
 
 export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail' | 'head'>;

@@ -16,8 +16,8 @@ import {
   type RowHead,
   type Store,
   type TailEntry,
+  whenKnown,
 } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
 import { type SeenDocs, type ShowDocs, showEach, withOwners } from '../collection/show-docs.ts';
 import { createViews, seenBy, tagMember, tagOfSeen, type View } from '../collection/view.ts';
 import { type Withholds, withoutText } from './withheld-text.ts';

@@ -10,8 +10,13 @@ import { OctetCache } from '../../memory/octet-cache.ts';
 import { allOf, always, anyOf, type Filter, isRelated } from '../../model/filter.ts';
 import { matches } from '../../model/matches.ts';
 import { type FollowedLog, readLog } from '../../store/follow-log.ts';
-import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type LogPosition,
+  type MaybePromise,
+  type Store,
+  type TailEntry,
+  whenKnown,
+} from '../../store/store.ts';
 import { wantedChildren } from './child-messages.ts';
 import { leftText, type Reach, valueOfEvent } from './leaving.ts';
 import type { LooksStore } from './parent-looks.ts';

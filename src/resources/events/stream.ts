@@ -7,12 +7,10 @@
  * octets and in number and shared with similar streams (shared-batches.ts). A place in the log that is unknown or expired
  * is answered with a reset, and the stream goes on with the next event.
  */
-
 import type { ContentSink } from '../../http/message.ts';
 import type { EventStream } from '../../kernel/resource.ts';
 import type { Known } from '../../model/principal.ts';
-import type { LogPosition, MaybePromise, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type LogPosition, type MaybePromise, type Store, whenKnown } from '../../store/store.ts';
 import { type LogPlaces, resetText } from './log-places.ts';
 import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 

@@ -3,12 +3,10 @@
  * document left what the reader may see, or nothing; and what it says about documents that refer to it (§6.14). Rules over references are
  * judged by the rows that they name now, which are read together.
  */
-import type { Filter } from '../../model/filter.ts';
-import { always } from '../../model/filter.ts';
+import { always, type Filter } from '../../model/filter.ts';
 import { matches } from '../../model/matches.ts';
 import { judged } from '../../store/related-rows.ts';
-import type { MaybePromise, TailEntry } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type TailEntry, whenKnown } from '../../store/store.ts';
 import { type ChildMessage, childMessages } from './child-messages.ts';
 import { hasLeft, matchableEvent, type Reach, valueOfEvent } from './leaving.ts';
 import { type LooksStore, ParentLooks } from './parent-looks.ts';

@@ -8,7 +8,6 @@
  * was sent is never dropped. `tally` counts the octets in windows, as for rate limits: if a crash of the database
  * server loses a counter, the owner can store up to its bound once more.
  */
-
 import { createCipheriv, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
@@ -16,8 +15,7 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
 import { always, byId } from '../../model/filter.ts';
 import { rowBatches } from '../../store/in-batches.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import { type MaybePromise, type Store, StoreUnavailable, type Tally } from '../../store/store.ts';
+import { keptRow, type MaybePromise, type Store, StoreUnavailable, type Tally } from '../../store/store.ts';
 
 export const queriesTable = 'stored_queries';
 

@@ -4,9 +4,8 @@
  */
 import type { Party } from '../../model/fair-queue.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { MaybePromise, Page, Store } from '../../store/store.ts';
-import { laterVersion } from '../../store/version-text.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { laterVersion } from '../../store/revision.ts';
+import { type MaybePromise, type Page, type Store, whenKnown } from '../../store/store.ts';
 import type { SeenDocs } from '../collection/show-docs.ts';
 import type { Fault } from '../query/list-query.ts';
 import type { ReadRelated, Related } from './related.ts';

@@ -5,7 +5,6 @@
  *
  * The documents are added to the text of the response as they are stored, without parsing any of them.
  */
-
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
@@ -16,8 +15,7 @@ import { type Field, ownerField } from '../../model/field.ts';
 import { allOf, always, type Filter } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
-import type { MaybePromise, Row, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
 import {
   createViews,
   fieldNamed,

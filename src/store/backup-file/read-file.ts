@@ -5,13 +5,19 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { quoteName } from '../quote-name.ts';
-import type { Raise } from '../raised-revision.ts';
-import { purgedCounter } from '../version-text.ts';
-import { differenceOf, RowDigest, readDigests } from './digests.ts';
-import { columnNamesOf, type FileTable } from './layout.ts';
-import { identify, raisesVersion, UnknownDatabase } from './migrate.ts';
-import { readOrigin } from './origin.ts';
+import { purgedCounter, type Raise } from '../revision.ts';
+import { quoteName } from '../sql-text.ts';
+import {
+  columnNamesOf,
+  differenceOf,
+  type FileTable,
+  identify,
+  RowDigest,
+  raisesVersion,
+  readDigests,
+  readOrigin,
+  UnknownDatabase,
+} from './file-format.ts';
 
 export type StoredTable = FileTable & {
   /** The last revision that touched it. */
@@ -27,7 +33,7 @@ export type StoreFile = {
   /** The greatest revision of the events that were purged. */
   readonly purged: number;
   readonly tables: readonly StoredTable[];
-  /** As in origin.ts; undefined for a file of an earlier version. */
+  /** As in file-format.ts; undefined for a file of an earlier version. */
   readonly origin: string | undefined;
   /** Reads the rows of a table in the order of writing. @throws UnfitBackup for a damaged file */
   rows(table: StoredTable, columns: readonly string[]): Iterable<StoredRow>;

@@ -3,36 +3,34 @@
  * continue. It needs no journal, because the file counts only once it is closed and published; the store that opens the file creates the
  * indexes.
  */
-
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { quoteName } from '../quote-name.ts';
-import type { Raise } from '../raised-revision.ts';
-import { purgedCounter, purgedCounterName } from '../version-text.ts';
-import { writeDigests } from './digests.ts';
-import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
-import { migrate } from './migrate.ts';
-import { writeOrigin } from './origin.ts';
+import { Worker } from 'node:worker_threads';
+import { ownEmitter } from '../../observe/own-emitter.ts';
+import { purgedCounter, purgedCounterName, type Raise } from '../revision.ts';
+import { quoteName } from '../sql-text.ts';
+import { StoreUnavailable } from '../store.ts';
+import { columnNamesOf, createTableSql, type FileTable, markBackup, migrate } from './file-format.ts';
 
 /** A table with its number in the file and the last revision that touched it. */
-export type CountedTable = FileTable & { readonly number: number; readonly rev: number };
+type CountedTable = FileTable & { readonly number: number; readonly rev: number };
 
 /** Values in the order of `columnNamesOf`. */
-export type FileRow = readonly SQLInputValue[];
+type FileRow = readonly SQLInputValue[];
 
-export type FileWriter = {
+type FileWriter = {
   insert(table: FileTable, rows: Iterable<FileRow>): void;
   /** Completes the file; `publish` writes it to disk. */
   close(): void;
 };
 
-export type FileHead = {
+type FileHead = {
   /** The store-wide revision. */
   readonly rev: number;
   /** The greatest revision of the events that were purged. */
   readonly purged: number;
-  /** As in origin.ts. */
+  /** As in file-format.ts. */
   readonly origin: string;
   readonly raises: readonly Raise[];
 };
@@ -68,8 +66,7 @@ export function writeFile(
       for (const row of rows) insert.run(...row);
     },
     close() {
-      writeOrigin(database, origin);
-      writeDigests(database);
+      markBackup(database, origin);
       database.exec('COMMIT');
       database.close();
     },
@@ -81,7 +78,7 @@ function ignore(): void {
 }
 
 /** The name of a file while it is written, so that an interrupted write leaves nothing under the final name. */
-export function partialPath(path: string): string {
+function partialPath(path: string): string {
   return `${path}.partial`;
 }
 
@@ -117,5 +114,82 @@ function sync(path: string, flags: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
+  }
+}
+
+/** Called often during a copy, with pages or rows, depending on the engine. */
+export type OnProgress = (done: number, total: number) => void;
+
+export type Copy = {
+  /** Resolves when the file is complete. @throws StoreUnavailable with the thread's error as its cause, if there was one */
+  readonly done: Promise<void>;
+  /** Stops the copy, which rejects `done`. */
+  readonly stop: () => Promise<void>;
+};
+
+export type CopyReply =
+  | { readonly kind: 'progress'; readonly done: number; readonly total: number }
+  | { readonly kind: 'done' };
+
+/**
+ * Runs a thread that copies a store into a file. The thread renames the file once it is complete; a failed copy leaves nothing.
+ * @param data `workerData` of the thread: `to` is the target, the rest belongs to the engine
+ */
+export function startCopy(thread: URL, data: { readonly to: string }, onProgress: OnProgress): Copy {
+  const { to } = data;
+  let cause: unknown;
+  const worker = ownEmitter(new Worker(thread, { workerData: data }), (error) => {
+    cause = error;
+  });
+  const done = new Promise<void>((resolve, reject) => {
+    let finished = false;
+    worker.on('message', (reply: CopyReply) => {
+      if (reply.kind === 'progress') onProgress(reply.done, reply.total);
+      else finished = true;
+    });
+    worker.on('exit', () => {
+      if (finished) {
+        resolve();
+        return;
+      }
+      rmSync(partialPath(to), { force: true });
+      const reason = cause instanceof Error ? cause.message : 'it was stopped';
+      reject(new StoreUnavailable(`cannot write ${to}: ${reason}`, { cause }));
+    });
+  });
+  return {
+    done,
+    stop: async () => {
+      await worker.terminate();
+    },
+  };
+}
+
+/** The backups of a store under way. Closing the store stops them and refuses new ones. */
+export class RunningBackups {
+  readonly #start: (to: string, onProgress: OnProgress) => Copy;
+  readonly #stops = new Set<() => Promise<void>>();
+  #closed = false;
+
+  /** @param start starts one copy of the store */
+  constructor(start: (to: string, onProgress: OnProgress) => Copy) {
+    this.#start = start;
+  }
+
+  /** Copies the store to `to`. @throws StoreUnavailable if it fails, or after `close` */
+  async run(to: string, onProgress: OnProgress): Promise<void> {
+    if (this.#closed) throw new StoreUnavailable('the store is closed');
+    const copy = this.#start(to, onProgress);
+    this.#stops.add(copy.stop);
+    try {
+      await copy.done;
+    } finally {
+      this.#stops.delete(copy.stop);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const stop of this.#stops) await stop();
   }
 }

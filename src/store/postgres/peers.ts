@@ -6,8 +6,8 @@
  * the difference, and compares it with the others'.
  */
 import type { Observe } from '../../observe/observation.ts';
-import { quoteName } from '../quote-name.ts';
-import { type Call, type Rows, unawaited } from './connection/call.ts';
+import { quoteName } from '../sql-text.ts';
+import { type Call, type Rows, unawaited } from './connection/session.ts';
 
 export type PeersOptions = {
   readonly send: (call: Call) => Promise<Rows>;

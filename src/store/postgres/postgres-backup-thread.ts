@@ -4,15 +4,13 @@
  * as well. The thread fetches the next batch while it writes one.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { columnNamesOf } from '../backup-file/layout.ts';
-import type { CopyReply } from '../backup-file/start-copy.ts';
-import { beginPartial, publish, writeFile } from '../backup-file/write-file.ts';
+import { columnNamesOf } from '../backup-file/file-format.ts';
+import { beginPartial, type CopyReply, publish, writeFile } from '../backup-file/write-file.ts';
 import { addressOf } from './connection/address.ts';
 import type { Cell, Rows } from './connection/connection.ts';
-import { inLongTransaction, originOf } from './find-store.ts';
-import type { BackupData } from './postgres-backup.ts';
+import { type BackupData, inLongTransaction, originOf } from './postgres-backup.ts';
+import { nameIn, readSchemaTables, type SchemaTable } from './schema/inspect.ts';
 import { openSession, type Session } from './schema/session.ts';
-import { nameIn, readSchemaTables, type SchemaTable } from './schema-tables.ts';
 
 const rowsPerBatchMax = 2000;
 /** Octets of documents and search text, without the row that crosses the limit. */

@@ -6,12 +6,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { RunningBackups } from '../backup-file/running-backups.ts';
-import { ChangeListeners } from '../change-listeners.ts';
-import { createCompiledShapes } from '../compiled-shapes.ts';
+import { RunningBackups } from '../backup-file/write-file.ts';
+import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
+import { createCompiledShapes } from '../filter-shape.ts';
 import type { UnitBounds } from '../group-commit.ts';
-import { Lines } from '../lines.ts';
-import { quoteName } from '../quote-name.ts';
+import { Lines, type LinesOptions } from '../lines.ts';
+import { quoteName } from '../sql-text.ts';
 import {
   endOfRevision,
   eventsTable,
@@ -19,63 +19,67 @@ import {
   type Store,
   StoreUnavailable,
   type Table,
+  whenKnown,
 } from '../store.ts';
-import { whenKnown } from '../when-known.ts';
-import { type Changes, createChanges, lostNumber } from './changes/changes.ts';
+import { countedRowsMax, type IndexReport, type StoreReport, type TableReport } from '../store-report.ts';
+import { ChangeListeners } from '../table-changes.ts';
+import { Changes, lostNumber } from './changes/changes.ts';
 import { Committer } from './commit/committer.ts';
-import { isLostSql } from './commit/raise.ts';
+import { isLostSql } from './commit/transaction.ts';
+import { pendingSql } from './compile/expressions.ts';
 import { type Address, addressOf } from './connection/address.ts';
 import { type Connection, createConnection } from './connection/connection.ts';
-import { createReadLane, type ReadLane } from './connection/read-lane.ts';
-import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
+import { createReadLane, type ReadLane, ScanLane } from './connection/lanes.ts';
+import type { Cell } from './connection/session.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { startBackup } from './postgres-backup.ts';
 import { createPointReads, createVersions, type PointReads } from './read/point-reads.ts';
 import { aggregateRows, type CompiledShape, countRows, findOld, makePlan } from './read/postgres-query.ts';
-import { reportStore } from './read/postgres-report.ts';
 import { readFormer, readHead, readStretch, readTail, type TailSources } from './read/tail.ts';
 import { openSchema } from './schema/open-schema.ts';
-import { channelOf } from './schema/physical-name.ts';
-import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
+import {
+  channelOf,
+  type Layout,
+  layoutsOf,
+  physicalName,
+  type TableNumbers,
+} from './schema/schema-layout.ts';
 import { type SearchSweep, startSearchSweep } from './search-sweep.ts';
 import { createTallies } from './tallies.ts';
 
-export type PostgresOptions = UnitBounds & {
-  /** `postgres://user:password@host:5432/database` */
-  readonly url: string;
-  /** Default `comity`. */
-  readonly schema?: string;
-  readonly tables: readonly Table[];
-  /** Timeout of a connection attempt. Default 5 s. */
-  readonly databaseConnectTimeoutMs?: number;
-  /** Timeout of a read by id, a page or a commit. Default 5 s. */
-  readonly databaseTimeoutMs?: number;
-  /** Default 2. */
-  readonly databaseReadConnections?: number;
-  /** Default 4. */
-  readonly databaseScanConnections?: number;
-  /** Interval of polls for changes by other processes. Default 1 s. */
-  readonly databasePollMs?: number;
-  /** Scans that may wait for a connection; more get `StoreUnavailable`. Default 256. */
-  readonly readerQueueMax?: number;
-  /** Timeout of one scan. Default 10 s. */
-  readonly scanTimeoutMs?: number;
-  /** Version of the program, recorded with the migrations it makes. */
-  readonly program?: string;
-  /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
-  readonly facts?: Readonly<Record<string, string>>;
-  /** Changes that may wait for their turn at a row; more get `StoreUnavailable`. Default 10,000. */
-  readonly changesWaitingMax?: number;
-  /** How long a change may wait for its turn. Default 30 s. */
-  readonly changeWaitMs?: number;
-  /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
-  readonly searchSweepMs?: number;
-  /** Milliseconds since the epoch. Default `Date.now`. */
-  readonly clock?: (() => number) | undefined;
-  readonly observe?: Observe;
-  /** Asked between two parts of the answer to a read (loop-turns.ts). */
-  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
-};
+type PostgresOptions = UnitBounds &
+  LinesOptions & {
+    /** `postgres://user:password@host:5432/database` */
+    readonly url: string;
+    /** Default `comity`. */
+    readonly schema?: string;
+    readonly tables: readonly Table[];
+    /** Timeout of a connection attempt. Default 5 s. */
+    readonly databaseConnectTimeoutMs?: number;
+    /** Timeout of a read by id, a page or a commit. Default 5 s. */
+    readonly databaseTimeoutMs?: number;
+    /** Default 2. */
+    readonly databaseReadConnections?: number;
+    /** Default 4. */
+    readonly databaseScanConnections?: number;
+    /** Interval of polls for changes by other processes. Default 1 s. */
+    readonly databasePollMs?: number;
+    /** Scans that may wait for a connection; more get `StoreUnavailable`. Default 256. */
+    readonly readerQueueMax?: number;
+    /** Timeout of one scan. Default 10 s. */
+    readonly scanTimeoutMs?: number;
+    /** Version of the program, recorded with the migrations it makes. */
+    readonly program?: string;
+    /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
+    readonly facts?: Readonly<Record<string, string>>;
+    /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
+    readonly searchSweepMs?: number;
+    /** Milliseconds since the epoch. Default `Date.now`. */
+    readonly clock?: (() => number) | undefined;
+    readonly observe?: Observe;
+    /** Asked between two parts of the answer to a read (loop-turns.ts). */
+    readonly nextRead?: (() => Promise<void> | undefined) | undefined;
+  };
 
 export type PostgresStore = Store & {
   readonly unitsWaiting: () => number;
@@ -184,15 +188,14 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   const connecting = { address, connectTimeoutMs, onLost };
   const readConnections = options.databaseReadConnections ?? 2;
   const reading = { ...connecting, nextRead: options.nextRead };
-  const read = createReadLane({ ...reading, timeoutMs, connections: readConnections });
-  const scan = createScanLane({
-    ...reading,
-    timeoutMs: options.scanTimeoutMs ?? 10_000,
-    connections: options.databaseScanConnections ?? 4,
-    queueMax: options.readerQueueMax ?? 256,
-  });
+  const read = createReadLane({ ...reading, timeoutMs }, readConnections);
+  const scan = new ScanLane(
+    { ...reading, timeoutMs: options.scanTimeoutMs ?? 10_000 },
+    options.databaseScanConnections ?? 4,
+    options.readerQueueMax ?? 256,
+  );
   const listeners = new ChangeListeners();
-  const changes = createChanges({
+  const changes = new Changes({
     ...place,
     pollMs: options.databasePollMs ?? 1000,
     numbers,
@@ -300,7 +303,7 @@ function storeOver(running: Running): PostgresStore {
       return makePlan({ ...sources, frequentWords, onUnready }, query);
     },
     count: async (table, filter, party) =>
-      countRows(scan, { layout: layoutOf(layouts, table), schema, onUnready }, filter, party),
+      countRows({ scan, layout: layoutOf(layouts, table), schema, onUnready }, filter, party),
     aggregate: async (query, party) => {
       return aggregateRows({ scan, schema, ...tablesFor(running, query), onUnready }, query, party);
     },
@@ -387,4 +390,84 @@ async function closeAll(running: Running): Promise<void> {
   await peers.stop();
   await committer.close();
   await Promise.all([commits.close(), changes.close(), scan.close(), read.close()]);
+}
+
+/*
+ * Reports on the store's tables and indexes in PostgreSQL (`Store.report`). Small tables are counted; of a larger one the server's own
+ * estimate is taken, so that the cost does not grow with it. Sizes include indexes and long values.
+ */
+
+type Sources = {
+  readonly scan: Pick<ScanLane, 'read'>;
+  readonly schema: string;
+  readonly layoutOf: (table: string) => Layout;
+  readonly tables: readonly Table[];
+};
+
+type Ask = (sql: string, ...values: readonly string[]) => Promise<readonly (readonly Cell[])[]>;
+
+async function reportStore(
+  { scan, schema, layoutOf, tables }: Sources,
+  names: readonly string[],
+): Promise<StoreReport> {
+  const ask: Ask = (sql, ...values) => scan.read({ sql, values, prepared: values.length > 0 });
+  const [[version = 0] = []] = await ask(`SELECT max(number) FROM ${quoteName(schema)}.comity_migrations`);
+  const sizes = new Map(
+    (await ask(sizesSql, schema)).map(([name, bytes, live]) => [
+      String(name),
+      [Number(bytes), Number(live)] as const,
+    ]),
+  );
+  const standing = new Set((await ask(indexesSql, schema)).map(([name]) => String(name)));
+  const reports: TableReport[] = [];
+  for (const name of names) {
+    const layout = layoutOf(name);
+    const [bytes, live] = sizes.get(name) ?? [0, 0];
+    const rows = await rowsOf(ask, layout.name, live);
+    reports.push({ name, ...rows, bytes, indexes: await indexesOf(ask, layout, tables, standing) });
+  }
+  const bytes = [...sizes.values()].reduce((sum, [size]) => sum + size, 0);
+  return { bytes, schemaVersion: Number(version), tables: reports };
+}
+
+/** A table that was never analysed has -1 tuples, and a count of its own in the statistics. */
+const sizesSql = `
+SELECT c.relname, pg_total_relation_size(c.oid),
+  CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_stat_get_live_tuples(c.oid) END
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'm')`;
+
+const indexesSql = `
+SELECT i.relname FROM pg_catalog.pg_index x
+JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace
+WHERE n.nspname = $1::text AND x.indisvalid AND x.indisready AND x.indislive`;
+
+async function rowsOf(
+  ask: Ask,
+  name: string,
+  live: number,
+): Promise<Pick<TableReport, 'rows' | 'isEstimate'>> {
+  const [[seen, undeleted] = []] = await ask(
+    `SELECT count(*), count(*) FILTER (WHERE deleted_at IS NULL) FROM (SELECT deleted_at FROM ${name} LIMIT ${countedRowsMax + 1}) AS first`,
+  );
+  if (Number(seen) <= countedRowsMax) return { rows: Number(undeleted), isEstimate: false };
+  return { rows: Math.max(Math.round(live), countedRowsMax + 1), isEstimate: true };
+}
+
+async function indexesOf(
+  ask: Ask,
+  { table, name, search }: Layout,
+  tables: readonly Table[],
+  standing: ReadonlySet<string>,
+): Promise<readonly IndexReport[]> {
+  const wanted = wantedIndexes(table, tables);
+  const indexes = reportIndexes(wanted, (label) => standing.has(physicalName(label)));
+  const { words } = table;
+  if (search === undefined || words === undefined) return indexes;
+  const isMade = standing.has(search.words.name) && standing.has(search.pending.name);
+  const stands =
+    isMade &&
+    (await ask(`SELECT EXISTS (SELECT FROM ${name} WHERE ${pendingSql(words.mark)})`))[0]?.[0] === false;
+  return [...indexes, { kind: 'search', fields: words.fields, stands }];
 }

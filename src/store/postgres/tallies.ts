@@ -5,7 +5,7 @@
  * proportion to the requested keys; no statement reads the whole table. A lane that retries a call after its connection broke may add
  * twice; limits tolerate that.
  */
-import { quoteName } from '../quote-name.ts';
+import { quoteName } from '../sql-text.ts';
 import type { Tally } from '../store.ts';
 import type { Call, Rows } from './connection/connection.ts';
 

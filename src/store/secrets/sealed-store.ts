@@ -8,10 +8,15 @@
 import { always, byId } from '../../model/filter.ts';
 import { type CommitStage, withStages } from '../commit-stages.ts';
 import { rowBatches } from '../in-batches.ts';
-import type { Commit, Row, Store, Unit } from '../store.ts';
-import { whenKnown } from '../when-known.ts';
-import { KeyRing, type SealOptions } from './secret-key-ring.ts';
-import { readKeyFile, replaceKeyFile, SecretKeyFailure, secretKeyOf } from './secret-keys.ts';
+import { type Commit, type Row, type Store, type Unit, whenKnown } from '../store.ts';
+import {
+  KeyRing,
+  readKeyFile,
+  replaceKeyFile,
+  type SealOptions,
+  SecretKeyFailure,
+  secretKeyOf,
+} from './secret-key-ring.ts';
 
 /** Each up to 176 KiB. */
 const rowsPerRead = 32;

@@ -1,7 +1,12 @@
-/** Opens a connection for a role. WAL lets readers continue during commits; `synchronous=FULL` makes commits survive power loss. */
-import { DatabaseSync } from 'node:sqlite';
+/**
+ * Connections to the file: opened for a role, their transactions, prepared statements and errors. WAL lets readers continue during commits;
+ * `synchronous=FULL` makes commits survive power loss.
+ */
+import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import { OctetCache } from '../../memory/octet-cache.ts';
+import { type StorageFault, StoreUnavailable } from '../store.ts';
 
-export type Role = 'writer' | 'reader';
+type Role = 'writer' | 'reader';
 
 export type ConnectionOptions = {
   readonly cacheKibibytes: number;
@@ -37,4 +42,95 @@ export function connect(path: string, role: Role, options: ConnectionOptions): D
     PRAGMA journal_size_limit = 67108864`);
   if (options.pagesMax !== undefined) database.exec(`PRAGMA max_page_count = ${options.pagesMax}`);
   return database;
+}
+
+/** Column values in messages between threads and from statements that return arrays. */
+export type Cells = readonly SQLOutputValue[];
+
+/** Commits what `work` does, or none of it if it throws, and returns what it returns. Within a transaction it is part of that one. */
+export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
+  if (database.isTransaction) return work();
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const made = work();
+    database.exec('COMMIT');
+    return made;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/**
+ * SQLite's memory for a statement: 4,700 octets for a text of 157 characters, 7,000 for 442, 38,700 for 2,952; rounded up. The text is held
+ * twice, by SQLite and as the key.
+ */
+const statementOctets = 4096;
+const octetsPerCharacter = 13;
+
+/** Prepared statements by their text, bounded by SQLite's memory for them. Queries of the same shape share a statement. */
+export class StatementCache {
+  readonly #database: DatabaseSync;
+  readonly #statements: OctetCache<StatementSync>;
+
+  constructor(database: DatabaseSync, octetsMax: number) {
+    this.#database = database;
+    this.#statements = new OctetCache({
+      octetsMax,
+      octetsOf: (_, sql) => statementOctets + octetsPerCharacter * sql.length,
+    });
+  }
+
+  /** Returns rows as arrays. A dropped statement is not closed: a caller may be about to run it. */
+  prepare(sql: string): StatementSync {
+    const kept = this.#statements.get(sql);
+    if (kept !== undefined) return kept;
+    const statement = this.#database.prepare(sql);
+    statement.setReturnArrays(true);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  /** Drops a statement that failed during iteration, because its next `iterate` would throw the same error again. */
+  drop(sql: string): void {
+    this.#statements.delete(sql);
+  }
+}
+
+/* Classifies SQLite's errors: failures of storage (`StoreUnavailable`), and mistakes in statements, which only the caller can fix. */
+
+/** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
+const mistakes: ReadonlySet<number> = new Set([1, 18, 19, 20, 25]);
+
+/** SQLite's result code; undefined for other errors. */
+export function resultCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error)) return undefined;
+  return typeof error.errcode === 'number' ? error.errcode : undefined;
+}
+
+export function isMistake(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === undefined || mistakes.has(code & 0xff);
+}
+
+/** SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FULL. */
+const faults: ReadonlyMap<number, StorageFault> = new Map([
+  [11, 'storage_damaged'],
+  [26, 'storage_damaged'],
+  [13, 'storage_full'],
+]);
+
+export function faultOf(error: unknown): StorageFault | undefined {
+  const code = resultCode(error);
+  return code === undefined ? undefined : faults.get(code & 0xff);
+}
+
+/** Converts an error of a statement to what the store's callers see. */
+export function asStoreError(error: unknown): unknown {
+  if (isMistake(error)) return error;
+  return new StoreUnavailable(`storage failed: ${messageOf(error)}`, { cause: error, fault: faultOf(error) });
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
-import { faultOf } from './sqlite-failure.ts';
+import { faultOf } from './connection.ts';
 
 const incremental = 2;
 /** Free pages kept for the next writes: 4 MiB. */

@@ -2,27 +2,29 @@
  * The parts that all stores of a process over one folder share: the lock, the checked and migrated file, and the
  * writer thread. A store in another thread needs only `HomeData` and a port that `join` connects to the writer.
  */
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, Worker } from 'node:worker_threads';
+import { memoryBounds } from '../../memory/bounds.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
-import { dropDigests } from '../backup-file/digests.ts';
-import { migrate } from '../backup-file/migrate.ts';
-import { dropOrigin } from '../backup-file/origin.ts';
+import { migrate, unmarkBackup } from '../backup-file/file-format.ts';
 import { beginPartial, publish } from '../backup-file/write-file.ts';
-import { raisedRevision, raisesKeptMax } from '../raised-revision.ts';
-import type { Table } from '../store.ts';
+import { raisedRevision, raisesKeptMax } from '../revision.ts';
+import type { Table, Tally } from '../store.ts';
 import { workerFile } from '../worker-file.ts';
-import { type ConnectionOptions, connect } from './connection.ts';
+import { type ConnectionOptions, connect, inTransaction } from './connection.ts';
 import { rewriteOnce } from './erasure.ts';
-import { createHomeState, type HomeData } from './home-state.ts';
-import { inTransaction } from './in-transaction.ts';
-import { checkPages, convertDamage, refuseEmptyFile, refuseFullDisk } from './integrity.ts';
-import { lockFolder } from './lock.ts';
-import { reconcile, type TableNumbers } from './reconcile.ts';
-import { type Layout, layoutsOf } from './table-layout.ts';
+import {
+  checkPages,
+  convertDamage,
+  createHomeState,
+  type HomeData,
+  refuseEmptyFile,
+  refuseFullDisk,
+} from './home-state.ts';
+import { type Layout, layoutsOf, reconcile, type TableNumbers } from './sqlite-schema.ts';
 import type { HomeMessage, WriterData } from './writer/writer-messages.ts';
 
 export type HomeOptions = {
@@ -144,8 +146,7 @@ function bringUpToDate(
   try {
     checkPages(database, path, bytesMax);
     migrate(database, path, observe);
-    dropDigests(database);
-    dropOrigin(database);
+    unmarkBackup(database);
     rewriteOnce(database, observe);
     const numbers = reconcile(database, layouts, observe);
     raise(database, now);
@@ -205,4 +206,101 @@ function createWriter(workerData: WriterData, observe: Observe): Writer {
       await promise;
     },
   };
+}
+
+export class FolderInUse extends Error {
+  override readonly name = 'FolderInUse';
+  readonly code = 'store_folder_in_use';
+}
+
+/**
+ * Locks a folder for one process by SQLite's exclusive lock on a file, which the kernel releases when its holder dies.
+ * @returns a function that releases the folder
+ * @throws FolderInUse if another store holds it, in this process or another
+ */
+export function lockFolder(folder: string): () => void {
+  const path = join(folder, 'comity.lock');
+  const isNew = !existsSync(path);
+  // Only for a new file: closing any descriptor of a file drops the process's locks on it (fcntl(2)), including those of another store in
+  // this process.
+  if (isNew) closeSync(openSync(path, 'a', 0o600));
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+  } catch (error) {
+    database.close();
+    if (isBusy(error))
+      throw new FolderInUse(`the folder ${folder} is in use by another process`, { cause: error });
+    throw error;
+  }
+  try {
+    if (isNew) refuseOpenDatabase(folder);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return () => database.close();
+}
+
+/** If the lock file was removed under a running process, its connections to the database still reveal it. */
+function refuseOpenDatabase(folder: string): void {
+  const path = join(folder, 'comity.db');
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; SELECT count(*) FROM sqlite_schema');
+  } catch (error) {
+    if (!isBusy(error)) return; // What else is wrong with the file is found where it is opened.
+    const message = `the folder ${folder} is in use by another process, whose file comity.lock was removed`;
+    throw new FolderInUse(message, { cause: error });
+  } finally {
+    database.close();
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === 5;
+}
+
+/*
+ * Counters in memory (`tally` of the contract); no other process uses the folder. A sweep removes expired counters when their number has
+ * doubled, so its cost is amortised.
+ * Clients choose the keys: accounts and addresses of logins. If too many counters are current, a sweep removes those with the lowest
+ * totals, so flooding with new keys resets no counter with many counts.
+ */
+
+type Counter = { total: number; expiresAt: number };
+
+/** Counters kept before the first sweep: about 1 MiB. */
+const countersBeforeSweep = 8192;
+const countersMax = memoryBounds.tallies.entries;
+
+/** @param clock milliseconds since the epoch */
+export function createTallies(clock: () => number): (tallies: readonly Tally[]) => readonly number[] {
+  const counters = new Map<string, Counter>();
+  let sweepAt = countersBeforeSweep;
+
+  function sweep(): void {
+    const now = clock();
+    for (const [key, { expiresAt }] of counters) if (expiresAt <= now) counters.delete(key);
+    for (let least = 1; counters.size > countersMax / 2; least *= 2) {
+      for (const [key, { total }] of counters) if (total <= least) counters.delete(key);
+    }
+    sweepAt = Math.max(countersBeforeSweep, counters.size * 2);
+  }
+
+  return (tallies) =>
+    tallies.map(({ key, add, expiresAt }) => {
+      const counter = counters.get(key);
+      if (counter !== undefined) {
+        counter.total += add;
+        counter.expiresAt = Math.max(counter.expiresAt, expiresAt);
+        return counter.total;
+      }
+      // A read of an unknown key creates no counter.
+      if (add === 0) return 0;
+      if (counters.size >= sweepAt) sweep();
+      counters.set(key, { total: add, expiresAt });
+      return add;
+    });
 }

@@ -4,41 +4,68 @@
  * thread, so that no scan blocks the event loop.
  */
 import type { Party } from '../../model/fair-queue.ts';
-import { compiledShape } from '../compiled-shapes.ts';
+import type { Filter } from '../../model/filter.ts';
+import {
+  type Aggregate,
+  type AggregateQuery,
+  type AggregateSql,
+  aggregateOf,
+  aggregateStatement,
+} from '../aggregate.ts';
 import type { SqlValue } from '../field-value.ts';
-import { isRanked, type Shape, shapeFilter, type ValueSlot } from '../filter-shape.ts';
+import {
+  compiledShape,
+  conjuncts,
+  isRanked,
+  type Shape,
+  type ShapedFilter,
+  shapeFilter,
+  type ValueSlot,
+} from '../filter-shape.ts';
 import { docBytesMax, omittedDocument, pageOf, rowsInOrder, rowsLimit, unbounded } from '../page-of-rows.ts';
-import { settle } from '../related-drive.ts';
-import { serve } from '../serve.ts';
+import { versionText } from '../revision.ts';
+import { driveOf, serve, settle, wayOf } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import type { Way } from '../store-report.ts';
-import { versionText } from '../version-text.ts';
-import { wayOf } from '../way.ts';
-import type { Cells } from './cells.ts';
+import { compileFilter, encoding, tickSql, valueSql } from './compile/filter.ts';
 import {
+  bind,
   compileFewPage,
   compileFirstOnCaller,
   compileFirstRows,
+  compilePage,
   firstOnCallerMax,
-} from './compile/few-page.ts';
-import { compileFilter, encoding } from './compile/filter.ts';
-import { bind, compilePage, listSlot, type PageStatement, type Selection } from './compile/select.ts';
-import { type CompiledShape, type PlanSources, type Run, statementsOf } from './compiled-shape.ts';
-import type { Listing, Probe, Statement } from './reader/reader-messages.ts';
-import { areSomeThousands, findFew, type RelatedSearch, relatedSearchOf } from './related-search.ts';
-import type { Layout } from './table-layout.ts';
+  isFound,
+  listSlot,
+  namedSql,
+  type PageStatement,
+  referringSql,
+  type Selection,
+  source,
+} from './compile/select.ts';
 import {
+  areSomeThousands,
   beingBuilt,
+  type CompiledShape,
   candidatesMax,
+  findFew,
   foundMax,
   listedMax,
+  type PlanSources,
   probe,
+  type RelatedSearch,
+  type Run,
+  relatedSearchOf,
   type Search,
   searchOf,
   singleWords,
+  statementsOf,
   withoutSearch,
   wordSearchOf,
-} from './word-search.ts';
+} from './compiled-shape.ts';
+import type { Cells } from './connection.ts';
+import type { Listing, Probe, Statement } from './reader/pool.ts';
+import type { Layout } from './sqlite-schema.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
@@ -349,4 +376,68 @@ function boundTo(
 ): readonly Statement[] {
   const asked = { values, position, limit: query.limit + 1 };
   return statements.map((page) => ({ sql: page.sql, parameters: bind(page, query.sort, asked) }));
+}
+
+/* Counts and aggregates: on reader threads, because each is a walk of all rows that match. */
+
+/** Counts the undeleted rows that match a filter. */
+export async function countRows(sources: Rows, filter: Filter, party: Party | undefined): Promise<number> {
+  const shaped = shapeFilter(filter, encoding);
+  if (shaped.shape.op === 'never') return 0;
+  const { from, parameters } = await matching(sources, shaped, party);
+  const { readers, tableNumber } = sources;
+  const { rows } = await readers.read(`SELECT count(*) ${from}`, parameters, tableNumber, { party });
+  return Number(rows[0]?.[0]);
+}
+
+const aggregateSql: AggregateSql = {
+  value: (field) => valueSql(field),
+  sum: (field) => `comity_sum(${valueSql(field)})`,
+};
+
+export async function aggregateRows(
+  sources: Rows & Pick<PlanSources, 'relatedNumbers'>,
+  query: AggregateQuery,
+  party: Party | undefined,
+): Promise<Aggregate> {
+  const { from, parameters } = await matching(sources, shapeFilter(query.filter, encoding), party);
+  const { readers, tableNumber, relatedNumbers } = sources;
+  const sql = aggregateStatement(query, aggregateSql, { from });
+  const { rows, version } = await readers.read(sql, parameters, tableNumber, { party, relatedNumbers });
+  return aggregateOf(rows, query, aggregateSql, versionText(version));
+}
+
+type Rows = Pick<PlanSources, 'readers' | 'layout' | 'layoutOf' | 'tableNumber'>;
+
+/**
+ * All undeleted rows that match, from FROM on. An index of words finds those of a search. Where indexes lead from the rows that references
+ * name to those of the table, they are walked, because a count visits all that match anyway.
+ */
+async function matching(
+  sources: Rows,
+  { shape, values }: ShapedFilter<SqlValue>,
+  party: Party | undefined,
+): Promise<{ readonly from: string; readonly parameters: readonly SqlValue[] }> {
+  const { layout } = sources;
+  const slots: ValueSlot[] = [];
+  const words = wordSearchOf(layout, shape);
+  const drive = words === undefined ? driveOf(layout, sources.layoutOf, shape) : undefined;
+  let from: string;
+  let rest: readonly Shape[];
+  if (drive !== undefined) {
+    from = `${referringSql(layout, drive, `(${namedSql(drive.source, slots, layout.name)})`)} AND ${tickSql}`;
+    rest = drive.rest;
+  } else {
+    if (words !== undefined) {
+      await probe(words, values, sources, party);
+      slots.push({ value: words.found.at });
+    }
+    from = `FROM ${source(layout, words?.found)} WHERE ${tickSql} AND deleted_at IS NULL`;
+    rest = conjuncts(shape).filter((part) => !isFound(part, words?.found));
+  }
+  const conditions = rest.map((part) => ` AND ${compileFilter(part, slots, layout.name)}`);
+  return {
+    from: `${from}${conditions.join('')}`,
+    parameters: slots.map(({ value }) => values[value] ?? null),
+  };
 }

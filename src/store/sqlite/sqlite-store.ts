@@ -4,57 +4,72 @@
  * threads of the process can each have a store over the same folder (home.ts).
  */
 import { randomUUID } from 'node:crypto';
+import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { RunningBackups } from '../backup-file/running-backups.ts';
-import { ChangeListeners } from '../change-listeners.ts';
-import { createCompiledShapes } from '../compiled-shapes.ts';
+import { identify } from '../backup-file/file-format.ts';
+import { RunningBackups } from '../backup-file/write-file.ts';
+import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
+import { createCompiledShapes } from '../filter-shape.ts';
 import type { UnitBounds } from '../group-commit.ts';
-import { rowOf } from '../kept-row.ts';
-import { Lines } from '../lines.ts';
-import { quoteName } from '../quote-name.ts';
-import { endOfRevision, eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
-import { purgedCounter } from '../version-text.ts';
-import type { Cells } from './cells.ts';
+import { Lines, type LinesOptions } from '../lines.ts';
+import { purgedCounter } from '../revision.ts';
+import { quoteName } from '../sql-text.ts';
+import {
+  endOfRevision,
+  eventsTable,
+  type Row,
+  rowOf,
+  type Store,
+  StoreUnavailable,
+  type Table,
+} from '../store.ts';
+import { countedRowsMax, type IndexReport, type StoreReport, type TableReport } from '../store-report.ts';
+import { ChangeListeners } from '../table-changes.ts';
 import { tickSql } from './compile/filter.ts';
 import type { CompiledShape } from './compiled-shape.ts';
-import { connect } from './connection.ts';
-import { type HomeOptions, openHome } from './home.ts';
-import type { HomeData } from './home-state.ts';
-import { createDamage } from './integrity.ts';
-import { KeptRows } from './kept-rows.ts';
+import { type Cells, type ConnectionOptions, connect, messageOf } from './connection.ts';
+import { createTallies, type HomeOptions, homeConnection, openHome } from './home.ts';
+import {
+  convertDamage,
+  createDamage,
+  createHomeState,
+  type HomeData,
+  refuseEmptyFile,
+} from './home-state.ts';
 import { installDeadline } from './reader/deadline.ts';
 import { ReaderPool } from './reader/pool.ts';
-import { type TableDirectory, tableDirectory } from './reconcile.ts';
-import { Snapshot } from './snapshot.ts';
-import { aggregateRows, countRows } from './sqlite-aggregate.ts';
+import { KeptRows, readFormer, readHead, readStretch, readTail, Snapshot } from './snapshot.ts';
 import { startBackup } from './sqlite-backup.ts';
-import { messageOf } from './sqlite-failure.ts';
-import { makePlan } from './sqlite-query.ts';
-import { reportStore } from './sqlite-report.ts';
-import { type Layout, layoutsOf } from './table-layout.ts';
-import { readFormer, readHead, readStretch, readTail } from './tail.ts';
-import { createTallies } from './tallies.ts';
+import { aggregateRows, countRows, makePlan } from './sqlite-query.ts';
+import {
+  countersOf,
+  findDuplicates,
+  type Layout,
+  layoutsOf,
+  pendingName,
+  type TableDirectory,
+  tableDirectory,
+} from './sqlite-schema.ts';
 import { WriterClient } from './writer/writer-client.ts';
 
-export type StoreOptions = UnitBounds & {
-  readonly tables: readonly Table[];
-  /** Threads for reads whose cost grows with a table. 0, the default: as many as processors, from 2 to 4. */
-  readonly readerThreads?: number;
-  /** Such reads that may wait for a thread; more get `StoreUnavailable`. Default 256. */
-  readonly readerQueueMax?: number;
-  /** Timeout of one such read. Default 10 s. */
-  readonly scanTimeoutMs?: number;
-  /** Changes that may wait for their turn at a row; more get `StoreUnavailable`. Default 10,000. */
-  readonly changesWaitingMax?: number;
-  /** How long a change may wait for its turn. Default 30 s. */
-  readonly changeWaitMs?: number;
-  readonly observe?: Observe;
-  /** Asked before a thread reads another page (loop-turns.ts). */
-  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
-};
+type StoreOptions = UnitBounds &
+  LinesOptions & {
+    readonly tables: readonly Table[];
+    /** Threads for reads whose cost grows with a table. 0, the default: as many as processors, from 2 to 4. */
+    readonly readerThreads?: number;
+    /** Such reads that may wait for a thread; more get `StoreUnavailable`. Default 256. */
+    readonly readerQueueMax?: number;
+    /** Timeout of one such read. Default 10 s. */
+    readonly scanTimeoutMs?: number;
+    readonly observe?: Observe;
+    /** Asked before a thread reads another page (loop-turns.ts). */
+    readonly nextPage?: (() => Promise<void> | undefined) | undefined;
+  };
 
 export type SqliteOptions = HomeOptions & StoreOptions;
 
@@ -341,4 +356,135 @@ function purgeRows(
     const { rows } = await readers.read(sql, [updatedBefore, limit], tableNumber);
     return rows.map((row) => String(row[0]));
   });
+}
+
+/*
+ * A store over a folder that another process may hold: it reads, takes no lock and changes nothing. Tables that the file lacks must not be
+ * read (`Store.holdsDocuments`).
+ */
+
+/** @returns undefined if the folder has no store @throws DamagedStore, UnknownDatabase */
+export function openLookingStore(options: HomeOptions & StoreOptions): Store | undefined {
+  const connection = homeConnection(options);
+  const path = join(options.folder, 'comity.db');
+  const numbers = lookAt(options.folder, connection, countersOf);
+  if (numbers === undefined) return undefined;
+  return joinSqliteStore(options, {
+    data: { path, connection, numbers, state: createHomeState() },
+    // There is no writer.
+    join: (port) => port.unref(),
+    ...{ shared: false, processId: '', hasEnded: () => true, tally: async () => [] },
+  });
+}
+
+/** Sentences about declared unique fields whose stored values are not unique, which a start refuses. @throws DamagedStore, UnknownDatabase */
+export function lookForDuplicates(options: HomeOptions): readonly string[] {
+  const layouts = layoutsOf(options.tables);
+  const find = (database: DatabaseSync): readonly string[] => findDuplicates(database, layouts);
+  return lookAt(options.folder, homeConnection(options), find) ?? [];
+}
+
+function lookAt<T>(
+  folder: string,
+  connection: ConnectionOptions,
+  look: (database: DatabaseSync) => T,
+): T | undefined {
+  const path = join(folder, 'comity.db');
+  if (!existsSync(path)) return undefined;
+  refuseEmptyFile(path);
+  return convertDamage(path, () => {
+    const database = connect(path, 'reader', connection);
+    try {
+      identify(database, path);
+      return look(database);
+    } finally {
+      database.close();
+    }
+  });
+}
+
+/*
+ * Reports on the tables and indexes of the embedded store (`Store.report`), read by a reader thread. Small tables are counted; a larger one
+ * is estimated from parts of the range of its rowids, so that the cost does not grow with it (5 ms for 10^6 rows).
+ */
+
+const samples = 32;
+const rowidsPerSample = 128;
+
+type Sources = {
+  readonly readers: Pick<ReaderPool, 'read'>;
+  readonly tableOf: TableDirectory;
+  /** Size of the file in octets. */
+  readonly path: string;
+  readonly tables: readonly Table[];
+};
+
+type Ask = (sql: string, parameters?: readonly number[]) => Promise<readonly unknown[]>;
+
+async function reportStore(sources: Sources, names: readonly string[]): Promise<StoreReport> {
+  const { readers, tableOf, path, tables } = sources;
+  const { tableNumber } = tableOf(names[0] ?? 'events');
+  const ask: Ask = async (sql, parameters = []) =>
+    (await readers.read(sql, parameters, tableNumber)).rows[0] ?? [];
+  const [version] = await ask('SELECT user_version FROM pragma_user_version()');
+  const { rows: objects } = await readers.read('SELECT name FROM sqlite_schema', [], tableNumber);
+  const standing = new Set(objects.map(([name]) => String(name)));
+  const reports: TableReport[] = [];
+  for (const name of names) {
+    const { layout } = tableOf(name);
+    reports.push({
+      name,
+      ...(await rowsOf(ask, layout.name)),
+      bytes: null,
+      indexes: await indexesOf(ask, layout, tables, standing),
+    });
+  }
+  const files = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0);
+  return {
+    bytes: files.reduce((sum, size) => sum + size, 0),
+    schemaVersion: Number(version),
+    tables: reports,
+  };
+}
+
+async function rowsOf(ask: Ask, name: string): Promise<Pick<TableReport, 'rows' | 'isEstimate'>> {
+  const [seen, live] = await ask(
+    `SELECT count(*), total(deleted_at IS NULL) FROM (SELECT deleted_at FROM ${name} LIMIT ${countedRowsMax + 1})`,
+  );
+  if (Number(seen) <= countedRowsMax) return { rows: Number(live), isEstimate: false };
+  const [least, most] = (
+    await ask(`SELECT (SELECT min(rowid) FROM ${name}), (SELECT max(rowid) FROM ${name})`)
+  ).map(Number);
+  const first = least ?? 0;
+  const span = (most ?? 0) - first + 1;
+  const starts = Array.from({ length: samples }, (_, index) => first + Math.floor((span * index) / samples));
+  const [found] = await ask(
+    `WITH part (start) AS (VALUES ${starts.map(() => '(?)').join(', ')})
+    SELECT count(*) FROM part CROSS JOIN ${name} AS t
+    WHERE t.rowid >= start AND t.rowid < start + ${rowidsPerSample} AND t.deleted_at IS NULL`,
+    starts,
+  );
+  return { rows: Math.round((Number(found) / (samples * rowidsPerSample)) * span), isEstimate: true };
+}
+
+async function indexesOf(
+  ask: Ask,
+  { table, name, words }: Layout,
+  tables: readonly Table[],
+  standing: ReadonlySet<string>,
+): Promise<readonly IndexReport[]> {
+  const indexes = reportIndexes(wantedIndexes(table, tables), (label) => standing.has(label));
+  if (words === undefined) return indexes;
+  const pending = pendingName(table);
+  const stands =
+    words.objects.every((object) => standing.has(object.name)) &&
+    standing.has(pending) &&
+    Number(
+      (
+        await ask(
+          `SELECT EXISTS (SELECT 1 FROM ${name} INDEXED BY ${quoteName(pending)} WHERE ${words.pendingSql})`,
+        )
+      )[0],
+    ) === 0;
+  return [...indexes, { kind: 'search', fields: words.words.fields, stands }];
 }

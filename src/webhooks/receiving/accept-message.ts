@@ -14,9 +14,14 @@ import { parseRequestTarget } from '../../http/syntax/request-target.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Expectation, MaybePromise, Unit } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import {
+  type Change,
+  type Expectation,
+  keptRow,
+  type MaybePromise,
+  type Unit,
+  whenKnown,
+} from '../../store/store.ts';
 import type { Message } from '../receive/message.ts';
 import {
   type ChallengeAnswer,

@@ -3,7 +3,6 @@
  * with one place messages are handed on one after the other, and no handler reads state that the previous one has not
  * committed.
  */
-
 import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
@@ -13,8 +12,7 @@ import type { Received } from '../../model/received.ts';
 import { givenUpText } from '../../model/starts-max.ts';
 import type { Observation } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { MaybePromise, Row, Store } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
 import { fittingText } from '../../work/attempt-log.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Starts } from '../../work/starts.ts';

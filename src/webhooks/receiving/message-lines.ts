@@ -11,8 +11,7 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import { idField } from '../../model/field.ts';
 import { byId, type Filter } from '../../model/filter.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import { type Change, keptRow, type Row, type Store } from '../../store/store.ts';
 import { receivedCollection } from './received-tables.ts';
 
 /** By `{line}/{message id}`; a line is named `{source}/{digest of the key}`. */

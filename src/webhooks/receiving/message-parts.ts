@@ -6,8 +6,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { messagePartOctets } from '../../memory/work-rules.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, MaybePromise, Row, Store } from '../../store/store.ts';
+import { type Change, keptRow, type MaybePromise, type Row, type Store } from '../../store/store.ts';
 import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
 
 /** Number of parts; 0: the body is in the row of its content. */

@@ -1,7 +1,6 @@
 /** The rows of a message of the program itself: an event for a subscriber, or the run of a job. Due at once. */
 import { type Received, receivedDocument } from '../../model/received.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change } from '../../store/store.ts';
+import { type Change, keptRow } from '../../store/store.ts';
 import { lineChange } from './message-lines.ts';
 import {
   contentId,

@@ -4,13 +4,13 @@
  * followed. A row stays when its sender leaves the configuration or its variable is set, and applies again if they
  * return.
  */
+
 import { type SecretPlace, secretPlaces } from '../../config/senders/secret-rule.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
 import { tryCommit } from '../../store/lines.ts';
-import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
-import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
+import { type Change, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { createTableLooks, type TableLooks } from '../../store/table-changes.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../secrets.ts';
 import { type SenderSecretsRow, senderSecretsTable } from './received-tables.ts';
 

@@ -9,9 +9,15 @@ import type { Source } from '../../config/sources.ts';
 import { type Failure, failure } from '../../logic/threads/handed-on.ts';
 import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Commit, EventEntry, Store, Unit } from '../../store/store.ts';
-import { UnitTooLarge } from '../../store/unit-size.ts';
+import { UnitTooLarge } from '../../store/group-commit.ts';
+import {
+  type Change,
+  type Commit,
+  type EventEntry,
+  keptRow,
+  type Store,
+  type Unit,
+} from '../../store/store.ts';
 import { attemptRowChange, fittingText, isAttemptLogged } from '../../work/attempt-log.ts';
 import {
   type Refused,

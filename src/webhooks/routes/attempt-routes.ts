@@ -13,7 +13,7 @@ import {
   memberStanding,
   memberValidators,
 } from '../../resources/collection/standing.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { whenKnown } from '../../store/store.ts';
 import { type AttemptsAsked, attemptsPage } from '../../work/attempt-log.ts';
 
 type Asked = Proposal & AttemptsAsked;

@@ -17,8 +17,7 @@ import { listLinks, varyByPreference } from '../../resources/collection/list-ans
 import { contentTag } from '../../resources/program/document.ts';
 import { compileForm } from '../../resources/query/form-query.ts';
 import type { Asked, AskedPosition, QueryLimits, Target } from '../../resources/query/list-query.ts';
-import type { MaybePromise } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { type MaybePromise, whenKnown } from '../../store/store.ts';
 
 /** JSON text of one item, and its unique name. */
 export type DeclaredItem = { readonly name: string; readonly text: string };

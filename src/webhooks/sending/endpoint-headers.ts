@@ -6,8 +6,7 @@
 import { searchText } from '../../model/collection.ts';
 import { always, byId } from '../../model/filter.ts';
 import { rowBatches } from '../../store/in-batches.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import { type Change, keptRow, type Row, type Store } from '../../store/store.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
 import {
   type EndpointSecrets,

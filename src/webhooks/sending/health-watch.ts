@@ -6,8 +6,14 @@
  * enabled or removed: the run is over.
  */
 import type { Services } from '../../store/capabilities.ts';
-import { keptRow } from '../../store/kept-row.ts';
-import { type Change, type Commit, type EventEntry, type Row, StoreUnavailable } from '../../store/store.ts';
+import {
+  type Change,
+  type Commit,
+  type EventEntry,
+  keptRow,
+  type Row,
+  StoreUnavailable,
+} from '../../store/store.ts';
 import { operationalEvent } from './event-types/operational-events.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 import { type EndpointHealth, endpointHealthTable } from './sending-tables.ts';

@@ -7,8 +7,7 @@ import type { MemoryLease } from '../../memory/budget.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { withoutCause } from '../../model/actor.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { eventsTable, type MaybePromise, type Row } from '../../store/store.ts';
-import { whenKnown } from '../../store/when-known.ts';
+import { eventsTable, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
 import { standardPrefix } from '../signature/standard.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';
 import { keysTable, mailCodesTable } from '../../../src/accounts/account-tables.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
+import { keptRow } from '../../../src/store/store.ts';
 import { embeddedOnly, engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { putUser, refused, start } from '../sessions/fixture.ts';
 import { ada, address, codeOf, how, join, registered, startAccounts, wish } from './fixture.ts';

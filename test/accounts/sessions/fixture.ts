@@ -10,8 +10,7 @@ import { createSigningKeys, type SigningKeys } from '../../../src/accounts/token
 import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
 import type { Settings } from '../../../src/config/settings.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { keptRow, type Store } from '../../../src/store/store.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 
 export const start = Date.UTC(2030, 0, 1);

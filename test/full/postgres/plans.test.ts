@@ -9,13 +9,13 @@ import type { Field } from '../../../src/model/field.ts';
 import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
 import type { Shape } from '../../../src/store/filter-shape.ts';
 import { shapeOfFilter } from '../../../src/store/postgres/compile/filter.ts';
+import { bind, type Selection } from '../../../src/store/postgres/compile/page-statement.ts';
 import {
   compileFirstRows,
   compileNamedWalk,
+  compileWalk,
   namedWalkOf,
-} from '../../../src/store/postgres/compile/named-walk.ts';
-import { bind, type Selection } from '../../../src/store/postgres/compile/page-statement.ts';
-import { compileWalk } from '../../../src/store/postgres/compile/walk.ts';
+} from '../../../src/store/postgres/compile/walk.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { createPointReads } from '../../../src/store/postgres/read/point-reads.ts';

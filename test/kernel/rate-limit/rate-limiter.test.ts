@@ -18,7 +18,7 @@ import {
   operatorId,
   type Principal,
 } from '../../../src/model/principal.ts';
-import { createTallies } from '../../../src/store/sqlite/tallies.ts';
+import { createTallies } from '../../../src/store/sqlite/home.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 
 const minute = 60_000;

@@ -1,9 +1,9 @@
 /** What a batch without judgement sends: how many statements, in which order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ProvisionalRevisions } from '../../../src/store/line.ts';
-import { boldChanges } from '../../../src/store/postgres/commit/bold-flight.ts';
+import { ProvisionalRevisions } from '../../../src/store/lines.ts';
 import { commitTables, resolveUnit } from '../../../src/store/postgres/commit/commit-table.ts';
+import { boldChanges } from '../../../src/store/postgres/commit/flight.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Unit } from '../../../src/store/store.ts';
 import { categories, event, notes, put, remove, suiteTables, things, unit } from '../../contract/fixture.ts';

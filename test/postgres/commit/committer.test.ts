@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { charactersPerRow, UnitTooLarge } from '../../../src/store/group-commit.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import { charactersPerRow, UnitTooLarge } from '../../../src/store/unit-size.ts';
 import { categories, event, put, remove, revOf, things, unit } from '../../contract/fixture.ts';
 import { channel, counters, freshPlace, rowsOf, schema, startCommitter } from './fixture.ts';
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { UnitBounds } from '../../../src/store/group-commit.ts';
-import { ProvisionalRevisions } from '../../../src/store/line.ts';
+import { ProvisionalRevisions } from '../../../src/store/lines.ts';
 import { Committer, type CommitterOptions } from '../../../src/store/postgres/commit/committer.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { type Connection, createConnection } from '../../../src/store/postgres/connection/connection.ts';

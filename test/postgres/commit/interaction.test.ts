@@ -1,7 +1,7 @@
 /** Which units of a batch have to do with each other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { interacts } from '../../../src/store/postgres/commit/commit-batch.ts';
+import { interacts } from '../../../src/store/postgres/commit/committer.ts';
 import type { Change, Unit } from '../../../src/store/store.ts';
 import { categories, event, put, remove, things, unit } from '../../contract/fixture.ts';
 import { resolved, tables } from './pure.ts';

@@ -1,9 +1,8 @@
 /** What becomes of units by what stands, without a database: the order of refusals, and what accepted units come to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { netWrites } from '../../../src/store/postgres/commit/commit-carefully.ts';
-import { type Judgement, judge } from '../../../src/store/postgres/commit/judge.ts';
-import { Ledger } from '../../../src/store/postgres/commit/ledger.ts';
+import { netWrites } from '../../../src/store/postgres/commit/flight.ts';
+import { type Judgement, judge, Ledger } from '../../../src/store/postgres/commit/judge.ts';
 import type { Row, Unit } from '../../../src/store/store.ts';
 import { categories, event, nextRow, put, remove, things, unit } from '../../contract/fixture.ts';
 import { resolved, tableOf, tables } from './pure.ts';

@@ -1,5 +1,5 @@
 /** The contract's tables as committing knows them, for tests that need no database. */
-import { ProvisionalRevisions } from '../../../src/store/line.ts';
+import { ProvisionalRevisions } from '../../../src/store/lines.ts';
 import { commitTables, resolveUnit, type Work } from '../../../src/store/postgres/commit/commit-table.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Unit } from '../../../src/store/store.ts';

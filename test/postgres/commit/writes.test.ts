@@ -1,7 +1,7 @@
 /** What stands between documents that travel as one text. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { separatorOf } from '../../../src/store/postgres/commit/writes.ts';
+import { separatorOf } from '../../../src/store/postgres/commit/commit-table.ts';
 
 test('finds a text that no document holds, however they try', () => {
   assert.equal(separatorOf(['{}', '{"a":"\\u001f"}']), '\u001f');

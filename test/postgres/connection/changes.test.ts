@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, before, test } from 'node:test';
-import type { Changes, Following } from '../../../src/store/postgres/changes/changes.ts';
-import { createChanges, lostNumber } from '../../../src/store/postgres/changes/changes.ts';
+import { Changes, type Following, lostNumber } from '../../../src/store/postgres/changes/changes.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Connection, Rows } from '../../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../../src/store/postgres/connection/connection.ts';
@@ -89,7 +88,7 @@ function follow(
   const calls: string[][] = [];
   const observed: Following['how'][] = [];
   let losses = 0;
-  const changes = createChanges({
+  const changes = new Changes({
     address: addressOf(options.url ?? server.url),
     schema,
     pollMs: options.pollMs ?? neverMs,

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { ConnectFailed, openClient } from '../../../src/store/postgres/connection/client.ts';
-import { DatabaseFailed } from '../../../src/store/postgres/schema/schema-failure.ts';
+import { DatabaseFailed } from '../../../src/store/postgres/postgres-failure.ts';
 import { openSession } from '../../../src/store/postgres/schema/session.ts';
 import { listen } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';

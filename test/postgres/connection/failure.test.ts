@@ -7,7 +7,7 @@ import {
   isMistake,
   isRetryable,
   messageOf,
-} from '../../../src/store/postgres/connection/connection-failure.ts';
+} from '../../../src/store/postgres/postgres-failure.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 
 function failure(code: string, routine?: string): pg.DatabaseError {

@@ -3,13 +3,9 @@ import { EventEmitter, once } from 'node:events';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
+import type { ConnectionOptions } from '../../../src/store/postgres/connection/connection.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
-import {
-  createReadLane,
-  type ReadLane,
-  type ReadLaneOptions,
-} from '../../../src/store/postgres/connection/read-lane.ts';
-
+import { createReadLane, type ReadLane } from '../../../src/store/postgres/connection/lanes.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
@@ -25,14 +21,13 @@ after(() => server.dispose());
 /** A lane of two connections over a wire, both standing; `made` resolves once so many sessions have been made. */
 async function openLane(
   context: Ending,
-  options: Partial<ReadLaneOptions> = {},
+  options: Partial<ConnectionOptions> = {},
 ): Promise<{ lane: ReadLane; wire: Wire; made: (sessions: number) => Promise<void> }> {
   const wire = await Wire.before(server.url);
   const changes = new EventEmitter();
   let sessions = 0;
-  const lane = createReadLane({
+  const connecting = {
     address: addressOf(wire.url),
-    connections: 2,
     connectTimeoutMs: 10_000,
     timeoutMs: 10_000,
     onConnected() {
@@ -40,7 +35,8 @@ async function openLane(
       changes.emit('made');
     },
     ...options,
-  });
+  };
+  const lane = createReadLane(connecting, 2);
   context.after(async () => {
     await lane.close();
     await wire.close();

@@ -3,13 +3,7 @@ import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { type Connection, ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
-
-import {
-  createScanLane,
-  type ScanLane,
-  type ScanLaneOptions,
-} from '../../../src/store/postgres/connection/scan-lane.ts';
-
+import { ScanLane } from '../../../src/store/postgres/connection/lanes.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
@@ -22,15 +16,18 @@ before(async () => {
 });
 after(() => server.dispose());
 
-function openLane(context: Ending, options: Partial<ScanLaneOptions> & { url?: string } = {}): ScanLane {
-  const lane = createScanLane({
-    address: addressOf(options.url ?? server.url),
-    connections: 2,
-    queueMax: 2,
-    connectTimeoutMs: 10_000,
-    timeoutMs: 10_000,
-    ...options,
-  });
+function openLane(
+  context: Ending,
+  bounds: {
+    readonly url?: string;
+    readonly connections?: number;
+    readonly queueMax?: number;
+    readonly timeoutMs?: number;
+  } = {},
+): ScanLane {
+  const { url = server.url, connections = 2, queueMax = 2, timeoutMs = 10_000 } = bounds;
+  const connecting = { address: addressOf(url), connectTimeoutMs: 10_000, timeoutMs };
+  const lane = new ScanLane(connecting, connections, queueMax);
   context.after(() => lane.close());
   return lane;
 }

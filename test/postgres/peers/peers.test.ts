@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Observation } from '../../../src/observe/observation.ts';
-import type { Call, Rows } from '../../../src/store/postgres/connection/call.ts';
+import type { Call, Rows } from '../../../src/store/postgres/connection/session.ts';
 import { type Peers, startPeers } from '../../../src/store/postgres/peers.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';

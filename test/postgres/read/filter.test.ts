@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Filter } from '../../../src/model/filter.ts';
+import { bindValues, Parameters } from '../../../src/store/postgres/compile/expressions.ts';
 import { compileFilter, likePattern, shapeOfFilter } from '../../../src/store/postgres/compile/filter.ts';
-import { bindValues, Parameters } from '../../../src/store/postgres/compile/parameters.ts';
-
 import { fields } from '../../contract/fixture.ts';
 
 function compiled(filter: Filter, hidden = false) {

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, test } from 'node:test';
 import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
-import { createCompiledShapes } from '../../../src/store/compiled-shapes.ts';
+import { createCompiledShapes } from '../../../src/store/filter-shape.ts';
 import { createPointReads, createVersions } from '../../../src/store/postgres/read/point-reads.ts';
 import { makePlan } from '../../../src/store/postgres/read/postgres-query.ts';
 import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
-
 import type { Plan } from '../../../src/store/store.ts';
 import { byId, fields, idsOn } from '../../contract/fixture.ts';
 import { insertThing, openRead, schema } from './open-read.ts';

@@ -3,8 +3,7 @@ import { after } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
-import { createReadLane, type ReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
-import { createScanLane, type ScanLane } from '../../../src/store/postgres/connection/scan-lane.ts';
+import { createReadLane, type ReadLane, ScanLane } from '../../../src/store/postgres/connection/lanes.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import {
   type Layout,
@@ -41,8 +40,8 @@ export async function openRead(tables: readonly Table[] = contractTables): Promi
   });
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  const read = createReadLane({ ...connecting, timeoutMs: 10_000, connections: 2 });
-  const scan = createScanLane({ ...connecting, timeoutMs: 10_000, connections: 2, queueMax: 16 });
+  const read = createReadLane({ ...connecting, timeoutMs: 10_000 }, 2);
+  const scan = new ScanLane({ ...connecting, timeoutMs: 10_000 }, 2, 16);
   after(async () => {
     await Promise.all([read.close(), scan.close(), client.end()]);
     await database.dispose();

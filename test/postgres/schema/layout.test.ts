@@ -1,9 +1,7 @@
 /** Names and index texts of the layout, which are compared with what stands and therefore must never change by chance. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { channelOf, physicalName } from '../../../src/store/postgres/schema/physical-name.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
-
+import { channelOf, layoutsOf, physicalName } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, fields, tables, things } from '../../contract/fixture.ts';
 

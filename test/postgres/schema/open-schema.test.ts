@@ -2,21 +2,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import { applyStep } from '../../../src/store/postgres/schema/apply-step.ts';
-import { inspectSchema } from '../../../src/store/postgres/schema/inspect.ts';
-import { lockSchema } from '../../../src/store/postgres/schema/lock.ts';
-import { migrations, schemaNumber } from '../../../src/store/postgres/schema/migrations.ts';
-import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import {
   DatabaseFailed,
   SchemaBusy,
   SchemaOutdated,
   SchemaTooNew,
   UnfitServer,
-} from '../../../src/store/postgres/schema/schema-failure.ts';
+} from '../../../src/store/postgres/postgres-failure.ts';
+import { inspectSchema } from '../../../src/store/postgres/schema/inspect.ts';
+import { applyStep } from '../../../src/store/postgres/schema/migrate.ts';
+import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
-import { planSteps } from '../../../src/store/postgres/schema/schema-plan.ts';
-import { openSession, type Session } from '../../../src/store/postgres/schema/session.ts';
+import { migrations, planSteps, schemaNumber } from '../../../src/store/postgres/schema/schema-plan.ts';
+import { lockSchema, openSession, type Session } from '../../../src/store/postgres/schema/session.ts';
 import { categories, fields, tables } from '../../contract/fixture.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { Wire } from '../connection/wire.ts';
@@ -249,7 +247,7 @@ test('waits while another process migrates, and then takes what it made', async 
   );
   const plan = { schema: 'moving', layouts: layoutsOf(tables, 'moving'), program: 'test', now: 1 };
   for (const step of planSteps(await inspectSchema(holder, 'moving'), plan)) {
-    await applyStep(holder, step, { lockWaitMs: 0 });
+    await applyStep(holder, step, 0);
   }
   await holder.end();
   assert.equal((await opening).numbers.size, 3);

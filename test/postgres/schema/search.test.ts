@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from 'pg';
 import { createSearchIndex, indexedText } from '../../../src/model/search/search-index.ts';
-import { withoutFrequent } from '../../../src/store/postgres/compile/words.ts';
+import { withoutFrequent } from '../../../src/store/postgres/compile/expressions.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
+import { createReadLane } from '../../../src/store/postgres/connection/lanes.ts';
+import { SchemaOutdated } from '../../../src/store/postgres/postgres-failure.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
-import { SchemaOutdated } from '../../../src/store/postgres/schema/schema-failure.ts';
 import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import { startSearchSweep } from '../../../src/store/postgres/search-sweep.ts';
 import { type Store, StoreUnavailable, type Table } from '../../../src/store/store.ts';
@@ -149,13 +149,7 @@ for (const server of ['answers', 'has fallen silent'] as const) {
     await holder.connect();
     await holder.query(`BEGIN; SELECT FROM "${schema}".categories WHERE id = 'late' FOR UPDATE`);
     const connectTimeoutMs = 1000;
-    const read = createReadLane({
-      address,
-      timeoutMs: 5000,
-      connections: 1,
-      connectTimeoutMs,
-      onLost: ignore,
-    });
+    const read = createReadLane({ address, timeoutMs: 5000, connectTimeoutMs, onLost: ignore }, 1);
     const wire = await Wire.before(url, t);
     const layouts = layoutsOf([after], schema);
     const options = { schema, connectTimeoutMs, layouts, read, everyMs: 20, observe: ignore };
@@ -234,13 +228,7 @@ test('the words that most documents have are known once the server has analysed 
       search: indexedText(words, { name }),
     });
   await commitAll(store, ...names.map(change));
-  const read = createReadLane({
-    address,
-    timeoutMs: 5000,
-    connections: 1,
-    connectTimeoutMs: 5000,
-    onLost: ignore,
-  });
+  const read = createReadLane({ address, timeoutMs: 5000, connectTimeoutMs: 5000, onLost: ignore }, 1);
   const layouts = layoutsOf([after], 'common');
   const options = { address, schema: 'common', connectTimeoutMs: 5000, layouts, read, everyMs: 20 };
   const sweep = startSearchSweep({ ...options, observe: ignore });

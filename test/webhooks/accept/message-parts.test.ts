@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { messagePartOctets } from '../../../src/memory/work-rules.ts';
 import { always, byId } from '../../../src/model/filter.ts';
+import { unitCharacters } from '../../../src/store/group-commit.ts';
 import { type Store, StoreUnavailable, type Unit } from '../../../src/store/store.ts';
-import { unitCharacters } from '../../../src/store/unit-size.ts';
 import { type Accept, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
 import { bodyOf } from '../../../src/webhooks/receiving/message-parts.ts';
 import {

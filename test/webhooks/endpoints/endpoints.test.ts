@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
+import { keptRow } from '../../../src/store/store.ts';
 import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import {
   endpointGenerationTable,

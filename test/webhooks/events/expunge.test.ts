@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryDocument } from '../../../src/model/delivery.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { keptRow, type Store } from '../../../src/store/store.ts';
 import { expungeResource } from '../../../src/webhooks/sending/events/expunge.ts';
 import { attemptId } from '../../../src/work/attempt-log.ts';
 import { servicesOver } from '../../harness/services-over.ts';

@@ -4,9 +4,8 @@ import { type TestContext, test } from 'node:test';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import type { Authenticated } from '../../../src/model/principal.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { oneAtATime } from '../../../src/store/table-looks.ts';
+import { type Change, keptRow, type Store, StoreUnavailable } from '../../../src/store/store.ts';
+import { oneAtATime } from '../../../src/store/table-changes.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
 import {
   endpointGenerationTable,

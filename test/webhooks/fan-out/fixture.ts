@@ -11,8 +11,7 @@ import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Change, EventEntry, Store } from '../../../src/store/store.ts';
+import { type Change, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
 import {
   createEndpointDirectory,
   type DirectoryOptions,

@@ -6,11 +6,11 @@ import { workRules } from '../../../src/memory/work-rules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
 import { Lines } from '../../../src/store/lines.ts';
 import {
   type Change,
   type EventEntry,
+  keptRow,
   type Row,
   type Store,
   StoreUnavailable,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeclaredSender } from '../../../src/config/senders.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
+import { keptRow } from '../../../src/store/store.ts';
 import {
   receivedContentsTable,
   senderSecretsTable,

@@ -3,8 +3,7 @@ import type { DeclaredSender } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Change, Commit, Store } from '../../../src/store/store.ts';
+import { type Change, type Commit, keptRow, type Store } from '../../../src/store/store.ts';
 import type { ClaimedContent } from '../../../src/webhooks/receiving/hand-on.ts';
 import {
   contentId,

@@ -7,8 +7,7 @@ import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { keptRow, type Store } from '../../../src/store/store.ts';
 import {
   createHealth,
   type EndpointNotice,

@@ -6,8 +6,7 @@ import type { Request, Response } from '../../../src/http/message.ts';
 import { Walk } from '../../../src/kernel/walk.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { keptRow, type Store } from '../../../src/store/store.ts';
 import { receivedResources } from '../../../src/webhooks/receiving/received/received-routes.ts';
 import {
   contentId,

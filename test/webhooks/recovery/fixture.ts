@@ -6,8 +6,7 @@ import { type Delivery, deliveryDocument } from '../../../src/model/delivery.ts'
 import { eventDocument } from '../../../src/model/event.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Change, EventEntry, Store } from '../../../src/store/store.ts';
+import { type Change, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
 import { createWants } from '../../../src/webhooks/sending/fan-out/event-rights.ts';
 import { createRecoveries, type Recoveries } from '../../../src/webhooks/sending/recovery/recoveries.ts';
 import {

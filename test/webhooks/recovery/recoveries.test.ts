@@ -4,8 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
-import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { keptRow, type Store } from '../../../src/store/store.ts';
 import {
   chunkEventsMax,
   createdOf,

@@ -3,17 +3,19 @@
  * other processes, and a poll of the counters every `pollMs`, immediately after the listening connection is made again, and on request. So
  * a lost notification costs time, never a change.
  */
+import { randomBytes } from 'node:crypto';
 import type { Observation } from '../../../observe/observation.ts';
+import { quoteName } from '../../sql-text.ts';
 import type { Address } from '../connection/address.ts';
-import type { Rows } from '../connection/call.ts';
-import { channelOf } from '../schema/physical-name.ts';
-import { createListener, type Listener } from './listener.ts';
+import { type Connection, createConnection } from '../connection/connection.ts';
+import type { Rows } from '../connection/session.ts';
+import { channelOf } from '../schema/schema-layout.ts';
+import { openSession } from '../schema/session.ts';
 
-export type ChangesOptions = {
-  readonly address: Address;
-  readonly schema: string;
+type Place = { readonly address: Address; readonly schema: string; readonly connectTimeoutMs: number };
+
+type ChangesOptions = Place & {
   readonly pollMs: number;
-  readonly connectTimeoutMs: number;
   /** Numbers of the tables in comity_counters, by name. */
   readonly numbers: ReadonlyMap<string, number>;
   /** Receives the tables changed since the last call, or all tables after a time in which changes may have been missed. */
@@ -27,26 +29,7 @@ export type ChangesOptions = {
 
 export type Following = Extract<Observation, { readonly kind: 'store-following' }>;
 
-export type Changes = {
-  /** Records that a commit of this process touched the table up to this revision. */
-  note(tableNumber: number, rev: number): void;
-  /** The greatest revision of the table that this process is certain of: every later read sees its unit. */
-  known(table: string): number;
-  /** Reads the counters; resolves when a read that began after the call has ended, successful or not. */
-  poll(): Promise<void>;
-  readonly ready: Promise<void>;
-  /** True if notifications are known to arrive. */
-  readonly listening: boolean;
-  /** The newest revision that this process committed or read from the counters: a notification may be anyone's. */
-  readonly newestRev: number;
-  close(): Promise<void>;
-};
-
-export function createChanges(options: ChangesOptions): Changes {
-  return new FollowedChanges(options);
-}
-
-class FollowedChanges implements Changes {
+export class Changes {
   readonly ready: Promise<void>;
   readonly #options: ChangesOptions;
   readonly #known: KnownRevisions;
@@ -67,10 +50,7 @@ class FollowedChanges implements Changes {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ready = promise;
     this.#becomeReady = resolve;
-    this.#listener = createListener({
-      address: options.address,
-      channel: channelOf(options.schema),
-      connectTimeoutMs: options.connectTimeoutMs,
+    this.#listener = new Listener(options, {
       onListening: () => this.#listens(),
       onPayload: (payload) => this.#notified(payload),
       onHearing: (hears) => {
@@ -81,23 +61,28 @@ class FollowedChanges implements Changes {
     void this.poll();
   }
 
+  /** True if notifications are known to arrive. */
   get listening(): boolean {
     return this.#listening;
   }
 
+  /** The newest revision that this process committed or read from the counters: a notification may be anyone's. */
   get newestRev(): number {
     return this.#known.confirmed;
   }
 
+  /** Records that a commit of this process touched the table up to this revision. */
   note(tableNumber: number, rev: number): void {
     const name = this.#known.confirm(tableNumber, rev);
     if (name !== undefined) this.#changed(new Set([name]));
   }
 
+  /** The greatest revision of the table that this process is certain of: every later read sees its unit. */
   known(table: string): number {
     return this.#known.confirmedOf(table);
   }
 
+  /** Reads the counters; resolves when a read that began after the call has ended, successful or not. */
   poll(): Promise<void> {
     if (this.#look === undefined) return this.#lookNow();
     // The poll under way may have read the counters before the event that the caller asks about.
@@ -329,4 +314,125 @@ function parseTouched(payload: string): Touched | undefined {
 function wholeNumber(text: string): number | undefined {
   const value = Number(text);
   return Number.isSafeInteger(value) && value > 0 && String(value) === text ? value : undefined;
+}
+
+/*
+ * A connection that LISTENs, with a proof that notifications arrive. Behind a pooler in transaction mode LISTEN succeeds, but nothing ever
+ * arrives. So once it listens, a different session sends a word that must arrive; the listening session would receive its own word even
+ * there, with the reply to its statement. The proof holds from the word's arrival, however late, until the connection is lost.
+ */
+
+type Hearing = {
+  /** Called when LISTEN is in effect: at first, and whenever the connection is made again. */
+  readonly onListening: () => void;
+  readonly onPayload: (payload: string) => void;
+  /** Called when it is first known whether notifications arrive, and when that changes. */
+  readonly onHearing: (hears: boolean) => void;
+};
+
+/** Time for the word to arrive before the listener assumes that none does. */
+const proofMs = 1_000;
+/** Without statements a connection would not notice a lost network. */
+const heartbeatMs = 5_000;
+
+class Listener {
+  readonly #place: Place;
+  readonly #channel: string;
+  readonly #hearing: Hearing;
+  readonly #connection: Connection;
+  readonly #heartbeat: NodeJS.Timeout;
+  #word = '';
+  #isSaid = false;
+  #hears: boolean | undefined;
+  #doubt: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(place: Place, hearing: Hearing) {
+    this.#place = place;
+    this.#hearing = hearing;
+    const { address, schema, connectTimeoutMs } = place;
+    const channel = channelOf(schema);
+    this.#channel = channel;
+    this.#connection = createConnection({
+      address,
+      name: 'comity listen',
+      connectTimeoutMs,
+      timeoutMs: connectTimeoutMs,
+      onConnected: () => this.#listen(),
+      onLost: () => this.#hear(false),
+      onNotification: (from, payload) => {
+        if (from === channel) this.#notified(payload);
+      },
+    });
+    this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#doubt);
+    await this.#connection.close();
+  }
+
+  #listen(): void {
+    this.#word = `hello ${randomBytes(8).toString('hex')}`;
+    this.#isSaid = false;
+    clearTimeout(this.#doubt);
+    const sql = `LISTEN ${quoteName(this.#channel)}`;
+    this.#connection.send([{ sql, values: [], prepared: false }]).then(
+      () => {
+        if (this.#closed) return;
+        this.#hearing.onListening();
+        this.#prove();
+      },
+      // The connection was lost and will listen again, or the role may not LISTEN.
+      () => this.#hear(false),
+    );
+  }
+
+  #prove(): void {
+    const word = this.#word;
+    this.#sayFromElsewhere(word).then(
+      () => {
+        if (this.#closed || word !== this.#word) return;
+        this.#isSaid = true;
+        this.#doubt = setTimeout(() => {
+          if (this.#hears !== true) this.#hear(false);
+        }, proofMs);
+      },
+      // Without the word there is no proof: the next heartbeat tries again.
+      () => this.#hear(false),
+    );
+  }
+
+  async #sayFromElsewhere(word: string): Promise<void> {
+    const { address, connectTimeoutMs } = this.#place;
+    const elsewhere = await openSession(address, 'comity prove', connectTimeoutMs, {
+      answerTimeoutMs: connectTimeoutMs,
+    });
+    try {
+      await elsewhere.rows('SELECT pg_notify($1, $2)', [this.#channel, word]);
+    } finally {
+      await elsewhere.end();
+    }
+  }
+
+  #notified(payload: string): void {
+    if (payload === this.#word) this.#hear(true);
+    else this.#hearing.onPayload(payload);
+  }
+
+  #hear(hears: boolean): void {
+    if (this.#hears === hears || this.#closed) return;
+    this.#hears = hears;
+    this.#hearing.onHearing(hears);
+  }
+
+  #beat(): void {
+    if (!this.#connection.connected) return;
+    if (!this.#isSaid) this.#prove();
+    this.#connection.send([{ sql: 'SELECT 1', values: [], prepared: false }]).catch(() => {
+      // `onLost` reports it.
+    });
+  }
 }

@@ -14,12 +14,18 @@ import {
   shapeFilter,
   type ValueEncoding,
 } from '../../filter-shape.ts';
-import { quoteName } from '../../quote-name.ts';
+import { quoteName } from '../../sql-text.ts';
 import type { Bindable } from '../connection/connection.ts';
-import type { Parameters, ParameterType } from './parameters.ts';
-import { liveInTable } from './steering.ts';
-import { memberSql, valueSql } from './value.ts';
-import { isMarkedSql, tsqueryOf, wordsSql } from './words.ts';
+import {
+  isMarkedSql,
+  liveInTable,
+  memberSql,
+  type Parameters,
+  type ParameterType,
+  tsqueryOf,
+  valueSql,
+  wordsSql,
+} from './expressions.ts';
 
 const encoding: ValueEncoding<Bindable> = {
   list: (values) => values,
@@ -48,7 +54,7 @@ export type Level = {
   readonly name: string;
   /** Not quoted. */
   readonly schema: string;
-  /** True in a statement whose plan must not depend on statistics (steering.ts). */
+  /** True in a statement whose plan must not depend on statistics (expressions.ts). */
   readonly steered: boolean;
 };
 

@@ -10,10 +10,10 @@
 import { idField } from '../../../model/field.ts';
 import { rankedMax } from '../../../model/search/rank.ts';
 import { always, conjuncts, isRanked, type Shape, type WordsShape } from '../../filter-shape.ts';
-import { headColumns } from '../../kept-row.ts';
-import { anyRangeSql, pageOrder, rangesBeyond } from '../../keyset.ts';
+import { anyRangeSql, pageOrder, rangesBeyond } from '../../page-of-rows.ts';
 import { serve } from '../../serve.ts';
-import type { Position } from '../../store.ts';
+import { headColumns, type Position } from '../../store.ts';
+import { isMarkedSql, liveInTable, Parameters, passedOver } from './expressions.ts';
 import { compileFilter, type Level } from './filter.ts';
 import {
   type Beginning,
@@ -21,13 +21,10 @@ import {
   keyOrderSql,
   type PageStatement,
   pageStatement,
+  rankedStatement,
   type Selection,
 } from './page-statement.ts';
-import { Parameters } from './parameters.ts';
-import { rankedStatement } from './ranked.ts';
-import { liveInTable, passedOver } from './steering.ts';
 import { boundBy, walkSql } from './walk.ts';
-import { isMarkedSql } from './words.ts';
 
 /** Found rows that are sorted for a page: some 8 ms. */
 export const foundMax = 1024;
@@ -153,7 +150,7 @@ function foundRows(
   parameters: Parameters,
   { max, first, isRanked: ranked = false, asksIndex = true }: Found,
 ): Beginning {
-  // The planner takes the values for unknown, and each row that another way than the index touches for dear (steering.ts).
+  // The planner takes the values for unknown, and each row that another way than the index touches for dear (expressions.ts).
   const level = { name: layout.name, schema, steered: true };
   const conditions = [liveInTable(schema), ...searches.map((part) => compileFilter(part, parameters, level))];
   if (first !== undefined) conditions.push(`NOT ${saidSql('known')} AND NOT ${saidSql('frequent')}`);

@@ -5,20 +5,25 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Sort } from '../../../model/filter.ts';
-import { isKeyInDocument } from '../../document-key.ts';
+import { rankedMax } from '../../../model/search/rank.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import { type Shape, searchIn } from '../../filter-shape.ts';
-import { headColumns, rowColumns } from '../../kept-row.ts';
-import type { OrderKey } from '../../keyset.ts';
-import { omittedDocument } from '../../page-of-rows.ts';
-import { quoteName } from '../../quote-name.ts';
-import { type Position, StoreUnavailable } from '../../store.ts';
+import {
+  anyRangeSql,
+  type Bound,
+  boundSql,
+  isKeyInDocument,
+  type OrderKey,
+  omittedDocument,
+  pageOrder,
+  rangesBeyond,
+} from '../../page-of-rows.ts';
+import { quoteName, rankSql } from '../../sql-text.ts';
+import { headColumns, type Position, rowColumns, StoreUnavailable } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
-import { quoteText } from '../quote-text.ts';
 import type { Index, Layout } from '../schema/schema-layout.ts';
-import { isSlot, type Parameter, type Parameters } from './parameters.ts';
-import { valueSql } from './value.ts';
-import { pendingInIndex } from './words.ts';
+import { isSlot, type Parameter, Parameters, pendingInIndex, quoteText, valueSql } from './expressions.ts';
+import { compileFilter, typeOf } from './filter.ts';
 
 export type Selection = {
   readonly layout: Layout;
@@ -58,7 +63,7 @@ export const offsetSlot = -1;
 /** Slot of the number of whole rows. */
 export const limitSlot = -2;
 
-export type Arguments = {
+type Arguments = {
   readonly values: readonly Bindable[];
   readonly position: Position;
   /** Whole rows wanted; pages have their limit in the text. */
@@ -102,7 +107,7 @@ export function pageStatement(
   const counters = versionSql(selection);
   const keys = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
   const names = `${keys}${headColumns(heads, 'p.')}`;
-  // The limit around the join equals the page's; it exists for its estimate (steering.ts).
+  // The limit around the join equals the page's; it exists for its estimate (expressions.ts).
   const isCut = octets?.kind === 'cut';
   const doc =
     octets?.kind === 'capped'
@@ -202,4 +207,57 @@ function directionSql(field: Field, direction: Sort['direction']): string {
   const ascending = direction === 'asc';
   const nulls = isNeverNull(field) ? '' : ascending ? ' NULLS FIRST' : ' NULLS LAST';
   return `${ascending ? '' : ' DESC'}${nulls}`;
+}
+
+/*
+ * The statement of a page in an order by rank (src/model/search/rank.ts). Innermost it reads the candidates, at most `rankedMax`, those
+ * created last; then it computes their sort keys, and then sorts and cuts them. Long documents stay outside of the sort, as references to
+ * TOAST. It shows its values to the server, whose statistics tell whether the index of words or the primary key finds the candidates sooner.
+ */
+
+export function compileRanked(selection: Selection, position: Position): PageStatement {
+  const { layout, schema, filter } = selection;
+  const parameters = new Parameters(false);
+  const level = { name: layout.name, schema, steered: false };
+  const condition = compileFilter(filter, parameters, level);
+  const candidates = `SELECT * FROM ${layout.name} WHERE deleted_at IS NULL AND ${condition} ORDER BY id DESC LIMIT ${rankedMax}`;
+  return rankedStatement(selection, position, { candidates, parameters });
+}
+
+type Candidates = {
+  /** A statement for them, with whole rows. */
+  readonly candidates: string;
+  readonly parameters: Parameters;
+  /** The tables that `candidates` reads, in a statement that is prepared. */
+  readonly begun?: Beginning;
+};
+
+/** @throws RangeError for a filter that requires no search by an index of words */
+export function rankedStatement(
+  selection: Selection,
+  position: Position,
+  { candidates, parameters, begun }: Candidates,
+): PageStatement {
+  const { filter, sort, rows, heads } = selection;
+  const search = searchIn(filter);
+  if (search === undefined) throw new RangeError('a sort by rank needs a search by an index of words');
+  const rank = rankSql(search.terms, {
+    ...{ place: 'strpos', least: 'least', greatest: 'greatest' },
+    term: (at) => parameters.addValue(at + 2, 'text'),
+  });
+  const keys = sort.map(
+    ({ field }, slot) => `${field.column === 'rank' ? rank : valueSql(field)} AS k${slot}`,
+  );
+  // OFFSET 0 keeps the planner from merging the levels, which would compute each rank several times.
+  let page = `SELECT * FROM (SELECT doc, ${keys.join(', ')}${headColumns(heads)} FROM (${candidates}) c OFFSET 0) r`;
+  const order = pageOrder(sort, position);
+  const ranges = rangesBeyond(order, position);
+  if (ranges?.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
+  if (ranges !== undefined) {
+    const mark = ({ slot, field }: Bound) => parameters.addSlot(slot, typeOf(field, true));
+    page += ` WHERE ${anyRangeSql(ranges, (bound) => boundSql(bound, `k${bound.slot}`, () => mark(bound)))}`;
+  }
+  page += `${keyOrderSql(order)} LIMIT ${rows}`;
+  if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
+  return pageStatement(selection, page, parameters, begun !== undefined, begun);
 }

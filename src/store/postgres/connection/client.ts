@@ -3,10 +3,9 @@
  * says. It changes no session state, because behind a pooler in transaction mode the next transaction may run in another session.
  */
 import { Client, type ClientConfig, type CustomTypesConfig } from 'pg';
-
 import { ignoreError, ownEmitter } from '../../../observe/own-emitter.ts';
+import { sqlState } from '../postgres-failure.ts';
 import type { Address } from './address.ts';
-import { sqlState } from './connection-failure.ts';
 
 /** Silence after which the kernel probes the other side. */
 const keepAliveInitialDelayMs = 10_000;

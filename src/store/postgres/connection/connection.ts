@@ -8,14 +8,12 @@
  */
 import type { Client } from 'pg';
 import { StoreUnavailable } from '../../store.ts';
-import { type Address, describe } from './address.ts';
+import { messageOf } from '../postgres-failure.ts';
+import { describe } from './address.ts';
+import { openClient } from './client.ts';
+import { type Call, Flight, type Reply, Session, type SessionUse } from './session.ts';
 
-import type { Call, Reply } from './call.ts';
-import { cancelWork, openClient } from './client.ts';
-import { messageOf } from './connection-failure.ts';
-import { Flight, Session } from './session.ts';
-
-export type { Bindable, Call, Cell, Reply, Rows } from './call.ts';
+export type { Bindable, Call, Cell, Reply, Rows } from './session.ts';
 
 export type Connection = {
   /**
@@ -33,22 +31,17 @@ export type Connection = {
   cut(error: unknown): void;
 };
 
-export type ConnectionOptions = {
-  readonly address: Address;
+export type ConnectionOptions = SessionUse & {
   /** The session's name in the server's views: `comity read`. */
   readonly name: string;
   readonly connectTimeoutMs: number;
   /** Timeout of a call, including the wait for a connection. */
   readonly timeoutMs: number;
   readonly callsWaitingMax?: number;
-  readonly statementsKeptMax?: number;
   /** Called when an established session ended, not for failed attempts. */
   readonly onLost?: (error: unknown) => void;
   /** Called when a session is established, before any waiting call is sent. */
   readonly onConnected?: () => void;
-  readonly onNotification?: (channel: string, payload: string) => void;
-  /** Returns the turn to wait for before the next part of a long answer is read (loop-turns.ts); undefined: none. */
-  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 
 /** The connection broke, was given up or could not be made. */
@@ -63,7 +56,6 @@ export class ConnectionLost extends StoreUnavailable {
 }
 
 const callsWaitingMax = 10_000;
-const statementsKeptMax = 256;
 const pauseLeastMs = 50;
 const pauseMostMs = 2_000;
 /** After a session that lasted this long, it reconnects without a pause. */
@@ -117,14 +109,12 @@ class LastingConnection implements Connection {
       return Promise.reject(new StoreUnavailable(`${this.#inFlight} calls wait for ${this.#where}`));
     }
     if (this.#mode === 'waiting') return Promise.reject(this.#unreachable());
-    return new Promise((resolve, reject) => {
-      const endsAt = performance.now() + timeoutMs;
-      const flight = new Flight({ calls, endsAt, resolve, reject, onSettled: this.#onSettled });
-      this.#inFlight += calls.length;
-      if (endsAt < this.#timerAt) this.#arm(endsAt);
-      if (this.#session === undefined) this.#unsent.add(flight);
-      else this.#dispatch(this.#session, flight);
-    });
+    const flight = new Flight(calls, performance.now() + timeoutMs, this.#onSettled);
+    this.#inFlight += calls.length;
+    if (flight.endsAt < this.#timerAt) this.#arm(flight.endsAt);
+    if (this.#session === undefined) this.#unsent.add(flight);
+    else this.#dispatch(this.#session, flight);
+    return flight.settling.promise;
   }
 
   connect(): void {
@@ -137,14 +127,7 @@ class LastingConnection implements Connection {
   }
 
   #adopt(client: Client): void {
-    const session = new Session({
-      client,
-      cancel: () => cancelWork(this.#options.address, client),
-      statementsKeptMax: this.#options.statementsKeptMax ?? statementsKeptMax,
-      onEnded: (error) => this.#lost(session, error),
-      onNotification: this.#options.onNotification,
-      nextRead: this.#options.nextRead,
-    });
+    const session = new Session(client, this.#options, (error) => this.#lost(session, error));
     this.#session = session;
     if (this.#mode === 'closed') {
       session.giveUp(undefined);

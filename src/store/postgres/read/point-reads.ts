@@ -3,13 +3,12 @@
  * second at half a core of this process, against 43,000 at a whole core for one pipelined statement each (two-core machine).
  */
 import { OctetLine } from '../../../memory/octet-line.ts';
-import { rowColumns, rowOf } from '../../kept-row.ts';
-import { quoteName } from '../../quote-name.ts';
-import type { ManyRows, Row } from '../../store.ts';
-import { laterVersion, purgedCounter, versionText } from '../../version-text.ts';
+import { laterVersion, purgedCounter, versionText } from '../../revision.ts';
+import { quoteName } from '../../sql-text.ts';
+import { type ManyRows, type Row, rowColumns, rowOf } from '../../store.ts';
+import { anyInTable } from '../compile/expressions.ts';
 import { countersSql } from '../compile/page-statement.ts';
-import { anyInTable } from '../compile/steering.ts';
-import type { ReadLane } from '../connection/read-lane.ts';
+import type { ReadLane } from '../connection/lanes.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 
 /** Ids per statement, so that its reply does not delay the connection's other calls. */

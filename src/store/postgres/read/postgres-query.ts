@@ -3,7 +3,6 @@
  * a plan adds the values. What an index serves is read on the read lane, each page in one round trip; everything else, and far offsets, on
  * the scan lane.
  */
-
 import type { OctetCache } from '../../../memory/octet-cache.ts';
 import type { Party } from '../../../model/fair-queue.ts';
 import { type Filter, tablesOf } from '../../../model/filter.ts';
@@ -14,8 +13,7 @@ import {
   aggregateOf,
   aggregateStatement,
 } from '../../aggregate.ts';
-import { compiledShape, compiledStatement } from '../../compiled-shapes.ts';
-import { isRanked, type Shape, searchIn } from '../../filter-shape.ts';
+import { compiledShape, compiledStatement, isRanked, type Shape, searchIn } from '../../filter-shape.ts';
 import {
   docBytesMax,
   omittedDocument,
@@ -25,21 +23,12 @@ import {
   shapeOf,
   unbounded,
 } from '../../page-of-rows.ts';
-import { settle } from '../../related-drive.ts';
-import { type Service, serve } from '../../serve.ts';
+import { versionText } from '../../revision.ts';
+import { type Service, serve, settle, wayOf } from '../../serve.ts';
 import type { ListQuery, Page, Plan, Position } from '../../store.ts';
-import { versionText } from '../../version-text.ts';
-import { wayOf } from '../../way.ts';
+import { bindValues, decimalSql, Parameters, valueSql, withoutFrequent } from '../compile/expressions.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import { compileFound, foundMostFor, type Searched, searchedBy, wordsIn } from '../compile/found-page.ts';
-import {
-  asksFirst,
-  compileFirstRows,
-  compileNamedWalk,
-  type NamedWalk,
-  namedMax,
-  namedWalkOf,
-} from '../compile/named-walk.ts';
 import {
   bind,
   type OctetBound,
@@ -49,13 +38,18 @@ import {
   unreadySql,
   versionSql,
 } from '../compile/page-statement.ts';
-import { bindValues, Parameters } from '../compile/parameters.ts';
-import { decimalSql, valueSql } from '../compile/value.ts';
-import { compileScan, compileWalk } from '../compile/walk.ts';
-import { withoutFrequent } from '../compile/words.ts';
+import {
+  asksFirst,
+  compileFirstRows,
+  compileNamedWalk,
+  compileScan,
+  compileWalk,
+  type NamedWalk,
+  namedMax,
+  namedWalkOf,
+} from '../compile/walk.ts';
 import type { Bindable, Rows } from '../connection/connection.ts';
-import type { ReadLane } from '../connection/read-lane.ts';
-import type { ScanLane } from '../connection/scan-lane.ts';
+import type { ReadLane, ScanLane } from '../connection/lanes.ts';
 import type { Layout } from '../schema/schema-layout.ts';
 import type { Versions } from './point-reads.ts';
 
@@ -279,23 +273,29 @@ function pageFrom(
   });
 }
 
-/** Counts the undeleted rows that match a filter, on the scan lane, because every count is a walk. @throws StoreUnavailable */
-export async function countRows(
-  scan: Pick<ScanLane, 'read'>,
-  { layout, schema, onUnready }: Pick<PlanSources, 'layout' | 'schema' | 'onUnready'>,
-  filter: Filter,
-  party?: Party,
-): Promise<number> {
+/** The undeleted rows that match, for a statement that runs once. */
+function matchingRows({ layout, schema }: Pick<PlanSources, 'layout' | 'schema'>, filter: Filter) {
   const { shape, values } = shapeOfFilter(filter);
-  if (shape.op === 'never') return 0;
   const parameters = new Parameters(false);
   const level = { name: layout.name, schema, steered: false };
   const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
+  const from = `FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
+  return { shape, from, values: bindValues(parameters.list, values) };
+}
+
+type Walking = Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'onUnready'>;
+
+/** Counts the undeleted rows that match a filter, on the scan lane, because every count is a walk. @throws StoreUnavailable */
+export async function countRows(
+  { scan, layout, schema, onUnready }: Walking,
+  filter: Filter,
+  party?: Party,
+): Promise<number> {
+  const { shape, from, values } = matchingRows({ layout, schema }, filter);
+  if (shape.op === 'never') return 0;
   const unready = searchIn(shape) === undefined ? undefined : unreadySql(layout, schema);
   const count = unready === undefined ? 'count(*)' : `CASE WHEN ${unready} THEN -1 ELSE count(*) END`;
-  const sql = `SELECT ${count} FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
-  const call = { sql, values: bindValues(parameters.list, values), prepared: false };
-  const rows = await scan.read(call, party);
+  const rows = await scan.read({ sql: `SELECT ${count} ${from}`, values, prepared: false }, party);
   return ofReadyTexts(Number(rows[0]?.[0]), layout.table.name, onUnready);
 }
 
@@ -306,26 +306,15 @@ const aggregateSql: AggregateSql = {
 
 /** Computes aggregates on the scan lane, because each is a walk of all rows that match. @throws StoreUnavailable */
 export async function aggregateRows(
-  {
-    scan,
-    layout,
-    schema,
-    tableNumber,
-    relatedNumbers,
-    onUnready,
-  }: Pick<PlanSources, 'scan' | 'layout' | 'schema' | 'tableNumber' | 'relatedNumbers' | 'onUnready'>,
+  sources: Walking & Pick<PlanSources, 'tableNumber' | 'relatedNumbers'>,
   query: AggregateQuery,
   party?: Party,
 ): Promise<Aggregate> {
-  const { shape, values } = shapeOfFilter(query.filter);
-  const parameters = new Parameters(false);
-  const level = { name: layout.name, schema, steered: false };
-  const condition = shape.op === 'always' ? '' : ` AND ${compileFilter(shape, parameters, level)}`;
-  const from = `FROM ${layout.name} WHERE deleted_at IS NULL${condition}`;
-  const version = `(SELECT c.rev FROM ${versionSql({ layout, schema, tableNumber, relatedNumbers, filter: shape })})`;
+  const { scan, layout, onUnready } = sources;
+  const { shape, from, values } = matchingRows(sources, query.filter);
+  const version = `(SELECT c.rev FROM ${versionSql({ ...sources, filter: shape })})`;
   const sql = aggregateStatement(query, aggregateSql, { from, version });
-  const call = { sql, values: bindValues(parameters.list, values), prepared: false };
-  const rows = await scan.read(call, party);
+  const rows = await scan.read({ sql, values, prepared: false }, party);
   const rev = ofReadyTexts(Number(rows[0]?.[0] ?? 0), layout.table.name, onUnready);
   return aggregateOf(rows, query, aggregateSql, versionText(rev));
 }

@@ -10,15 +10,13 @@ import type { Party } from '../../../model/fair-queue.ts';
 import type { Filter } from '../../../model/filter.ts';
 import type { ShapedFilter } from '../../filter-shape.ts';
 import { PositionLost } from '../../follow-log.ts';
-import type { LogPosition, TailEntry } from '../../store.ts';
-import { isLostSql } from '../commit/raise.ts';
+import { type LogPosition, type TailEntry, tailColumns, tailEntryOf } from '../../store.ts';
+import { isLostSql } from '../commit/transaction.ts';
+import { bindValues, liveInIndex, Parameters, passedOver } from '../compile/expressions.ts';
 import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
 import { cutSql } from '../compile/page-statement.ts';
-import { bindValues, Parameters } from '../compile/parameters.ts';
-import { liveInIndex, passedOver } from '../compile/steering.ts';
-import type { Bindable, Call, Cell, Rows } from '../connection/connection.ts';
-import type { ReadLane } from '../connection/read-lane.ts';
-import type { ScanLane } from '../connection/scan-lane.ts';
+import type { Bindable, Call, Rows } from '../connection/connection.ts';
+import type { ReadLane, ScanLane } from '../connection/lanes.ts';
 import type { Layout } from '../schema/schema-layout.ts';
 
 /** Distance from the head, in revisions, up to which a filtered tail is read on the read lane. */
@@ -80,7 +78,7 @@ export async function readTail(
   if (op === 'never' && !refusesLost) return [];
   const entriesOf = (rows: Rows): readonly TailEntry[] => {
     if (refusesLost && rows[0]?.at(-1) === true) throw new PositionLost();
-    return rows.filter((cells) => cells[0] !== null).map(entryOf);
+    return rows.filter((cells) => cells[0] !== null).map(tailEntryOf);
   };
   if (op === 'always') return entriesOf(await sources.read.send(entriesCall(sources, asked, true)));
   const rows = await sources.read.send(nearCall(sources, asked));
@@ -99,8 +97,6 @@ type TailQuery = {
   readonly bytesMax?: number | undefined;
   readonly until?: LogPosition | undefined;
 };
-
-const entryColumns = 'id, rev, type, collection, owner, doc, document, former';
 
 function headSql(layout: Layout, schema: string): string {
   return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
@@ -132,7 +128,7 @@ function nearCall(sources: TailSources, query: TailQuery): Call {
   return { sql, values: bindValues(parameters.list, query.filter.values) };
 }
 
-const joinedColumns = entryColumns
+const joinedColumns = tailColumns
   .split(', ')
   .map((name) => `e.${name}`)
   .join(', ');
@@ -163,19 +159,6 @@ function entriesSql(
     conditions.push(bounded ? passedOver(matching) : matching);
   }
   if (besides !== undefined) conditions.push(besides);
-  const entries = `SELECT ${entryColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
-  return bytesMax === undefined ? entries : `SELECT ${entryColumns} FROM (${cutSql(entries, bytesMax)}) c`;
-}
-
-function entryOf(cells: readonly Cell[]): TailEntry {
-  return {
-    id: cells[0] as string,
-    rev: cells[1] as number,
-    type: cells[2] as string,
-    collection: cells[3] as string,
-    owner: cells[4] as string | null,
-    doc: cells[5] as string,
-    document: cells[6] as string | null,
-    former: cells[7] as string | null,
-  };
+  const entries = `SELECT ${tailColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
+  return bytesMax === undefined ? entries : `SELECT ${tailColumns} FROM (${cutSql(entries, bytesMax)}) c`;
 }

@@ -6,32 +6,29 @@
  * (two cores, fsync on; COPY was no faster than unnest).
  */
 import type { Observe } from '../../../observe/observation.ts';
-import type { FileTable } from '../../backup-file/layout.ts';
-import type { RowToSet, SetRow } from '../../backup-file/origin.ts';
+import { columnNamesOf, type FileTable, type RowToSet, type SetRow } from '../../backup-file/file-format.ts';
 import {
   NotEmpty,
   type Restored,
   readFile,
+  type StoredRow,
   type StoredTable,
   type StoreFile,
   StoreInUse,
   UnfitBackup,
 } from '../../backup-file/read-file.ts';
-import { quoteName } from '../../quote-name.ts';
+import { purgedCounter, purgedCounterName } from '../../revision.ts';
+import { quoteName } from '../../sql-text.ts';
 import { eventsTable, type Table } from '../../store.ts';
-import { purgedCounter, purgedCounterName } from '../../version-text.ts';
 import { type Address, addressOf, describe } from '../connection/address.ts';
-import { sqlState } from '../connection/connection-failure.ts';
-import { inLongTransaction, originOf, type StorePlace } from '../find-store.ts';
-import { tryLockInTransaction } from '../schema/lock.ts';
+import { inLongTransaction, originOf, type StorePlace } from '../postgres-backup.ts';
+import { DatabaseFailed, sqlState } from '../postgres-failure.ts';
+import { nameIn, readSchemaTables, type SchemaTable } from '../schema/inspect.ts';
 import { openSchema } from '../schema/open-schema.ts';
-import { DatabaseFailed } from '../schema/schema-failure.ts';
-import { openSession, type Session } from '../schema/session.ts';
-import { nameIn, readSchemaTables, type SchemaTable } from '../schema-tables.ts';
-import { arrayLiteral, insertRows } from './rows.ts';
+import { arrayLiteral, openSession, type Session, tryLockInTransaction } from '../schema/session.ts';
 
 /** A missing schema is created. */
-export type RestoreTarget = StorePlace & {
+type RestoreTarget = StorePlace & {
   /** The declared tables; the file may hold rows of no other. */
   readonly tables: readonly Table[];
   readonly observe: Observe;
@@ -222,10 +219,6 @@ async function cancelOnAbort(
   return () => signal.removeEventListener('abort', listener);
 }
 
-function ignore(): void {
-  // The error of the restore itself is reported.
-}
-
 type Claim = {
   readonly schema: string;
   /** The schema's name in messages. */
@@ -330,4 +323,91 @@ async function describeFault(
     `SELECT id FROM ${nameIn(schema, index.table)} ORDER BY octet_length(concat(${index.keys})) DESC LIMIT 1`,
   );
   return `${error.message}; the longest value is in row "${row?.[0]}" of ${index.table.name}`;
+}
+
+/* Sends the rows of a table in batches, reading ahead. Rejects values that PostgreSQL cannot store, while their row is known. */
+
+const rowsPerBatchMax = 1000;
+/** Characters of documents, without the one that crosses the limit. */
+const charactersPerBatchMax = 4 * 1024 * 1024;
+
+const bigintColumns: ReadonlySet<string> = new Set(['rev', 'created_at', 'updated_at', 'deleted_at']);
+
+type RowsSource = {
+  readonly session: Session;
+  readonly source: StoreFile;
+  /** The file's name in messages. */
+  readonly file: string;
+  readonly signal: AbortSignal;
+};
+
+type RowsTarget = {
+  /** Quoted, with its schema. */
+  readonly name: string;
+  /** False drops search text; if the table is searched later, a row is found after its next write. */
+  readonly searched: boolean;
+};
+
+/** @param onRows receives the number of rows in each batch that the server accepted */
+async function insertRows(
+  { session, source, file, signal }: RowsSource,
+  table: StoredTable,
+  to: RowsTarget,
+  onRows: (rows: number) => void,
+): Promise<void> {
+  const columns = columnNamesOf({ ...table, searched: table.searched && to.searched });
+  const lists = columns.map((name, at) => `$${at + 1}::${bigintColumns.has(name) ? 'bigint' : 'text'}[]`);
+  const insert = `INSERT INTO ${to.name} (${columns.join(', ')}) SELECT * FROM unnest(${lists.join(', ')})`;
+  let sent: Promise<void> = Promise.resolve();
+  for (const batch of batches(source.rows(table, columns), columns.indexOf('doc'))) {
+    for (const row of batch) refuseUnfit(row, table.name, file);
+    const values = columns.map((_, at) =>
+      arrayLiteral(batch.map((row) => row[at] as string | number | null)),
+    );
+    await sent;
+    signal.throwIfAborted();
+    sent = session.rows(insert, values).then(() => onRows(batch.length));
+    // A failure is thrown where the batch is awaited.
+    sent.catch(ignore);
+  }
+  await sent;
+}
+
+function* batches(rows: Iterable<StoredRow>, docAt: number): Generator<readonly StoredRow[]> {
+  let batch: StoredRow[] = [];
+  let characters = 0;
+  for (const row of rows) {
+    batch.push(row);
+    characters += String(row[docAt]).length;
+    if (batch.length < rowsPerBatchMax && characters < charactersPerBatchMax) continue;
+    yield batch;
+    batch = [];
+    characters = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Rejects U+0000, which PostgreSQL stores neither in a text nor in a JSON string that it compares. */
+function refuseUnfit(row: StoredRow, table: string, file: string): void {
+  for (const value of row) {
+    if (typeof value !== 'string' || !holdsNull(value)) continue;
+    throw new UnfitBackup(
+      `${file} has a row that PostgreSQL cannot hold: "${String(row[0])}" of ${table} contains U+0000; change it and back up again`,
+    );
+  }
+}
+
+/** An odd number of backslashes before the `u` makes it an escape; an even number makes it plain text. */
+function holdsNull(text: string): boolean {
+  if (text.includes('\0')) return true;
+  for (let at = text.indexOf('u0000'); at !== -1; at = text.indexOf('u0000', at + 1)) {
+    let backslashes = 0;
+    while (text[at - 1 - backslashes] === '\\') backslashes += 1;
+    if (backslashes % 2 === 1) return true;
+  }
+  return false;
+}
+
+function ignore(): void {
+  // Where the promise is awaited it is thrown, and the error of the restore itself is reported.
 }

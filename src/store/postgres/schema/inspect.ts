@@ -1,9 +1,11 @@
 /** Reads the schema's present state from both catalogues, and this user's rights. plan.ts compares it with the declaration. */
-import { quoteName } from '../../quote-name.ts';
+import type { FileTable } from '../../backup-file/file-format.ts';
+import { purgedCounter, type Raise } from '../../revision.ts';
+import { quoteName } from '../../sql-text.ts';
 import type { TableNumbers } from './schema-layout.ts';
 import type { Session } from './session.ts';
 
-export type FoundTable = {
+type FoundTable = {
   readonly columns: ReadonlySet<string>;
   /** Those of SELECT, INSERT, UPDATE and DELETE that this user lacks. */
   readonly rightsMissing: readonly string[];
@@ -11,7 +13,7 @@ export type FoundTable = {
   readonly owned: boolean;
 };
 
-export type FoundIndex = {
+type FoundIndex = {
   readonly table: string;
   /** False for the remains of an interrupted CREATE INDEX CONCURRENTLY. */
   readonly valid: boolean;
@@ -24,7 +26,7 @@ export type FoundView = {
 };
 
 /** An index in the store's own catalogue. */
-export type NotedIndex = { readonly table: string; readonly definition: string };
+type NotedIndex = { readonly table: string; readonly definition: string };
 
 export type Found = {
   readonly schemaExists: boolean;
@@ -142,4 +144,59 @@ async function readIndexes(session: Session, schema: string): Promise<Found['ind
   return new Map(
     rows.map(([name, table, valid]) => [String(name), { table: String(table), valid: valid === true }]),
   );
+}
+
+/* The tables in a schema with their counters, declared or not. A backup copies them all, so it needs no configuration. */
+
+export type SchemaTable = FileTable & {
+  readonly number: number;
+  /** The last revision that touched it. */
+  readonly rev: number;
+};
+
+type SchemaTables = {
+  /** The store-wide revision. */
+  readonly rev: number;
+  readonly raises: readonly Raise[];
+  /** The greatest revision of the events that were purged. */
+  readonly purged: number;
+  readonly tables: readonly SchemaTable[];
+};
+
+export async function readSchemaTables(session: Session, schema: string): Promise<SchemaTables> {
+  const found = await session.rows(
+    `SELECT n, name, rev, EXISTS (
+       SELECT FROM pg_catalog.pg_attribute
+       WHERE attrelid = to_regclass(format('%I.%I', $1::text, name)) AND attname = 'search' AND NOT attisdropped
+     ), EXISTS (
+       SELECT FROM pg_catalog.pg_attribute
+       WHERE attrelid = to_regclass(format('%I.%I', $1::text, name)) AND attname = 'former' AND NOT attisdropped
+     ) FROM ${quoteName(schema)}.comity_counters ORDER BY n`,
+    [schema],
+  );
+  const counted = found.map(([number, name, rev, searched, traced]) => ({
+    number: Number(number),
+    name: String(name),
+    rev: Number(rev),
+    searched: searched === true,
+    traced: traced === true,
+  }));
+  const raises = await session.rows(
+    `SELECT before, after, made_at FROM ${quoteName(schema)}.comity_raises ORDER BY before`,
+  );
+  return {
+    raises: raises.map(([before, after, madeAt]) => ({
+      before: Number(before),
+      after: Number(after),
+      madeAt: Number(madeAt),
+    })),
+    rev: counted.find(({ number }) => number === 0)?.rev ?? 0,
+    purged: counted.find(({ number }) => number === purgedCounter)?.rev ?? 0,
+    tables: counted.filter(({ number }) => number > 0),
+  };
+}
+
+/** A table's name in SQL, with its schema. */
+export function nameIn(schema: string, table: FileTable): string {
+  return `${quoteName(schema)}.${quoteName(table.name)}`;
 }

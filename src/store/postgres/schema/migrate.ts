@@ -1,21 +1,20 @@
 /**
  * Migrates a schema while other processes serve from it: one process at a time, forwards only, in the order of plan.ts. All state is in the
  * schema, so an interrupted run is simply repeated. It needs a session of its own throughout, for the lock and for building indexes beside
- * writers, and so rejects a pooler (lock.ts).
+ * writers, and so rejects a pooler (session.ts).
  */
+import { setTimeout as pause } from 'node:timers/promises';
+import { duplicatesSentence, duplicatesSql, UnfitRows } from '../../declared-indexes.ts';
 import type { Table } from '../../store.ts';
+import { valueSql } from '../compile/expressions.ts';
 import type { Address } from '../connection/address.ts';
-import { applyStep, duplicatesOf, watchBuilds } from './apply-step.ts';
-import { checkFitness, checkServer } from './fitness.ts';
+import { DatabaseFailed, messageOf, SchemaBusy, sqlState, UnfitServer } from '../postgres-failure.ts';
+import { fillSearch } from '../search-sweep.ts';
 import { inspectSchema } from './inspect.ts';
-import { lockSchema } from './lock.ts';
-import { channelOf } from './physical-name.ts';
-import { SchemaBusy, UnfitServer } from './schema-failure.ts';
-import { layoutsOf } from './schema-layout.ts';
-import { type PlanOptions, planSteps } from './schema-plan.ts';
-
-import { openSession, type Session, type SessionBounds } from './session.ts';
-import type { Step } from './step.ts';
+import { checkFitness, checkServer } from './open-schema.ts';
+import { channelOf, layoutsOf } from './schema-layout.ts';
+import { type PlanOptions, planSteps, type Step } from './schema-plan.ts';
+import { inTransaction, lockSchema, openSession, type Session, type SessionBounds } from './session.ts';
 
 export type MigrateOptions = Pick<SessionBounds, 'answerTimeoutMs'> & {
   readonly schema: string;
@@ -83,7 +82,7 @@ async function applyPlans(
     for (const step of steps) {
       onStep?.(step, done.length + 1, of);
       const started = performance.now();
-      await applyStep(session, step, { lockWaitMs });
+      await applyStep(session, step, lockWaitMs);
       done.push(step);
       onStepDone?.(step, performance.now() - started);
     }
@@ -156,6 +155,122 @@ async function prepare(session: Session): Promise<void> {
   await session.rows("SET client_connection_check_interval = '1s'").catch(ignore);
 }
 
-function ignore(): void {
-  // No callback was given.
+/*
+ * Executes one step while other processes read and write. A step that needs an exclusive lock requests it briefly and then stands back,
+ * because everything that comes after a waiting ALTER TABLE waits with it.
+ */
+
+/** Longest delay of readers by one attempt. */
+const lockTimeoutMs = 200;
+/** Pause between two attempts, so that waiting statements get through. */
+const standBackMs = 500;
+
+const lockNotAvailable = '55P03';
+const deadlock = '40P01';
+
+/**
+ * @param lockWaitMs time that transactions of other sessions may block the step
+ * @throws UnfitRows, SchemaBusy, DatabaseFailed; the step then left nothing behind
+ */
+export async function applyStep(session: Session, step: Step, lockWaitMs: number): Promise<void> {
+  const endsAt = performance.now() + lockWaitMs;
+  for (;;) {
+    try {
+      return await (step.transactional ? applyAtOnce(session, step) : applyOneByOne(session, step));
+    } catch (error) {
+      const state = stateOf(error);
+      if (state !== lockNotAvailable && state !== deadlock) throw error;
+      if (performance.now() >= endsAt) {
+        throw new SchemaBusy(
+          `${step.what} could not lock its table within ${lockWaitMs} ms: a long transaction of another session holds it; end that transaction and run the migration again`,
+        );
+      }
+    }
+    await pause(standBackMs * (0.5 + Math.random()));
+  }
 }
+
+function applyAtOnce(session: Session, { sql }: Step): Promise<void> {
+  return inTransaction(session, '', async () => {
+    await session.rows(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
+    for (const statement of sql) await session.rows(statement);
+  });
+}
+
+async function applyOneByOne(session: Session, step: Step): Promise<void> {
+  try {
+    for (const statement of step.sql) await session.rows(statement);
+    if (step.fills !== undefined) await fillSearch(session, step.fills);
+  } catch (error) {
+    for (const statement of step.undo ?? []) await session.rows(statement).catch(ignore);
+    throw isAboutRows(error) ? await unfitRows(session, step, error) : error;
+  }
+}
+
+/** True for errors of data, constraint, or program limit (an index row too long), which the rows cause, not the server. */
+function isAboutRows(error: unknown): boolean {
+  return ['22', '23', '54'].includes(stateOf(error)?.slice(0, 2) ?? '');
+}
+
+async function unfitRows(session: Session, { what, builds }: Step, error: unknown): Promise<UnfitRows> {
+  const duplicates = builds === undefined ? undefined : await duplicatesOf(session, builds).catch(ignore);
+  const reason = messageOf(error instanceof DatabaseFailed ? error.cause : error);
+  const message = duplicates ?? `cannot make ${what}: ${reason}; the database is unchanged by this step`;
+  return new UnfitRows(message, { index: builds?.index.label, cause: error });
+}
+
+/** A sentence about rows with the same value of the field that the index makes unique. Reads the table, as the index does. */
+async function duplicatesOf(
+  session: Session,
+  { layout, index }: NonNullable<Step['builds']>,
+): Promise<string | undefined> {
+  const field = layout.table.unique.find(({ name }) => name === layout.uniqueFields.get(index.name));
+  if (field === undefined) return undefined;
+  const rows = await session.rows(duplicatesSql(layout.name, valueSql(field)));
+  return duplicatesSentence(layout.table.name, field, rows);
+}
+
+function stateOf(error: unknown): string | undefined {
+  return sqlState(error instanceof DatabaseFailed ? error.cause : error);
+}
+
+function ignore(): undefined {
+  // No callback was given, another error is reported, or a build is watched, which does not depend on it.
+}
+
+const progressPollMs = 500;
+
+/**
+ * Reports the progress of an index build, which the server shows to other connections only. A failure to watch does not stop the build.
+ * @param processNumber of the server process that builds
+ * @param watching `onProgress` gets blocks of the table, then rows, depending on the phase of the build
+ * @returns a function that stops it
+ */
+export async function watchBuilds(
+  address: Address,
+  processNumber: number,
+  watching: Required<Pick<MigrateOptions, 'connectTimeoutMs' | 'onProgress'>>,
+): Promise<() => Promise<void>> {
+  const { connectTimeoutMs, onProgress } = watching;
+  const session = await openSession(address, 'comity migrate watch', connectTimeoutMs).catch(ignore);
+  if (session === undefined) return async () => undefined;
+  let looking: Promise<void> = Promise.resolve();
+  const look = async (): Promise<void> => {
+    const [row] = (await session.rows(progressSql, [processNumber]).catch(ignore)) ?? [];
+    const [blocksDone, blocks, rowsDone, rows] = (row ?? []).map(Number);
+    // A second phase counts rows where the first counted blocks.
+    if (rows !== undefined && rows > 0) onProgress(rowsDone ?? 0, rows);
+    else if (blocks !== undefined && blocks > 0) onProgress(blocksDone ?? 0, blocks);
+  };
+  const timer = setInterval(() => {
+    looking = looking.then(look);
+  }, progressPollMs);
+  return async () => {
+    clearInterval(timer);
+    await looking;
+    await session.end();
+  };
+}
+
+const progressSql = `SELECT blocks_done, blocks_total, tuples_done, tuples_total
+  FROM pg_catalog.pg_stat_progress_create_index WHERE pid = $1`;

@@ -4,13 +4,12 @@
  * Null sorts before every value, so nullable keys are `NULLS FIRST`. Keys that are never null have no such clause, like the primary key's
  * index, and an ORDER BY must match that to use the index.
  */
+import { hash } from 'node:crypto';
 import { type DeclaredIndex, declaredIndexes, withEvents } from '../../declared-indexes.ts';
 import { fieldKey, isNeverNull } from '../../field-value.ts';
-import { quoteName } from '../../quote-name.ts';
+import { quoteName } from '../../sql-text.ts';
 import { eventsTable, type Table } from '../../store.ts';
-import { valueSql } from '../compile/value.ts';
-import { pendingSql, wordsSql } from '../compile/words.ts';
-import { physicalName } from './physical-name.ts';
+import { pendingSql, valueSql, wordsSql } from '../compile/expressions.ts';
 
 /** The number of each table in the counters, by the table's name. */
 export type TableNumbers = ReadonlyMap<string, number>;
@@ -42,7 +41,7 @@ export type Layout = {
 };
 
 /** The index of words, and the one that lists the rows that have no text for it yet. */
-export type SearchLayout = { readonly words: Index; readonly pending: Index };
+type SearchLayout = { readonly words: Index; readonly pending: Index };
 
 /** Includes the events table, even if it is not declared. @throws TypeError for a declaration that cannot be stored */
 export function layoutsOf(tables: readonly Table[], schema: string): readonly Layout[] {
@@ -126,4 +125,31 @@ function searchOf({ name, words }: Table, tableName: string): SearchLayout | und
     words: index('search', `USING gin (${wordsSql(mark)}) WITH (fastupdate = off)`),
     pending: index('unsearched', `(id) WHERE ${pendingSql(mark)}`),
   };
+}
+
+/*
+ * Names that fit PostgreSQL, which silently truncates identifiers after 63 bytes: a longer one is cut at a whole character and ends with a
+ * digest of all of it, so that long names stay distinct. The catalogue `comity_indexes` has the full name.
+ */
+
+const nameBytesMax = 63;
+/** 80 bits make collisions practically impossible. */
+const digestCharacters = 20;
+
+/** @returns the name itself if it fits */
+export function physicalName(name: string): string {
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  let cut = '';
+  let bytes = digestCharacters + 1;
+  for (const character of name) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > nameBytesMax) break;
+    cut += character;
+  }
+  return `${cut}~${hash('sha256', name, 'hex').slice(0, digestCharacters)}`;
+}
+
+/** The channel for LISTEN and NOTIFY between processes on one schema; the server takes 63 bytes. */
+export function channelOf(schema: string): string {
+  return physicalName(`comity_${schema}`);
 }

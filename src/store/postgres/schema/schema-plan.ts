@@ -5,20 +5,15 @@
  * make. Other processes continue meanwhile: indexes are built and dropped CONCURRENTLY, and a step with an exclusive lock is one short
  * statement.
  */
-
 import { hash } from 'node:crypto';
 import type { Field } from '../../../model/field.ts';
+import { viewColumns, viewName } from '../../declared-indexes.ts';
 import { kindOf } from '../../field-value.ts';
-import { quoteName } from '../../quote-name.ts';
+import { quoteName } from '../../sql-text.ts';
 import { eventsTable } from '../../store.ts';
-import { viewColumns, viewName } from '../../view-columns.ts';
-import { memberSql, valueSql } from '../compile/value.ts';
-import { quoteText } from '../quote-text.ts';
+import { memberSql, quoteText, valueSql } from '../compile/expressions.ts';
 import type { Found, FoundView } from './inspect.ts';
-import { migrations } from './migrations.ts';
-import { physicalName } from './physical-name.ts';
-import { type Index, type Layout, searchColumn, tracedColumns } from './schema-layout.ts';
-import { createIndexSql, dropIndexSql, forgetIndexSql, noteIndexSql, type Step } from './step.ts';
+import { type Index, type Layout, physicalName, searchColumn, tracedColumns } from './schema-layout.ts';
 
 export type PlanOptions = {
   readonly schema: string;
@@ -328,3 +323,146 @@ const time = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-]
 function timestampSql(value: string): string {
   return `(CASE WHEN ${value} ~ '^${date}[Tt]${time}$' THEN ${value}::timestamptz END)`;
 }
+
+/* One step of a migration, and the statements on indexes that steps consist of. */
+
+export type Step = {
+  /** Description: `table products`, `index products.index["price"]`. */
+  readonly what: string;
+  readonly sql: readonly string[];
+  /** One transaction; otherwise each statement is one, which PostgreSQL requires for CONCURRENTLY. */
+  readonly transactional: boolean;
+  /** Executed when a statement failed, so that nothing incomplete remains. */
+  readonly undo?: readonly string[];
+  /** The step only removes things no longer used, or keeps a view for others: the schema can serve without it. */
+  readonly tidies?: boolean;
+  /** The step makes the search texts of this table's rows, after its statements. */
+  readonly fills?: Layout;
+  /** The index that the step builds, to find rows that violate it. */
+  readonly builds?: { readonly layout: Layout; readonly index: Index };
+};
+
+/** `CREATE INDEX` in either form, quoted. */
+function createIndexSql(index: Index, name: string, concurrently: boolean): string {
+  return `CREATE ${index.unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteName(name)} ${index.definition}`;
+}
+
+/** Removes the index, valid or not, while other processes read and write. */
+function dropIndexSql(schema: string, name: string): string {
+  return `DROP INDEX CONCURRENTLY IF EXISTS ${quoteName(schema)}.${quoteName(name)}`;
+}
+
+/** Records an index before it is built, so that it is known to be the store's, even if a killed process left it. */
+function noteIndexSql(schema: string, table: string, index: Index, name: string): string {
+  const values = [name, table, JSON.stringify(index.fields), index.definition].map(quoteText).join(', ');
+  return (
+    `INSERT INTO ${quoteName(schema)}.comity_indexes (name, table_name, fields, definition) VALUES (${values}) ` +
+    'ON CONFLICT (name) DO UPDATE SET table_name = excluded.table_name, fields = excluded.fields, definition = excluded.definition'
+  );
+}
+
+function forgetIndexSql(schema: string, name: string): string {
+  return `DELETE FROM ${quoteName(schema)}.comity_indexes WHERE name = ${quoteText(name)}`;
+}
+
+/*
+ * The migrations of the system tables, forwards only and in order: a number in `comity_migrations` is never run again, and a released
+ * migration is never edited. The tables of collections are compared with the declaration instead.
+ */
+
+/**
+ * The store's own tables, and the functions of its statements.
+ * `comity_counters`: row 0 is the store-wide revision, whose lock every commit holds; one row per table is its version. Its few rows change
+ * with every commit, so pages stay nearly empty: new versions of a row fit beside the old one without a new index entry (HOT). Autovacuum
+ * starts by the number of changes, not by their share of a tiny table.
+ */
+export function systemTables(schema: string): readonly string[] {
+  const hot =
+    'fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0';
+  return [
+    // The migrations made, when (milliseconds since the epoch) and by which version of the program.
+    `CREATE TABLE ${schema}.comity_migrations (
+  number integer PRIMARY KEY,
+  name text COLLATE "C" NOT NULL,
+  made_at bigint NOT NULL,
+  program text NOT NULL
+)`,
+    `CREATE TABLE ${schema}.comity_counters (
+  n integer PRIMARY KEY,
+  name text COLLATE "C" NOT NULL UNIQUE,
+  rev bigint NOT NULL
+) WITH (${hot})`,
+    `INSERT INTO ${schema}.comity_counters (n, name, rev) VALUES (0, '', 0)`,
+    // The store's indexes: their fields by the clients' names, and their definitions.
+    `CREATE TABLE ${schema}.comity_indexes (
+  name text COLLATE "C" PRIMARY KEY,
+  table_name text COLLATE "C" NOT NULL,
+  fields json NOT NULL,
+  definition text NOT NULL
+)`,
+    // The last batch of each writer, by which a writer whose connection broke learns if it was committed.
+    `CREATE TABLE ${schema}.comity_writers (
+  writer text COLLATE "C" PRIMARY KEY,
+  epoch bigint NOT NULL,
+  batch bigint NOT NULL,
+  first_rev bigint NOT NULL,
+  last_rev bigint NOT NULL,
+  seen_at bigint NOT NULL
+) WITH (${hot})`,
+    // Counts that a crash may lose, and that need no log.
+    `CREATE UNLOGGED TABLE ${schema}.comity_tallies (
+  key text COLLATE "C" PRIMARY KEY,
+  total bigint NOT NULL,
+  expires_at bigint NOT NULL
+) WITH (fillfactor = 50)`,
+    `CREATE TABLE ${schema}.comity_processes (
+  process text COLLATE "C" PRIMARY KEY,
+  seen_at bigint NOT NULL,
+  facts text NOT NULL
+)`,
+    // Fails the transaction unless the two are equal. VOLATILE, so that no planner omits a call or makes it early.
+    `CREATE FUNCTION ${schema}.comity_expect(actual bigint, wanted bigint, what text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $body$
+BEGIN
+  IF actual IS DISTINCT FROM wanted THEN
+    RAISE EXCEPTION USING ERRCODE = 'CM001', MESSAGE = what;
+  END IF;
+  RETURN actual;
+END
+$body$`,
+    // Never called: it makes plans that would call it look expensive (compile/expressions.ts). IMMUTABLE, so that a bound may contain it.
+    `CREATE FUNCTION ${schema}.comity_costly(value text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE COST 10000 AS $body$
+BEGIN
+  RETURN value;
+END
+$body$`,
+  ];
+}
+
+type Migration = {
+  readonly number: number;
+  readonly name: string;
+  /** The statements of one transaction; `schema` is quoted. */
+  readonly sql: (schema: string) => readonly string[];
+};
+
+/** The ranges over which the counter was raised (revision.ts), each with the server that the store was on. */
+function raises(schema: string): readonly string[] {
+  return [
+    `CREATE TABLE ${schema}.comity_raises (
+  before bigint PRIMARY KEY,
+  after bigint NOT NULL,
+  made_at bigint NOT NULL,
+  server text COLLATE "C" NOT NULL
+)`,
+  ];
+}
+
+export const migrations: readonly Migration[] = [
+  { number: 1, name: 'system-tables', sql: systemTables },
+  { number: 2, name: 'raises', sql: raises },
+];
+
+/** The number of a schema with every migration of this version. */
+export const schemaNumber: number = migrations.at(-1)?.number ?? 0;

@@ -1,13 +1,14 @@
 /**
  * A connection for inspecting and changing the schema: statements one after the other, each awaited. Unlike the connections for requests it
- * does not reconnect, because its state (a transaction, the lock of lock.ts) would be silently lost.
+ * does not reconnect, because its state (a transaction, the lock of session.ts) would be silently lost.
  */
+import { hash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, QueryArrayConfig } from 'pg';
 import type { Address } from '../connection/address.ts';
 import { openClient } from '../connection/client.ts';
 import type { Cell, Rows } from '../connection/connection.ts';
-import { sqlState } from '../connection/connection-failure.ts';
-import { DatabaseFailed } from './schema-failure.ts';
+import { DatabaseFailed, SchemaBusy, sqlState } from '../postgres-failure.ts';
 
 export type Session = {
   /** @throws DatabaseFailed around the server's error */
@@ -69,6 +70,18 @@ export async function inTransaction<T>(session: Session, mode: string, work: () 
   }
 }
 
+/** Encodes a list as PostgreSQL's array literal (manual, 8.15.2), to be cast as in `$1::text[]`: a session binds single values. */
+export function arrayLiteral(values: readonly (string | number | null)[]): string {
+  let literal = '{';
+  for (const value of values) {
+    if (literal.length > 1) literal += ',';
+    if (value === null) literal += 'NULL';
+    else if (typeof value === 'number') literal += value;
+    else literal += `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+  }
+  return `${literal}}`;
+}
+
 type Patience = { readonly answerTimeoutMs: number; readonly isAlive: () => Promise<boolean> };
 
 async function send(
@@ -118,4 +131,56 @@ async function endSession(client: Client): Promise<void> {
 
 function ignore(): void {
   // The session ends in any case.
+}
+
+/*
+ * The lock for changing a schema: an advisory lock of PostgreSQL, which the server releases when its holder dies.
+ * The program polls for it instead of waiting in the server. A waiting statement holds a snapshot, and the holder's CREATE INDEX
+ * CONCURRENTLY waits for every older snapshot: the two would deadlock.
+ * A migration holds it by its session, since its steps are many transactions. That fails through a pooler in transaction mode, where
+ * statements use any free session: another client's session would hold the lock and never release it. The first creation of a schema is one
+ * transaction that holds the lock itself, which works through any pooler.
+ */
+
+const pollMs = 100;
+
+/**
+ * Takes the schema's lock for the rest of the session.
+ * @param onWaiting called once if another process holds it
+ * @throws SchemaBusy after `waitMs`
+ */
+export async function lockSchema(
+  session: Session,
+  schema: string,
+  waitMs: number,
+  onWaiting: () => void,
+): Promise<void> {
+  const endsAt = performance.now() + waitMs;
+  for (let told = false; !(await tryLock(session, 'pg_try_advisory_lock', schema)); told = true) {
+    if (!told) onWaiting();
+    if (performance.now() >= endsAt) {
+      throw new SchemaBusy(
+        `another process migrates the schema "${schema}" and did not end within ${waitMs} ms`,
+      );
+    }
+    await pause(pollMs);
+  }
+}
+
+/** Takes the lock for the rest of the transaction, if it is free. */
+export function tryLockInTransaction(session: Session, schema: string): Promise<boolean> {
+  return tryLock(session, 'pg_try_advisory_xact_lock', schema);
+}
+
+async function tryLock(session: Session, call: string, schema: string): Promise<boolean> {
+  const [row] = await session.rows(`SELECT ${call}($1::bigint)`, [lockNumber(schema)]);
+  return row?.[0] === true;
+}
+
+/** The lock's number: 64 bits of a digest, to avoid the numbers of other programs in the database. */
+function lockNumber(schema: string): string {
+  return BigInt.asIntN(
+    64,
+    BigInt(`0x${hash('sha256', `comity schema ${schema}`, 'hex').slice(0, 16)}`),
+  ).toString();
 }

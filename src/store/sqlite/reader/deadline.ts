@@ -3,13 +3,13 @@
  * code; but a function called from SQL may throw. So statements check the clock as they work: `comity_tick()` for one row in 16 and for
  * every long row (`tickSql`), and `comity_like` and `comity_holds`, which search long texts in JavaScript. SQLite's own GLOB and instr run
  * only on short texts and patterns (compile/filter.ts).
- * `comity_sum` adds exactly (decimal-sum.ts).
+ * `comity_sum` adds exactly (aggregate.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache } from '../../../memory/octet-cache.ts';
 import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/like.ts';
-import { DecimalSum } from '../../decimal-sum.ts';
+import { DecimalSum } from '../../aggregate.ts';
 
 export type Deadline = {
   /** Starts the time of the next statement. */

@@ -11,12 +11,13 @@ import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair
 import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
 import { placesOf } from '../../filter-shape.ts';
-import { StoreUnavailable } from '../../store.ts';
+import type { OctetEnd } from '../../page-of-rows.ts';
+import { type StorageFault, StoreUnavailable } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
-import type { Damage } from '../integrity.ts';
-import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
+import type { Cells, ConnectionOptions } from '../connection.ts';
+import type { Damage } from '../home-state.ts';
 
-export type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
+type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
 
 type Waiting = {
   readonly request: ReadRequest;
@@ -34,7 +35,7 @@ type Thread = {
   readonly ended: Promise<void>;
 };
 
-export type ReaderPoolOptions = {
+type ReaderPoolOptions = {
   readonly readerThreads: number;
   readonly readerQueueMax: number;
   readonly damage: Damage;
@@ -216,3 +217,61 @@ export class ReaderPool {
     else reject(new StoreUnavailable(`storage failed: ${reply.message}`, { fault: reply.fault }));
   }
 }
+
+/* Messages between the calling thread and a reader thread. */
+
+export type ReaderData = {
+  readonly path: string;
+  readonly connection: ConnectionOptions;
+  readonly scanTimeoutMs: number;
+  readonly cancelled: Int32Array;
+};
+
+export type Statement = { readonly sql: string; readonly parameters: readonly SqlValue[] };
+
+/**
+ * A statement of one row: a count, 1 if nothing may be read, and what it counted as a JSON text. If the count is 0, the reader reads nothing;
+ * up to `listMax`, it runs `statements`, whose parameters at `listAt` are the text.
+ */
+export type Listing = Statement & {
+  readonly listMax: number;
+  readonly statements: readonly (Statement & { readonly listAt: number })[];
+};
+
+/** Statements that choose those of the page, in the same snapshot: the first listing that suffices, or else a count. */
+export type Probe = {
+  readonly listings: readonly Listing[];
+  readonly count: Statement;
+  /** Above this number, the reader runs `beyond`. */
+  readonly countMax: number;
+  readonly beyond: readonly Statement[];
+};
+
+/** A statement, with the table whose revision is read in the same snapshot. */
+export type ReadRequest = Statement & {
+  readonly tableNumber: number;
+  /** Further tables that the statement reads: the latest revision of all is the answer's. */
+  readonly relatedNumbers?: readonly number[] | undefined;
+  /** Statements to run after the first, in the same snapshot, until there are enough rows. */
+  readonly rest?: readonly Statement[];
+  readonly probe?: Probe;
+  readonly octets?: OctetEnd;
+};
+
+export type ReadReply =
+  /** `isCut`: octets ended the read, and rows remain. `isBarred`: the probe said that nothing may be read. */
+  | {
+      readonly kind: 'rows';
+      readonly rows: readonly Cells[];
+      readonly version: number;
+      readonly isCut: boolean;
+      readonly isBarred: boolean;
+    }
+  | { readonly kind: 'late' }
+  /** `mistake`: the request is at fault, not the storage. */
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly mistake: boolean;
+      readonly fault: StorageFault | undefined;
+    };

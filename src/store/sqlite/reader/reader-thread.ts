@@ -4,12 +4,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetTaking } from '../../page-of-rows.ts';
 import { lowerOwnPriority } from '../../worker-file.ts';
-import type { Cells } from '../cells.ts';
-import { connect } from '../connection.ts';
-import { faultOf, isMistake, messageOf } from '../sqlite-failure.ts';
-import { StatementCache } from '../statement-cache.ts';
+import { type Cells, connect, faultOf, isMistake, messageOf, StatementCache } from '../connection.ts';
 import { installDeadline } from './deadline.ts';
-import type { Probe, ReaderData, ReadReply, ReadRequest, Statement } from './reader-messages.ts';
+import type { Probe, ReaderData, ReadReply, ReadRequest, Statement } from './pool.ts';
 
 const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
 

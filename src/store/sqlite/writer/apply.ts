@@ -1,21 +1,150 @@
 /**
- * Applies one unit within the current transaction. In the common case every change is one compare-and-swap statement: an INSERT that does
- * nothing on an existing id, an UPDATE or DELETE with the expected revision. Only if it changes no row is the reason looked up. A refusal
- * does not undo earlier statements of the unit; the caller does (transaction.ts).
+ * Commits the batches of one or more stores, one for each store, in one transaction. The first attempt uses no savepoints. If a unit is
+ * refused after it wrote something, or SQLite rejects its values, the transaction starts over with a savepoint around every unit: that is
+ * rare, and cheaper than a savepoint (two statements) for every unit.
  */
-import { rowOf } from '../../kept-row.ts';
-import type { Commit } from '../../store.ts';
-import type { Cells } from '../cells.ts';
-import { isMistake, messageOf, resultCode } from '../sqlite-failure.ts';
-import type { Statements, TableStatements } from './statements.ts';
-import { absentRev, actPuts, actStays, type UnitReader } from './writer-messages.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { purgedCounter, purgedCounterName } from '../../revision.ts';
+import { quoteName } from '../../sql-text.ts';
+import { type Commit, eventsTable, rowColumns, rowOf } from '../../store.ts';
+import { valueSql } from '../compile/filter.ts';
+import { type Cells, isMistake, messageOf, resultCode } from '../connection.ts';
+import type { Layout } from '../sqlite-schema.ts';
+import {
+  absentRev,
+  actPuts,
+  actStays,
+  type EncodedUnits,
+  noRevision,
+  type Refusal,
+  UnitReader,
+} from './writer-messages.ts';
 
-export type Refused = Exclude<Commit, { outcome: 'committed' }>;
+type Outcome = {
+  readonly lastRev: number;
+  /** For each batch. */
+  readonly results: readonly { readonly firstRev: number; readonly refusals: readonly Refusal[] }[];
+  /** Numbers of the tables that were changed. */
+  readonly changed: readonly number[];
+};
+
+/** @param rev the last revision used before @throws SQLite's error if storage fails; nothing is committed then */
+export function commitBatches(
+  database: DatabaseSync,
+  statements: Statements,
+  batches: readonly EncodedUnits[],
+  rev: number,
+): Outcome {
+  try {
+    const bare = tryBatches(database, statements, batches, rev, false);
+    if (bare !== undefined) return bare;
+    database.exec('ROLLBACK');
+    const careful = tryBatches(database, statements, batches, rev, true);
+    if (careful === undefined) throw new Error('a batch with savepoints must not start over');
+    return careful;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** @returns undefined if the transaction must start over with savepoints */
+function tryBatches(
+  database: DatabaseSync,
+  statements: Statements,
+  batches: readonly EncodedUnits[],
+  before: number,
+  careful: boolean,
+): Outcome | undefined {
+  const touched = new Map<number, number>();
+  const results: Outcome['results'][number][] = [];
+  let rev = before;
+  database.exec('BEGIN IMMEDIATE');
+  for (const batch of batches) {
+    const applied = applyBatch(database, statements, batch, { before: rev, touched, careful });
+    if (applied === undefined) return undefined;
+    results.push({ firstRev: rev + 1, refusals: applied.refusals });
+    rev = applied.lastRev;
+  }
+  if (rev > before) {
+    statements.setCounter.run(rev, 0);
+    for (const [table, last] of touched) statements.setCounter.run(last, table);
+  }
+  database.exec('COMMIT');
+  return { lastRev: rev, results, changed: [...touched.keys()] };
+}
+
+type Applying = { readonly before: number; readonly touched: Map<number, number>; readonly careful: boolean };
+
+function applyBatch(
+  database: DatabaseSync,
+  statements: Statements,
+  batch: EncodedUnits,
+  { before, touched, careful }: Applying,
+): { readonly lastRev: number; readonly refusals: readonly Refusal[] } | undefined {
+  const reader = new UnitReader(batch);
+  // Each store numbers its provisional revisions itself.
+  const revisions = new Map<number, number>();
+  const effects: Effects = { touched, written: 0, revisions };
+  const refusals: Refusal[] = [];
+  let rev = before;
+  for (let unit = 0; unit < batch.units; unit += 1) {
+    reader.beginUnit();
+    if (careful) database.exec('SAVEPOINT unit');
+    const own: Effects = careful ? { touched: new Map(), written: 0, revisions } : effects;
+    const provisional = reader.number();
+    const written = own.written;
+    const refusal = applyOne(statements, reader, unit, rev + 1, own, careful);
+    if (refusal === 'start over') return undefined;
+    if (refusal === undefined) {
+      rev += 1;
+      if (provisional !== noRevision) revisions.set(provisional, rev);
+    } else {
+      if (!careful && own.written > written) return undefined;
+      refusals.push(refusal);
+      reader.endUnit();
+      if (careful) database.exec('ROLLBACK TO unit');
+    }
+    if (careful) {
+      database.exec('RELEASE unit');
+      if (refusal === undefined) {
+        for (const [table, last] of own.touched) touched.set(table, last);
+      }
+    }
+  }
+  return { lastRev: rev, refusals };
+}
+
+function applyOne(
+  statements: Statements,
+  reader: UnitReader,
+  unit: number,
+  rev: number,
+  effects: Effects,
+  careful: boolean,
+): Refusal | 'start over' | undefined {
+  try {
+    const refused = applyUnit(statements, reader, rev, effects);
+    return refused === undefined ? undefined : { unit, commit: refused };
+  } catch (error) {
+    if (!isMistake(error)) throw error;
+    if (!careful) return 'start over';
+    return { unit, error: error instanceof Error ? new Error(error.message) : new Error(String(error)) };
+  }
+}
+
+type Refused = Exclude<Commit, { outcome: 'committed' }>;
 
 /** SQLITE_CONSTRAINT_UNIQUE */
+/*
+ * Applies one unit within the current transaction. In the common case every change is one compare-and-swap statement: an INSERT that does
+ * nothing on an existing id, an UPDATE or DELETE with the expected revision. Only if it changes no row is the reason looked up. A refusal
+ * does not undo earlier statements of the unit; the caller does.
+ */
+
 const uniqueViolation = 2067;
 
-export type Effects = {
+type Effects = {
   /** Counter numbers of the changed tables, with the revision. */
   readonly touched: Map<number, number>;
   /** Statements that changed a row; above 0, a refusal must be undone. */
@@ -25,7 +154,7 @@ export type Effects = {
 };
 
 /** @returns undefined if the unit was applied */
-export function applyUnit(
+function applyUnit(
   statements: Statements,
   reader: UnitReader,
   rev: number,
@@ -202,4 +331,144 @@ function takenField(table: TableStatements, error: unknown): string | undefined 
     if (key !== undefined && message.endsWith(`.${key}`)) return field;
   }
   return undefined;
+}
+
+/*
+ * The writer's prepared statements; all return arrays. Those of a table are prepared when it is first written: to prepare them all took a
+ * fifth of the start of the thread, and most tables of most programs are never written.
+ */
+
+/** A reference from another table to this one, which blocks the removal of a row. */
+type Dependant = { readonly table: string; readonly field: string; readonly count: StatementSync };
+
+type TableStatements = {
+  readonly layout: Layout;
+  /** Row of comity_counters. */
+  readonly number: number;
+  readonly searched: boolean;
+  readonly insert: StatementSync;
+  readonly update: StatementSync;
+  readonly remove: StatementSync;
+  readonly current: StatementSync;
+  /** Finds an undeleted row. */
+  readonly live: StatementSync;
+  /** Returns the revision of the row if it was removed. */
+  readonly removeOld: StatementSync;
+  readonly dependants: readonly Dependant[];
+  /** Index of the target table by reference field. */
+  readonly references: ReadonlyMap<string, number>;
+};
+
+export type Statements = {
+  /** By the position of the table's layout. */
+  at(position: number): TableStatements | undefined;
+  /** By the table's name. */
+  of(table: string): TableStatements | undefined;
+  readonly insertEvent: StatementSync;
+  readonly events: TableStatements;
+  readonly setCounter: StatementSync;
+  /** Raises the revision of the purged events. */
+  readonly raisePurged: StatementSync;
+};
+
+export function prepareStatements(
+  database: DatabaseSync,
+  layouts: readonly Layout[],
+  numbers: ReadonlyMap<string, number>,
+): Statements {
+  const prepare = (sql: string): StatementSync => {
+    const statement = database.prepare(sql);
+    statement.setReturnArrays(true);
+    return statement;
+  };
+  const prepared = new Map<number, TableStatements>();
+  const at = (position: number): TableStatements | undefined => {
+    const layout = layouts[position];
+    if (layout === undefined) return undefined;
+    let found = prepared.get(position);
+    if (found === undefined) {
+      found = prepareTable(prepare, layout, layouts, numbers);
+      prepared.set(position, found);
+    }
+    return found;
+  };
+  const of = (table: string): TableStatements | undefined => at(positionOf(layouts, table));
+  const events = of(eventsTable);
+  if (events === undefined) throw new TypeError('the layouts lack the table of events');
+  return {
+    at,
+    of,
+    events,
+    insertEvent: prepare(
+      `INSERT INTO ${quoteName(eventsTable)} (id, type, collection, owner, document, former, doc, created_at, updated_at, rev)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9) ON CONFLICT (id) DO NOTHING`,
+    ),
+    setCounter: prepare('UPDATE comity_counters SET rev = ? WHERE n = ?'),
+    raisePurged: prepare(
+      `INSERT INTO comity_counters (n, name, rev) VALUES (${purgedCounter}, '${purgedCounterName}', ?)
+       ON CONFLICT (n) DO UPDATE SET rev = max(rev, excluded.rev)`,
+    ),
+  };
+}
+
+function positionOf(layouts: readonly Layout[], table: string): number {
+  return layouts.findIndex((layout) => layout.table.name === table);
+}
+
+function prepareTable(
+  prepare: (sql: string) => StatementSync,
+  layout: Layout,
+  layouts: readonly Layout[],
+  numbers: ReadonlyMap<string, number>,
+): TableStatements {
+  const { name, table } = layout;
+  const columns = ['doc', 'owner', 'created_at', 'updated_at', 'deleted_at', 'rev'];
+  if (table.searched) columns.push('search');
+  const marks = columns.map(() => '?').join(', ');
+  // Units append and remove events, but never insert them like rows: these statements lack the columns type and collection.
+  const insertable = table.name !== eventsTable;
+  return {
+    layout,
+    number: numbers.get(table.name) ?? 0,
+    searched: table.searched,
+    insert: insertable
+      ? prepare(
+          `INSERT INTO ${name} (${columns.join(', ')}, id) VALUES (${marks}, ?) ON CONFLICT (id) DO NOTHING`,
+        )
+      : prepare('SELECT 1'),
+    update: prepare(
+      `UPDATE ${name} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE id = ? AND rev = ?`,
+    ),
+    remove: prepare(`DELETE FROM ${name} WHERE id = ? AND rev = ?`),
+    current: prepare(`SELECT ${rowColumns} FROM ${name} WHERE id = ?`),
+    live: prepare(`SELECT 1 FROM ${name} WHERE id = ? AND deleted_at IS NULL`),
+    removeOld: prepare(`DELETE FROM ${name} WHERE id = ? AND updated_at < ? RETURNING rev`),
+    dependants: dependantsOf(prepare, layout, layouts),
+    references: new Map(
+      table.references.map((reference) => [reference.field.name, positionOf(layouts, reference.table)]),
+    ),
+  };
+}
+
+function dependantsOf(
+  prepare: (sql: string) => StatementSync,
+  layout: Layout,
+  layouts: readonly Layout[],
+): readonly Dependant[] {
+  const dependants: Dependant[] = [];
+  for (const other of layouts) {
+    for (const { field, table } of other.table.references) {
+      if (table !== layout.table.name) continue;
+      // A reference to itself does not block the removal of a row.
+      const others = other === layout ? ' AND id <> ?1' : '';
+      dependants.push({
+        table: other.table.name,
+        field: field.name,
+        count: prepare(
+          `SELECT count(*) FROM ${other.name} WHERE ${valueSql(field)} = ?1 AND deleted_at IS NULL${others}`,
+        ),
+      });
+    }
+  }
+  return dependants;
 }

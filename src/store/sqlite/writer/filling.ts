@@ -1,13 +1,13 @@
 /**
- * Makes the search texts of pending rows (word-index.ts) in small transactions beside requests. Only a writer whose tables have an index of
+ * Makes the search texts of pending rows (sqlite-schema.ts) in small transactions beside requests. Only a writer whose tables have an index of
  * words loads this file, as the stems of 15 languages take 12 ms.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { indexedText, type SearchIndex } from '../../../model/search/search-index.ts';
-import { quoteName } from '../../quote-name.ts';
+import { quoteName } from '../../sql-text.ts';
 import type { Table } from '../../store.ts';
-import { inTransaction } from '../in-transaction.ts';
-import { pendingName, type WordIndex } from '../word-index.ts';
+import { inTransaction } from '../connection.ts';
+import { pendingName, type WordIndex } from '../sqlite-schema.ts';
 
 /** Longest time for which one transaction of the filling delays a commit. */
 const turnMs = 15;

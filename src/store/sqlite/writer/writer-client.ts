@@ -5,13 +5,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { Observe } from '../../../observe/observation.ts';
-import { isOnlyExpected } from '../../change-listeners.ts';
 import { type Batch, GroupCommit, type Outcome, type Settled, type UnitBounds } from '../../group-commit.ts';
-import type { ProvisionalRevisions } from '../../line.ts';
-import { eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
-import { type HomeState, requestsAt } from '../home-state.ts';
-import type { Damage } from '../integrity.ts';
-import type { TableNumbers } from '../reconcile.ts';
+import type { ProvisionalRevisions } from '../../lines.ts';
+import { eventsTable, isOnlyExpected, StoreUnavailable, type Unit } from '../../store.ts';
+import { type Damage, type HomeState, requestsAt } from '../home-state.ts';
+import type { TableNumbers } from '../sqlite-schema.ts';
 import { type Piece, type Reply, type Request, UnitEncoder } from './writer-messages.ts';
 
 export type WriterPlace = {

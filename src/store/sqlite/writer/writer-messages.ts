@@ -4,9 +4,8 @@
  * both threads pay for it. A long text travels in pieces, each joined and copied in a turn of the event loop: 13 million characters at once held
  * it for 54 ms, and once more to send them.
  */
-
 import type { MessagePort } from 'node:worker_threads';
-import type { ProvisionalRevisions } from '../../line.ts';
+import type { ProvisionalRevisions } from '../../lines.ts';
 import type { Change, Commit, EventEntry, StorageFault, Table, Unit } from '../../store.ts';
 import type { HomeData } from '../home-state.ts';
 

@@ -5,15 +5,11 @@
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { connect } from '../connection.ts';
+import { connect, faultOf, inTransaction, messageOf } from '../connection.ts';
 import { createErasure, type Erasure } from '../erasure.ts';
-import { commitsAt, requestsAt } from '../home-state.ts';
-import { inTransaction } from '../in-transaction.ts';
-import { refuseFullDisk } from '../integrity.ts';
-import { faultOf, messageOf } from '../sqlite-failure.ts';
-import { type Layout, layoutsOf } from '../table-layout.ts';
-import { prepareStatements, type Statements } from './statements.ts';
-import { commitBatches } from './transaction.ts';
+import { commitsAt, refuseFullDisk, requestsAt } from '../home-state.ts';
+import { type Layout, layoutsOf } from '../sqlite-schema.ts';
+import { commitBatches, prepareStatements, type Statements } from './apply.ts';
 import type {
   EncodedUnits,
   HomeMessage,

@@ -5,8 +5,7 @@
 import type { Source } from '../../../config/sources.ts';
 import type { Problem } from '../../../http/problem.ts';
 import { type Received, receivedDocument } from '../../../model/received.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, Row } from '../../../store/store.ts';
+import { type Change, keptRow, type Row } from '../../../store/store.ts';
 
 /** @param at milliseconds since the epoch, not before the row's last change */
 export function putBackChange(

@@ -5,7 +5,6 @@
  * The content is untrusted: the response makes a browser save it, without sniffing its type or running it in Comity's
  * origin.
  */
-
 import { pathParameter } from '../../../kernel/documentation.ts';
 import type {
   Ask,
@@ -20,8 +19,7 @@ import { permission } from '../../../model/access.ts';
 import type { Received } from '../../../model/received.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { memberStanding } from '../../../resources/collection/standing.ts';
-import type { MaybePromise, Row, Store } from '../../../store/store.ts';
-import { whenKnown } from '../../../store/when-known.ts';
+import { type MaybePromise, type Row, type Store, whenKnown } from '../../../store/store.ts';
 import { bodyOf } from '../message-parts.ts';
 import { contentId, type ReceivedContent, receivedContentsTable } from '../received-tables.ts';
 

@@ -11,9 +11,8 @@ import { readEndpoint } from '../../../model/endpoint.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
-import { keptRow } from '../../../store/kept-row.ts';
 import { tryCommit } from '../../../store/lines.ts';
-import { eventsTable, Overtaken, type Row, type Store } from '../../../store/store.ts';
+import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../../store/store.ts';
 import type { SendingParts } from '../sending-parts.ts';
 import { endpointsCollection } from '../sending-tables.ts';
 

@@ -21,8 +21,7 @@ import {
 import { nextRow } from '../../../resources/collection/row.ts';
 import type { Served } from '../../../resources/collection/served.ts';
 import { closedTo } from '../../../resources/collection/standing.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change } from '../../../store/store.ts';
+import { type Change, keptRow } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';
 import { type Headers, withHeaders } from '../endpoint-headers.ts';
 import type { SendingParts } from '../sending-parts.ts';

@@ -3,13 +3,11 @@
  * it in its portal, as those that it creates there. Its rights stay those of the administrator (`rightsOf`): the events that it gets do
  * not depend on who owns it.
  */
-
 import type { Problem } from '../../../http/problem.ts';
 import { searchTextOf } from '../../../model/collection.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import { isAdministrator, type Principal, tenantOfId, tenantPrincipalId } from '../../../model/principal.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, Row, Store } from '../../../store/store.ts';
+import { type Change, keptRow, type Row, type Store } from '../../../store/store.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import { type EndpointSecrets, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 

@@ -15,8 +15,7 @@ import {
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, Store } from '../../../store/store.ts';
+import { type Change, keptRow, type Store } from '../../../store/store.ts';
 import { type Headers, hiddenValue, withHeaders } from '../endpoint-headers.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { SendingParts } from '../sending-parts.ts';

@@ -20,12 +20,12 @@ import { eventsTag } from '../../../resources/events/event-schema.ts';
 import { eventFields } from '../../../resources/events/visibility.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
-import { keptRow } from '../../../store/kept-row.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import {
   type Change,
   eventsTable,
+  keptRow,
   type ListQuery,
   Overtaken,
   type Row,

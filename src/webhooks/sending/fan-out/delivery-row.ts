@@ -1,7 +1,6 @@
 /** The rows of new deliveries: pending, and due at the time of the event (conclude-delivery.ts has their states). */
 import { deliveryDocument } from '../../../model/delivery.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, EventEntry } from '../../../store/store.ts';
+import { type Change, type EventEntry, keptRow } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { deliveriesCollection } from '../sending-tables.ts';
 

@@ -8,16 +8,13 @@
  * One read runs at a time. A request during a read waits for the next one, since the current one may have passed what
  * it is about. A failed read changes nothing; one that the store triggered is repeated after a second.
  */
-
 import type { Collection } from '../../../model/collection.ts';
 import { eventType, noCollection } from '../../../model/event.ts';
-
 import type { Observe } from '../../../observe/observation.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../../store/related-rows.ts';
-import type { Change, MaybePromise, Store } from '../../../store/store.ts';
-import { oneAtATime } from '../../../store/table-looks.ts';
-import { whenKnown } from '../../../store/when-known.ts';
+import { type Change, type MaybePromise, type Store, whenKnown } from '../../../store/store.ts';
+import { oneAtATime } from '../../../store/table-changes.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 import { isTestEvent } from '../test-events.ts';

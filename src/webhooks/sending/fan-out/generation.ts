@@ -15,8 +15,7 @@
  */
 import { idField } from '../../../model/field.ts';
 import { always, byId } from '../../../model/filter.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, Plan, Row, Store } from '../../../store/store.ts';
+import { type Change, keptRow, type Plan, type Row, type Store } from '../../../store/store.ts';
 import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 
 /** Changed endpoints and owners, by id. */

@@ -6,8 +6,7 @@
  */
 import { always, byId } from '../../../model/filter.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, EventEntry, Row, Store } from '../../../store/store.ts';
+import { type Change, type EventEntry, keptRow, type Row, type Store } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { fanOutTable } from '../sending-tables.ts';
 import { deliveryChange } from './delivery-row.ts';

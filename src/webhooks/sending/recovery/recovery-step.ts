@@ -1,13 +1,18 @@
 /** One step of a recovery: the next chunk and the progress, committed together, or its end. */
-
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { always, byId } from '../../../model/filter.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
-import { keptRow } from '../../../store/kept-row.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import { judged, RelatedRows } from '../../../store/related-rows.ts';
-import type { Change, LogPosition, Row, Store, TailEntry } from '../../../store/store.ts';
+import {
+  type Change,
+  keptRow,
+  type LogPosition,
+  type Row,
+  type Store,
+  type TailEntry,
+} from '../../../store/store.ts';
 import type { Lanes } from '../../../work/lanes.ts';
 import { deliveryChange } from '../fan-out/delivery-row.ts';
 import { owedTo } from '../fan-out/owed-deliveries.ts';

@@ -8,8 +8,7 @@
  *
  * A recovery that is deleted while it runs ends there.
  */
-import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, LogPosition, NextRow, Row } from '../../../store/store.ts';
+import { type Change, keptRow, type LogPosition, type NextRow, type Row } from '../../../store/store.ts';
 import { recoveriesCollection } from '../sending-tables.ts';
 
 export type RecoveryCounts = {

@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import pg from 'pg';
-import { columnNamesOf } from '../../../../src/store/backup-file/layout.ts';
+import { columnNamesOf } from '../../../../src/store/backup-file/file-format.ts';
 import { type Restored, readFile } from '../../../../src/store/backup-file/read-file.ts';
-
 import { type OnRestore, restore } from '../../../../src/store/postgres/restore/postgres-restore.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../../../src/store/store.ts';

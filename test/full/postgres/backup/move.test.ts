@@ -8,10 +8,9 @@ import pg from 'pg';
 import { always } from '../../../../src/model/filter.ts';
 import { readFile } from '../../../../src/store/backup-file/read-file.ts';
 import { addressOf } from '../../../../src/store/postgres/connection/address.ts';
-import { findStore } from '../../../../src/store/postgres/find-store.ts';
-import { startBackup } from '../../../../src/store/postgres/postgres-backup.ts';
+import { findStore, startBackup } from '../../../../src/store/postgres/postgres-backup.ts';
 import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
-import { startRestore } from '../../../../src/store/sqlite/sqlite-restore.ts';
+import { startRestore } from '../../../../src/store/sqlite/sqlite-backup.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../../../src/store/store.ts';
 import {

@@ -4,19 +4,21 @@ import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../../src/store/postgres/connection/address.ts';
-import { watchBuilds } from '../../../../src/store/postgres/schema/apply-step.ts';
-import { lockSchema } from '../../../../src/store/postgres/schema/lock.ts';
-import { migrateSchema, previewMigration } from '../../../../src/store/postgres/schema/migrate.ts';
-import { schemaNumber } from '../../../../src/store/postgres/schema/migrations.ts';
-import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
-import { channelOf } from '../../../../src/store/postgres/schema/physical-name.ts';
 import {
   DatabaseFailed,
   SchemaBusy,
   SchemaTooNew,
   UnfitServer,
-} from '../../../../src/store/postgres/schema/schema-failure.ts';
-import { openSession } from '../../../../src/store/postgres/schema/session.ts';
+} from '../../../../src/store/postgres/postgres-failure.ts';
+import {
+  migrateSchema,
+  previewMigration,
+  watchBuilds,
+} from '../../../../src/store/postgres/schema/migrate.ts';
+import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
+import { channelOf } from '../../../../src/store/postgres/schema/schema-layout.ts';
+import { schemaNumber } from '../../../../src/store/postgres/schema/schema-plan.ts';
+import { lockSchema, openSession } from '../../../../src/store/postgres/schema/session.ts';
 import type { Table } from '../../../../src/store/store.ts';
 import { categories, things } from '../../../contract/fixture.ts';
 import { type Listening, listen } from '../../../harness/listening.ts';

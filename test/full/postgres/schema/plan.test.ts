@@ -1,10 +1,10 @@
 /** The plan for each way in which a schema can differ from what is declared: shown, carried out, and then empty. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { UnfitRows } from '../../../../src/store/declared-indexes.ts';
 import { migrateSchema, previewMigration } from '../../../../src/store/postgres/schema/migrate.ts';
 import { openSchema } from '../../../../src/store/postgres/schema/open-schema.ts';
 import type { Table } from '../../../../src/store/store.ts';
-import { UnfitRows } from '../../../../src/store/unfit-rows.ts';
 import { categories, fields, tables } from '../../../contract/fixture.ts';
 import {
   insertCategory,

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
-import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-keys.ts';
+import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-key-ring.ts';
 import {
   type Answer,
   base,

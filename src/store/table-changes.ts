@@ -1,7 +1,33 @@
-/** Checks a table for due work: after each change, and periodically for what becomes due by time. Retries failures soon. */
+/** Changes of tables: the listeners of a store (`onChange`, `onAppend` of the contract), and looks at a table for due work. */
 import type { Store } from './store.ts';
 
-export type TableLooksOptions = {
+/** Apart from the store, because they exist before it. */
+export class ChangeListeners {
+  readonly #byTable = new Map<string, Set<() => void>>();
+
+  /** @returns a function that removes the listener */
+  add(table: string, listener: () => void): () => void {
+    // Wrapped, so that a listener added twice is called twice and removed once.
+    const call = (): void => listener();
+    let listeners = this.#byTable.get(table);
+    if (listeners === undefined) {
+      listeners = new Set();
+      this.#byTable.set(table, listeners);
+    }
+    listeners.add(call);
+    return () => {
+      this.#byTable.get(table)?.delete(call);
+    };
+  }
+
+  call(tables: Iterable<string>): void {
+    for (const table of tables) {
+      for (const listener of this.#byTable.get(table) ?? []) listener();
+    }
+  }
+}
+
+type TableLooksOptions = {
   readonly store: Pick<Store, 'onChange'>;
   readonly table: string;
   /** Milliseconds between two checks without a change. */
@@ -20,6 +46,7 @@ export type TableLooks = {
 
 const againMs = 1000;
 
+/** Checks a table for due work: after each change, and periodically for what becomes due by time. Retries failures soon. */
 export function createTableLooks({ store, table, everyMs, work, onFailed }: TableLooksOptions): TableLooks {
   let closed = false;
   let timer: NodeJS.Timeout | undefined;

@@ -1,34 +1,53 @@
-/** The thread of one restore: copies the file by pages, then checks every page of the copy. */
+/** The thread of one backup or one restore: copies the file by pages, and publishes the copy once it is complete. */
+import { dirname } from 'node:path';
 import { backup, type DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { digestFault } from '../backup-file/digests.ts';
-import { columnNamesOf, createTableSql } from '../backup-file/layout.ts';
-import type { SetRow } from '../backup-file/origin.ts';
+import {
+  columnNamesOf,
+  createTableSql,
+  digestFault,
+  folderOrigin,
+  markBackup,
+  type SetRow,
+} from '../backup-file/file-format.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
-import type { CopyReply } from '../backup-file/start-copy.ts';
-import { beginPartial, changePartial, publish } from '../backup-file/write-file.ts';
-import { quoteName } from '../quote-name.ts';
-import type { RestoreData } from './sqlite-restore.ts';
+import { beginPartial, type CopyReply, changePartial, publish } from '../backup-file/write-file.ts';
+import { quoteName } from '../sql-text.ts';
+import { connect } from './connection.ts';
+import type { CopyTask } from './sqlite-backup.ts';
 
 /** 4 MiB between two progress messages. */
 const pagesPerStep = 1024;
 
-async function run({ from, to, set }: RestoreData): Promise<void> {
+async function run(task: CopyTask): Promise<void> {
+  const { from, to } = task;
   const partial = beginPartial(to);
-  const source = openUnchanging(from);
+  const source = task.makes === 'backup' ? openSnapshot(from) : openUnchanging(from);
   await backup(source, partial, {
     rate: pagesPerStep,
     progress: ({ totalPages, remainingPages }) => {
-      tell({ kind: 'progress', done: totalPages - remainingPages, total: totalPages });
+      reply({ kind: 'progress', done: totalPages - remainingPages, total: totalPages });
     },
   });
   const total = Number(source.prepare('PRAGMA page_count').get()?.page_count);
   source.close();
-  check(partial, from);
-  if (set !== undefined) changePartial(partial, (copy) => setRow(copy, set));
+  if (task.makes === 'backup') {
+    changePartial(partial, (copy) => markBackup(copy, folderOrigin(dirname(from))));
+  } else {
+    check(partial, from);
+    const { set } = task;
+    if (set !== undefined) changePartial(partial, (copy) => setRow(copy, set));
+  }
   publish(to);
-  tell({ kind: 'progress', done: total, total });
-  tell({ kind: 'done' });
+  reply({ kind: 'progress', done: total, total });
+  reply({ kind: 'done' });
+}
+
+/** A read transaction spans the copy; without it SQLite restarts the copy at every commit. */
+function openSnapshot(path: string): DatabaseSync {
+  const database = connect(path, 'reader', { cacheKibibytes: 2048, busyTimeoutMs: 5000, mappedBytesMax: 0 });
+  database.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
+  return database;
 }
 
 /** Finds lost and changed pages. Does not compare indexes with rows, which takes as long as rebuilding them. */
@@ -59,8 +78,8 @@ function setRow(copy: DatabaseSync, { table, id, doc, at }: SetRow): void {
   }
 }
 
-function tell(reply: CopyReply): void {
-  parentPort?.postMessage(reply);
+function reply(message: CopyReply): void {
+  parentPort?.postMessage(message);
 }
 
-await run(workerData as RestoreData);
+await run(workerData as CopyTask);

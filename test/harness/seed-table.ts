@@ -4,14 +4,12 @@
  */
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { migrate } from '../backup-file/migrate.ts';
-import type { NextRow, Table } from '../store.ts';
-import { connect } from './connection.ts';
-import { inTransaction } from './in-transaction.ts';
-import { lockFolder } from './lock.ts';
-import { reconcile } from './reconcile.ts';
-import { type Layout, layoutsOf } from './table-layout.ts';
-import { prepareStatements } from './writer/statements.ts';
+import { migrate } from '../../src/store/backup-file/file-format.ts';
+import { connect, inTransaction } from '../../src/store/sqlite/connection.ts';
+import { lockFolder } from '../../src/store/sqlite/home.ts';
+import { type Layout, layoutsOf, reconcile } from '../../src/store/sqlite/sqlite-schema.ts';
+import { prepareStatements } from '../../src/store/sqlite/writer/apply.ts';
+import type { NextRow, Table } from '../../src/store/store.ts';
 
 const rowsPerTransaction = 20_000;
 

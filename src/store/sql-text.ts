@@ -1,12 +1,18 @@
-/**
+/** SQL that both engines write alike: quoted names, and the rank of a found row. */
+import { occurrencesMax, rankedCharactersMax, rankWeights } from '../model/search/rank.ts';
+import { headEnd } from '../model/search/search-index.ts';
+
+/** Quotes an identifier, where neither engine takes a parameter. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/*
  * The rank of a found row (src/model/search/rank.ts) in SQL, in whole numbers, so that both engines compute the same. `search` is the text
  * of the row.
  */
 
-import { occurrencesMax, rankedCharactersMax, rankWeights } from '../model/search/rank.ts';
-import { headEnd } from '../model/search/search-index.ts';
-
-export type RankDialect = {
+type RankDialect = {
   /** The place of a text in another, from 1; 0 if it does not occur. */
   readonly place: string;
   readonly least: string;

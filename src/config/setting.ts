@@ -61,6 +61,19 @@ export type ValueOf<S> = S extends { readonly kind: 'integer' | 'fixed' }
         ? string | D
         : never;
 
+type Row = IntegerSetting | SwitchSetting | ChoiceSetting | TextSetting | Omit<FixedBound, 'section'>;
+
+/** The values of rows that nothing sets. */
+export function defaultsOf<const R extends Readonly<Record<string, Row>>>(
+  rows: R,
+): { readonly [N in keyof R]: ValueOf<R[N]> } {
+  const values = Object.entries(rows).map(([name, row]) => [
+    name,
+    row.kind === 'fixed' ? row.value : row.default,
+  ]);
+  return Object.fromEntries(values);
+}
+
 type IntegerBounds = Pick<IntegerSetting, 'unit' | 'default' | 'least' | 'most'>;
 
 export function integer(bounds: IntegerBounds, meaning: string): IntegerSetting {

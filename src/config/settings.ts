@@ -6,7 +6,7 @@
  * Each setting has one environment variable (`bodyBytesMax` is COMITY_BODY_BYTES_MAX) and one name in `settings` of the configuration. A
  * limit is a setting if operators need different values of it, and a fixed bound otherwise.
  */
-import type { ValueOf } from './setting.ts';
+import { defaultsOf, type ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
 import {
   egressSettings,
@@ -58,6 +58,9 @@ export const settings = pick<SettingName>((kind) => kind !== 'fixed');
 export const fixedBounds = pick<BoundName>((kind) => kind === 'fixed');
 
 export type Settings = { readonly [N in keyof Rows]: ValueOf<Rows[N]> };
+
+/** The settings of a program that sets none. */
+export const defaultSettings: Settings = defaultsOf(rows);
 
 /** Values from code or the configuration, which are checked like environment variables. */
 export type SettingOverrides = { readonly [N in SettingName]?: Settings[N] | undefined };

@@ -5,19 +5,14 @@
  * States: idle; busy (a batch or another write is under way); closed (accepts nothing, and `close` waits until what was accepted has
  * ended). `BatchTurns` below says when the next batch leaves.
  */
+import { defaultSettings, type Settings } from '../config/settings.ts';
 import type { Observe } from '../observe/observation.ts';
 import { type Commit, StoreUnavailable, type Unit } from './store.ts';
 
-export type UnitBounds = {
-  /** Units that may wait to be committed; more get `StoreUnavailable`. Default 10,000. */
-  readonly unitsWaitingMax?: number;
-  /** Octets of their documents; more get `StoreUnavailable`. Default 64 MiB. */
-  readonly unitsWaitingBytesMax?: number;
-  /** Units of this store per transaction. Default 512. */
-  readonly unitsPerTransactionMax?: number;
-  /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
-  readonly charactersPerTransactionMax?: number;
-};
+export type UnitBounds = Pick<
+  Settings,
+  'unitsWaitingMax' | 'unitsWaitingBytesMax' | 'unitsPerTransactionMax' | 'charactersPerTransactionMax'
+>;
 
 /** The engine of a store, as the queue uses it. */
 export type CommitEngine = {
@@ -60,7 +55,7 @@ const rowsPerPurge = 500;
 
 export class GroupCommit {
   readonly #engine: CommitEngine;
-  readonly #bounds: Required<UnitBounds>;
+  readonly #bounds: UnitBounds;
   #waiting: Waiting[] = [];
   #charactersWaiting = 0;
   /** Writes that are no units; none rejects. */
@@ -72,22 +67,9 @@ export class GroupCommit {
   );
   #closing: PromiseWithResolvers<void> | undefined;
 
-  constructor(
-    engine: CommitEngine,
-    {
-      unitsWaitingMax = 10_000,
-      unitsWaitingBytesMax = 67_108_864,
-      unitsPerTransactionMax = 512,
-      charactersPerTransactionMax = 8_388_608,
-    }: UnitBounds,
-  ) {
+  constructor(engine: CommitEngine, bounds: Partial<UnitBounds>) {
     this.#engine = engine;
-    this.#bounds = {
-      unitsWaitingMax,
-      unitsWaitingBytesMax,
-      unitsPerTransactionMax,
-      charactersPerTransactionMax,
-    };
+    this.#bounds = { ...defaultSettings, ...bounds };
   }
 
   /** The longest unit that `commit` takes. */

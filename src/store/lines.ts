@@ -6,6 +6,7 @@
  * retries at once.
  */
 import { setImmediate } from 'node:timers/promises';
+import { defaultSettings, type Settings } from '../config/settings.ts';
 import { memoryBounds } from '../memory/bounds.ts';
 import { unitCharacters } from './group-commit.ts';
 import {
@@ -25,13 +26,6 @@ import {
   type Unit,
 } from './store.ts';
 
-export type LinesOptions = {
-  /** Changes waiting in all lines together. Default 10,000. */
-  readonly changesWaitingMax?: number | undefined;
-  /** Time from a change's first place until it gives up. Default 30 s. */
-  readonly changeWaitMs?: number | undefined;
-};
-
 /** Thrown when a change gets no turn: the queue is full, the deadline passed, or the client disconnected. */
 export class LineUnavailable extends StoreUnavailable {}
 
@@ -47,7 +41,8 @@ export class Lines implements ChangeLines {
   /** Turns of chains so far that followed each other within the process. */
   #chained = 0;
 
-  constructor({ changeWaitMs = 30_000, changesWaitingMax = 10_000 }: LinesOptions) {
+  constructor(bounds: Partial<Pick<Settings, 'changesWaitingMax' | 'changeWaitMs'>>) {
+    const { changeWaitMs, changesWaitingMax } = { ...defaultSettings, ...bounds };
     this.#waitMs = changeWaitMs;
     this.#waitingMax = changesWaitingMax;
   }

@@ -3,14 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import {
-  openSqliteStore,
-  type SqliteOptions,
-  type SqliteStore,
-} from '../../src/store/sqlite/sqlite-store.ts';
+import type { HomeOptions } from '../../src/store/sqlite/home.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { tables } from '../contract/fixture.ts';
 
-export type Folder = { readonly path: string; open(options?: Partial<SqliteOptions>): Promise<SqliteStore> };
+export type Folder = { readonly path: string; open(options?: Partial<HomeOptions>): Promise<SqliteStore> };
 
 export function folderFor(context: TestContext): Folder {
   const root = mkdtempSync(join(tmpdir(), 'comity-sqlite-'));

@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { defaultSettings, type Settings } from '../../config/settings.ts';
 import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/write-file.ts';
 import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
 import { createCompiledShapes } from '../filter-shape.ts';
-import type { UnitBounds } from '../group-commit.ts';
-import { Lines, type LinesOptions } from '../lines.ts';
+import { Lines } from '../lines.ts';
 import { quoteName } from '../sql-text.ts';
 import {
   endOfRevision,
@@ -47,39 +47,25 @@ import {
 import { type SearchSweep, startSearchSweep } from './search-sweep.ts';
 import { createTallies } from './tallies.ts';
 
-type PostgresOptions = UnitBounds &
-  LinesOptions & {
-    /** `postgres://user:password@host:5432/database` */
-    readonly url: string;
-    /** Default `comity`. */
-    readonly schema?: string;
-    readonly tables: readonly Table[];
-    /** Timeout of a connection attempt. Default 5 s. */
-    readonly databaseConnectTimeoutMs?: number;
-    /** Timeout of a read by id, a page or a commit. Default 5 s. */
-    readonly databaseTimeoutMs?: number;
-    /** Default 2. */
-    readonly databaseReadConnections?: number;
-    /** Default 4. */
-    readonly databaseScanConnections?: number;
-    /** Interval of polls for changes by other processes. Default 1 s. */
-    readonly databasePollMs?: number;
-    /** Scans that may wait for a connection; more get `StoreUnavailable`. Default 256. */
-    readonly readerQueueMax?: number;
-    /** Timeout of one scan. Default 10 s. */
-    readonly scanTimeoutMs?: number;
-    /** Version of the program, recorded with the migrations it makes. */
-    readonly program?: string;
-    /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
-    readonly facts?: Readonly<Record<string, string>>;
-    /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
-    readonly searchSweepMs?: number;
-    /** Milliseconds since the epoch. Default `Date.now`. */
-    readonly clock?: (() => number) | undefined;
-    readonly observe?: Observe;
-    /** Asked between two parts of the answer to a read (loop-turns.ts). */
-    readonly nextRead?: (() => Promise<void> | undefined) | undefined;
-  };
+/** Settings that are absent have their defaults. */
+type PostgresOptions = Partial<Settings> & {
+  /** `postgres://user:password@host:5432/database` */
+  readonly url: string;
+  /** Default `comity`. */
+  readonly schema?: string;
+  readonly tables: readonly Table[];
+  /** Version of the program, recorded with the migrations it makes. */
+  readonly program?: string;
+  /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
+  readonly facts?: Readonly<Record<string, string>>;
+  /** How often search texts that processes of an earlier declaration left are made. Default 10 s. */
+  readonly searchSweepMs?: number;
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly clock?: (() => number) | undefined;
+  readonly observe?: Observe;
+  /** Asked between two parts of the answer to a read (loop-turns.ts). */
+  readonly nextRead?: (() => Promise<void> | undefined) | undefined;
+};
 
 export type PostgresStore = Store & {
   readonly unitsWaiting: () => number;
@@ -120,8 +106,8 @@ function presentTables(tables: readonly Table[], numbers: TableNumbers): readonl
 async function open(options: PostgresOptions, looksOnly: boolean): Promise<PostgresStore | undefined> {
   const started = performance.now();
   const observe = options.observe ?? ignore;
-  const schema = options.schema ?? 'comity';
-  const connectTimeoutMs = options.databaseConnectTimeoutMs ?? 5000;
+  const { databaseConnectTimeoutMs: connectTimeoutMs, databaseSchema } = { ...defaultSettings, ...options };
+  const schema = options.schema ?? databaseSchema;
   const address = addressOf(options.url);
   const { tables, program } = options;
   const { numbers } = await openSchema(address, {
@@ -183,21 +169,21 @@ type Running = {
 function start(options: PostgresOptions, inputs: OpenInputs): Running {
   const { layouts, numbers, looksOnly, observe, ...place } = inputs;
   const { address, schema, connectTimeoutMs } = place;
-  const timeoutMs = options.databaseTimeoutMs ?? 5000;
+  const settings = { ...defaultSettings, ...options };
+  const { databaseTimeoutMs: timeoutMs } = settings;
   const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
   const connecting = { address, connectTimeoutMs, onLost };
-  const readConnections = options.databaseReadConnections ?? 2;
   const reading = { ...connecting, nextRead: options.nextRead };
-  const read = createReadLane({ ...reading, timeoutMs }, readConnections);
+  const read = createReadLane({ ...reading, timeoutMs }, settings.databaseReadConnections);
   const scan = new ScanLane(
-    { ...reading, timeoutMs: options.scanTimeoutMs ?? 10_000 },
-    options.databaseScanConnections ?? 4,
-    options.readerQueueMax ?? 256,
+    { ...reading, timeoutMs: settings.scanTimeoutMs },
+    settings.databaseScanConnections,
+    settings.readerQueueMax,
   );
   const listeners = new ChangeListeners();
   const changes = new Changes({
     ...place,
-    pollMs: options.databasePollMs ?? 1000,
+    pollMs: settings.databasePollMs,
     numbers,
     onChanged: (tables) => listeners.call(tables),
     readCounters: (known) => read.send({ sql: countersSqlOf(schema, looksOnly), values: [known] }),

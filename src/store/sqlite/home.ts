@@ -6,6 +6,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, Worker } from 'node:worker_threads';
+import { defaultSettings, type Settings } from '../../config/settings.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
@@ -27,25 +28,25 @@ import {
 import { type Layout, layoutsOf, reconcile, type TableNumbers } from './sqlite-schema.ts';
 import type { HomeMessage, WriterData } from './writer/writer-messages.ts';
 
-export type HomeOptions = {
+/** Settings that are absent have their defaults. */
+export type StoreOptions = Partial<Settings> & {
+  readonly tables: readonly Table[];
+  readonly observe?: Observe;
+  /** Asked before a thread reads another page (loop-turns.ts). */
+  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
+};
+
+export type HomeOptions = StoreOptions & {
   /** Created if missing, readable by its owner only. */
   readonly folder: string;
-  readonly tables: readonly Table[];
-  /** Page cache of each connection. Default 16 MiB. */
-  readonly cacheKibibytes?: number;
   /** Bytes of the database file that readers map into memory. Default 1 GiB. */
   readonly mappedBytesMax?: number;
   /** Limit of the database file in pages of 4 KiB; writes beyond it get `StoreUnavailable`. Default none. */
   readonly pagesMax?: number;
-  /** Largest file that a start checks for damage. Default 256 MiB; 0: none. */
-  readonly startCheckMebibytes?: number;
-  /** Time after which the log no longer holds deleted text. Default 60 s. */
-  readonly logTruncateSeconds?: number;
   /** False: a commit may be lost with the machine. Default true. */
   readonly durable?: boolean;
   /** Milliseconds since the epoch; only tests replace it. */
   readonly clock?: () => number;
-  readonly observe?: Observe;
 };
 
 export type SqliteHome = {
@@ -74,13 +75,16 @@ export function openHome(options: HomeOptions): SqliteHome {
     refuseFullDisk(options.folder);
     const connection = homeConnection(options);
     const now = (options.clock ?? Date.now)();
-    const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), now, observe };
+    const { startCheckMebibytes, logTruncateSeconds } = { ...defaultSettings, ...options };
+    const checked = { bytesMax: 1_048_576 * startCheckMebibytes, now, observe };
     const numbers = existsSync(path)
       ? convertDamage(path, () => bringUpToDate(path, connection, layouts, checked))
       : makeFile(path, layouts, { durable: options.durable ?? true, now, observe });
     const data = { path, connection, numbers, state: createHomeState() };
-    const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
-    const writer = createWriter({ ...data, tables: options.tables, logTruncateMs }, observe);
+    const writer = createWriter(
+      { ...data, tables: options.tables, logTruncateMs: 1000 * logTruncateSeconds },
+      observe,
+    );
     const close = async (): Promise<void> => {
       await writer.end();
       release();
@@ -94,7 +98,7 @@ export function openHome(options: HomeOptions): SqliteHome {
 
 export function homeConnection(options: HomeOptions): ConnectionOptions {
   return {
-    cacheKibibytes: options.cacheKibibytes ?? 16_384,
+    cacheKibibytes: options.cacheKibibytes ?? defaultSettings.cacheKibibytes,
     busyTimeoutMs,
     mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
     pagesMax: options.pagesMax,

@@ -5,18 +5,15 @@
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { tablesOf } from '../../model/filter.ts';
-import type { Observe } from '../../observe/observation.ts';
 import { identify } from '../backup-file/file-format.ts';
 import { RunningBackups } from '../backup-file/write-file.ts';
 import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
 import { createCompiledShapes } from '../filter-shape.ts';
-import type { UnitBounds } from '../group-commit.ts';
-import { Lines, type LinesOptions } from '../lines.ts';
+import { Lines } from '../lines.ts';
 import { purgedCounter } from '../revision.ts';
 import { quoteName } from '../sql-text.ts';
 import {
@@ -33,7 +30,7 @@ import { ChangeListeners } from '../table-changes.ts';
 import { tickSql } from './compile/filter.ts';
 import type { CompiledShape } from './compiled-shape.ts';
 import { type Cells, type ConnectionOptions, connect, messageOf } from './connection.ts';
-import { createTallies, type HomeOptions, homeConnection, openHome } from './home.ts';
+import { createTallies, type HomeOptions, homeConnection, openHome, type StoreOptions } from './home.ts';
 import {
   convertDamage,
   createDamage,
@@ -57,22 +54,6 @@ import {
 } from './sqlite-schema.ts';
 import { WriterClient } from './writer/writer-client.ts';
 
-type StoreOptions = UnitBounds &
-  LinesOptions & {
-    readonly tables: readonly Table[];
-    /** Threads for reads whose cost grows with a table. 0, the default: as many as processors, from 2 to 4. */
-    readonly readerThreads?: number;
-    /** Such reads that may wait for a thread; more get `StoreUnavailable`. Default 256. */
-    readonly readerQueueMax?: number;
-    /** Timeout of one such read. Default 10 s. */
-    readonly scanTimeoutMs?: number;
-    readonly observe?: Observe;
-    /** Asked before a thread reads another page (loop-turns.ts). */
-    readonly nextPage?: (() => Promise<void> | undefined) | undefined;
-  };
-
-export type SqliteOptions = HomeOptions & StoreOptions;
-
 export type SqliteStore = Store & {
   readonly unitsWaiting: () => number;
 };
@@ -88,7 +69,7 @@ export type Membership = Pick<Store, 'shared' | 'processId' | 'hasEnded' | 'tall
  * Opens or creates the store in the folder, which no other store uses meanwhile.
  * @throws FolderInUse, DamagedStore, UnknownDatabase, UnfitRows, TypeError (a declaration that cannot be stored)
  */
-export async function openSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
+export async function openSqliteStore(options: HomeOptions): Promise<SqliteStore> {
   const started = performance.now();
   const home = openHome(options);
   try {
@@ -129,11 +110,7 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
   // Conditions on columns may contain a short pattern; nothing on this connection takes long enough to be ended.
   installDeadline(caller, Number.POSITIVE_INFINITY, new Int32Array(1));
   const snapshot = new Snapshot(caller, damage, state);
-  const { scanTimeoutMs = 10_000, readerQueueMax = 256, nextPage } = options;
-  const readers = new ReaderPool(
-    { path, connection, scanTimeoutMs },
-    { readerThreads: readerThreadsOf(options), readerQueueMax, damage, nextPage },
-  );
+  const readers = new ReaderPool(data, damage, options);
   const listeners = new ChangeListeners();
   const lines = new Lines(options);
   const rows = new KeptRows();
@@ -180,11 +157,6 @@ type Running = {
   readonly membership: Membership;
   readonly tables: readonly Table[];
 };
-
-/** At least two, so that a scan of one party does not block the others. */
-function readerThreadsOf({ readerThreads = 0 }: StoreOptions): number {
-  return readerThreads > 0 ? readerThreads : Math.min(4, Math.max(2, availableParallelism()));
-}
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
@@ -364,7 +336,7 @@ function purgeRows(
  */
 
 /** @returns undefined if the folder has no store @throws DamagedStore, UnknownDatabase */
-export function openLookingStore(options: HomeOptions & StoreOptions): Store | undefined {
+export function openLookingStore(options: HomeOptions): Store | undefined {
   const connection = homeConnection(options);
   const path = join(options.folder, 'comity.db');
   const numbers = lookAt(options.folder, connection, countersOf);

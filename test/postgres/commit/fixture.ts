@@ -63,7 +63,7 @@ export type Running = {
 };
 
 type Changed = Partial<CommitterOptions> &
-  UnitBounds & {
+  Partial<UnitBounds> & {
     /** In place of the place's own, such as that of a proxy before it. */
     readonly url?: string;
     readonly onBatch?: (units: number) => void;

@@ -80,7 +80,7 @@ export class Committer {
   #probing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(options: CommitterOptions, bounds: UnitBounds) {
+  constructor(options: CommitterOptions, bounds: Partial<UnitBounds>) {
     const { connection, layouts, numbers, schema, channel, writer, retriesMax } = options;
     const { revisions, observe, timeoutMs } = options;
     const tables = commitTables(layouts, numbers, schema);

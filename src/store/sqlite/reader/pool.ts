@@ -5,8 +5,10 @@
  * The pool rejects a stuck thread's read, replaces the thread immediately, and ends it as soon as SQLite returns. If a thread dies, its
  * read fails and the next read starts another thread.
  */
+import { availableParallelism } from 'node:os';
 import process from 'node:process';
 import { Worker } from 'node:worker_threads';
+import { defaultSettings } from '../../../config/settings.ts';
 import { FairQueue, hasLeft, nameOfParty, type Party } from '../../../model/fair-queue.ts';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
@@ -15,7 +17,8 @@ import type { OctetEnd } from '../../page-of-rows.ts';
 import { type StorageFault, StoreUnavailable } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import type { Cells, ConnectionOptions } from '../connection.ts';
-import type { Damage } from '../home-state.ts';
+import type { StoreOptions } from '../home.ts';
+import type { Damage, HomeData } from '../home-state.ts';
 
 type ReadRows = Omit<Extract<ReadReply, { kind: 'rows' }>, 'kind'>;
 
@@ -35,14 +38,6 @@ type Thread = {
   readonly ended: Promise<void>;
 };
 
-type ReaderPoolOptions = {
-  readonly readerThreads: number;
-  readonly readerQueueMax: number;
-  readonly damage: Damage;
-  /** Asked before another page is read (loop-turns.ts). */
-  readonly nextPage?: (() => Promise<void> | undefined) | undefined;
-};
-
 /** Time for a thread to end a statement after its timeout; one step of SQLite takes some milliseconds. */
 const endingMs = 1000;
 
@@ -53,18 +48,20 @@ export class ReaderPool {
   readonly #threads: Thread[] = [];
   readonly #waiting: FairQueue<Waiting>;
   readonly #placesMax: number;
-  readonly #nextPage: ReaderPoolOptions['nextPage'];
+  readonly #nextPage: StoreOptions['nextPage'];
   /** True while pages that were read wait to be used: no other is read, because threads read faster than functions of an application show. */
   #isHeld = false;
   #closed = false;
 
-  constructor(data: Omit<ReaderData, 'cancelled'>, options: ReaderPoolOptions) {
-    this.#data = data;
+  constructor({ path, connection }: HomeData, damage: Damage, options: StoreOptions) {
+    const { scanTimeoutMs, readerThreads, readerQueueMax } = { ...defaultSettings, ...options };
+    this.#data = { path, connection, scanTimeoutMs };
+    this.#damage = damage;
     this.#nextPage = options.nextPage;
-    this.#damage = options.damage;
-    this.#threadsMax = options.readerThreads;
-    this.#placesMax = options.readerQueueMax;
-    this.#waiting = new FairQueue(options.readerQueueMax, ({ places }) => places);
+    // At least two, so that a scan of one party does not block the others.
+    this.#threadsMax = readerThreads > 0 ? readerThreads : Math.min(4, Math.max(2, availableParallelism()));
+    this.#placesMax = readerQueueMax;
+    this.#waiting = new FairQueue(readerQueueMax, ({ places }) => places);
   }
 
   /**

@@ -40,7 +40,7 @@ export class WriterClient {
   #asked: PromiseWithResolvers<Reply> | undefined;
   #full: StoreUnavailable | undefined;
 
-  constructor(place: WriterPlace, bounds: UnitBounds) {
+  constructor(place: WriterPlace, bounds: Partial<UnitBounds>) {
     const { revisions, observe } = place;
     this.#place = place;
     this.queue = new GroupCommit({ begin: () => this.#begin(), revisions, observe }, bounds);

@@ -46,7 +46,8 @@ for (const engine of engineNames) {
 
     test('a hook that finds no room for its page is refused, and its write with it', async () => {
       const answers = Array.from({ length: 4 }, () => post('hooked'));
-      const isRefused = async (answer: Promise<Answer>): Promise<void> => assert.equal((await answer).status, 503);
+      const isRefused = async (answer: Promise<Answer>): Promise<void> =>
+        assert.equal((await answer).status, 503);
       await Promise.any(answers.map(isRefused));
       await open('hooked');
       assertSomeRefused(await Promise.all(answers), 201);

@@ -8,6 +8,5 @@ export const leafExceptions: ReadonlyMap<string, string> = new Map([
     'src/resources/collection/computed.ts',
     'It parses long documents, which row.ts, a part of every write, must not.',
   ],
-  ['src/http/syntax/utf-8.ts', 'one grammar a file'],
   ['src/resources/collection/dependants.ts', 'a rule that is looked for by its name'],
 ]);

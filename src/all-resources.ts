@@ -17,7 +17,7 @@ import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
 import { shownMigrations } from './migrations/shown-migrations.ts';
-import type { LoopTurns } from './observe/loop-turns.ts';
+import type { LoopTurns } from './observe/event-loop.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { OpenConnections } from './observe/open-connections.ts';
 import { docsAssets } from './openapi/docs-assets.ts';

@@ -19,7 +19,6 @@ import type { OwnListener } from './egress/own-listeners.ts';
 import type { Request as KernelRequest } from './http/message.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
-import { serverMethods } from './kernel/answer/options-response.ts';
 import { createHandler } from './kernel/handler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import type { Operations } from './kernel/operations/operations.ts';
@@ -37,8 +36,7 @@ import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/docum
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
 import { createDifferences } from './observe/differences.ts';
-import { LoopTurns } from './observe/loop-turns.ts';
-import { watchLoop } from './observe/loop-watch.ts';
+import { LoopTurns, watchLoop } from './observe/event-loop.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
 import { createOpenConnections } from './observe/open-connections.ts';
@@ -49,8 +47,9 @@ import { patchLimitsOf } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLife } from './resources/program/health.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
-import { openCertificate } from './server/front/certificate.ts';
-import { createListener, type Listener, type ListenTls } from './server/listener.ts';
+import { openCertificate } from './server/certificate.ts';
+import { createListener, type Listener } from './server/listener.ts';
+import type { ListenTls } from './server/port.ts';
 import { stopOf } from './stop-program.ts';
 import type { Services } from './store/capabilities.ts';
 import { withStages } from './store/commit-stages.ts';
@@ -164,7 +163,7 @@ async function openTls({ settings, shared, observe }: ComposeOptions): Promise<L
   const { tlsCert, tlsKey, tlsAlpn } = settings;
   const tlsPort = shared?.tlsPort ?? settings.tlsPort;
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  const certificate = await openCertificate({ certificate: tlsCert, key: tlsKey }, { observe });
+  const certificate = await openCertificate({ certificate: tlsCert, key: tlsKey }, observe);
   return { certificate, alpn: tlsAlpn, port: tlsPort === undefined ? undefined : Number(tlsPort) };
 }
 
@@ -222,7 +221,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const { origin, ownListeners, listensAt } = createOrigins(settings);
     const newId = createIdSource(clock, random.digit);
     const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
-    const memory = createMemory({ ...settings, turns: options.turns, onRefused });
+    const memory = createMemory(settings, options.turns, onRefused);
     const services: Services = { store, clock, random: random.bytes, newId, observe, settings, memory };
     const addressOf = createCallerAddress(settings.behindProxy);
     const timers = options.outside?.timers ?? runtimeTimers;
@@ -261,7 +260,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
       ...{ ...common, handler, routeOf, probes, proxy, apiVersion: configuration.apiVersion },
-      ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
+      ...{ limits: settings, behindProxy: settings.behindProxy },
     });
     showGauges(metrics, listener, served, store);
     const features = [accounts, webhooks, received, mails];
@@ -320,11 +319,9 @@ function createOrigins({ publicUrl, tlsCert, tlsPort, host, port }: Settings): O
 }
 
 function createRates({ settings, observe }: ComposeOptions, store: Store): RateLimiter {
-  return createRateLimiter({
-    ...settings,
-    store,
-    onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
-  });
+  return createRateLimiter(settings, store, (error) =>
+    observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
+  );
 }
 
 type LogicParts = {

@@ -10,7 +10,7 @@ import type { Configuration } from './config/configuration.ts';
 import { fingerprintOf } from './config/fingerprint.ts';
 import { secretKeyBytes } from './config/refusals.ts';
 import type { Settings } from './config/settings.ts';
-import { mappableBytes, readMachineMemory } from './memory/machine-memory.ts';
+import { mappableBytes, readMachineMemory } from './memory/program-memory.ts';
 import type { Observe } from './observe/observation.ts';
 import { packageVersion } from './package-version.ts';
 import type { PostgresStore } from './store/postgres/postgres-store.ts';
@@ -33,7 +33,7 @@ export type StoreSharing = {
   readonly clock?: (() => number) | undefined;
   /** Labels of indexes that are made after a migration of documents. */
   readonly late?: ReadonlySet<string>;
-  /** Asked between two parts of what a store reads from its database (loop-turns.ts). */
+  /** Asked between two parts of what a store reads from its database (event-loop.ts). */
   readonly nextRead?: (() => Promise<void> | undefined) | undefined;
   /** Asked before the embedded store reads another page. */
   readonly nextPage?: (() => Promise<void> | undefined) | undefined;

@@ -3,7 +3,7 @@ import type { Features } from './all-resources.ts';
 import type { Settings } from './config/settings.ts';
 import type { Scheduler } from './jobs/scheduler.ts';
 import type { Operations } from './kernel/operations/operations.ts';
-import type { LoopWatch } from './observe/loop-watch.ts';
+import type { LoopWatch } from './observe/event-loop.ts';
 import type { Listener } from './server/listener.ts';
 
 type Stoppable = { readonly settings: Settings } & Features & {

@@ -24,7 +24,7 @@ const emptyEndings: ReadonlySet<string> = new Set([
   ...['helper', 'helpers', 'manager', 'managers', 'service', 'services', 'util', 'utils'],
 ]);
 
-// "accept-query.ts", "accept-query.test.ts", "comity.config.ts"
+// "accept.ts", "accept-query.test.ts", "comity.config.ts"
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 
 /** Judges each code file's name and each folder's on the way to it; a folder is reported once. */

@@ -11,7 +11,7 @@
  * Two holders of a token who both use it in that time have the same next one, so a thief is discovered when both have used that.
  */
 import { Type } from 'typebox';
-import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
+import { parseIdempotencyKey } from '../http/syntax/structured-field.ts';
 import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { openText, sealText } from '../kernel/sealed-text.ts';

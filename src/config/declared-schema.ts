@@ -80,6 +80,24 @@ export function* partsOf(node: SchemaNode): Generator<readonly [path: string, pa
   }
 }
 
+/** A copy of the schema, with members that are not enumerable, in which `map` has replaced the schemas under these keywords. */
+export function mapParts(
+  node: SchemaNode,
+  keywords: readonly string[],
+  map: (part: SchemaNode, keyword: string) => unknown,
+): Record<string, unknown> {
+  const copy: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(node));
+  for (const keyword of keywords) {
+    const value = node[keyword];
+    const mapped = (part: unknown) => (isNode(part) ? map(part, keyword) : part);
+    if (Array.isArray(value)) copy[keyword] = value.map(mapped);
+    else if (isNode(value) && mapKeywords.has(keyword)) {
+      copy[keyword] = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, mapped(part)]));
+    } else if (isNode(value)) copy[keyword] = map(value, keyword);
+  }
+  return copy;
+}
+
 /** Visits the schema and every schema within it, each object once: one may hold itself, which its bounds refuse later. */
 export function eachNode(root: unknown, visit: (node: SchemaNode, same: SchemaNode) => void): void {
   const left = [root].flat().filter(isNode);

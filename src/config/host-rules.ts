@@ -4,7 +4,7 @@
  */
 import { isIPv6 } from 'node:net';
 import { type TObject, Type } from 'typebox';
-import { parseIpv6Address } from '../http/syntax/ip-address.ts';
+import { parseIpv6Address } from '../http/syntax/uri.ts';
 import { type HostRules, isAddress, isHostGlob } from '../model/host-rules.ts';
 import { choiceOf, listInParts, type SoundParts, textThat } from './shape.ts';
 

@@ -251,7 +251,7 @@ function compare(loaded: Settings, mistakes: string[]): void {
   compareTls(loaded, mistakes);
 }
 
-/** The same bound as for the default, in src/memory/machine-memory.ts. */
+/** The same bound as for the default, in src/memory/program-memory.ts. */
 const memoryBytesMin = 16 * 1024 * 1024;
 
 /** Credentials cross a network encrypted or not at all. */

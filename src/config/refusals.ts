@@ -1,8 +1,8 @@
 /** Checks of settings that hold text. Each returns what is wrong, as the predicate of a sentence, or undefined for a valid text. */
 
 import { isIP } from 'node:net';
-import { isOrigin } from '../http/syntax/origin.ts';
-import { isToken } from '../http/syntax/token.ts';
+import { isToken } from '../http/syntax/field-value.ts';
+import { isOrigin } from '../http/syntax/uri.ts';
 
 const keyStart = 'sk_';
 const keySymbols = '0123456789-._~+/=';

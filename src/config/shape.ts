@@ -18,7 +18,7 @@ import {
   Type,
 } from 'typebox';
 import { Check } from 'typebox/value';
-import { isToken } from '../http/syntax/token.ts';
+import { isToken } from '../http/syntax/field-value.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 

@@ -19,6 +19,11 @@ export const knownMethods: ReadonlySet<string> = new Set([
   'CONNECT',
 ]);
 
+/** The methods of all resources together, for what is about no resource; TRACE is added if it is enabled. */
+export const serverMethods: readonly string[] = [...knownMethods].filter(
+  (method) => method !== 'CONNECT' && method !== 'TRACE',
+);
+
 export type Request = {
   readonly method: string;
   /** The request target as received (RFC 9112 §3.2); over HTTP/2, rebuilt from the pseudo-headers. */

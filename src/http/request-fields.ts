@@ -1,7 +1,10 @@
 /**
  * Reads the request header fields that conduct depends on, in one pass over the raw list. Repeated list fields are joined with commas (RFC
- * 9110 §5.3); a repeated singleton is reported, because servers that pick different ones enable request smuggling.
+ * 9110 §5.3); a repeated singleton is reported, because servers that pick different ones enable request smuggling. Also reads
+ * Transfer-Encoding and Max-Forwards.
  */
+import { trimWhitespace } from './syntax/field-value.ts';
+import { isDigitCode } from './syntax/uri.ts';
 
 export type RequestFields = {
   host: string | undefined;
@@ -130,4 +133,28 @@ function noFields(): RequestFields {
     xForwardedFor: undefined,
     repeated: undefined,
   };
+}
+
+/**
+ * `Transfer-Encoding`: RFC 9112 §6.1 and §7. `chunked` is the only supported coding; all else is 501. Empty list elements and parameters,
+ * legal in the grammar, are refused here: this field decides where a message ends, and two readers that disagree on it enable request
+ * smuggling (RFC 9112 §11.2).
+ */
+export function isUnderstoodTransferCoding(value: string): boolean {
+  return value === 'chunked' || trimWhitespace(value).toLowerCase() === 'chunked';
+}
+
+export const maxForwardsMax = 2 ** 31 - 1;
+
+/** The count of `Max-Forwards` (RFC 9110 §7.6.2), larger ones cut to `maxForwardsMax`; undefined if it is not `1*DIGIT`. */
+export function parseMaxForwards(value: string): number | undefined {
+  const text = trimWhitespace(value);
+  if (text === '') return undefined;
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (!isDigitCode(code)) return undefined;
+    count = Math.min(count * 10 + code - 0x30, maxForwardsMax);
+  }
+  return count;
 }

@@ -12,15 +12,14 @@ import { isComposed } from '../config/unknown-members.ts';
 import type { Allowance } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { FieldName } from '../http/response-fields.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Permission } from '../model/access.ts';
 import type { Members } from '../model/json-value.ts';
 import type { Principal } from '../model/principal.ts';
 import { type MaybePromise, Overtaken, type RowName } from '../store/store.ts';
-import type { ContentLimits } from './content/content-limits.ts';
-import { contentShape } from './content/form-shape.ts';
+import { type ContentLimits, contentShape, type Parsed } from './content/content-shape.ts';
 import { parseContent } from './content/parse-content.ts';
-import type { Parsed } from './content/parsed.ts';
 import { closeSchema, compileValidator, type Validator } from './content/validator.ts';
 
 import {
@@ -30,7 +29,6 @@ import {
   type MemberAccess,
   named,
   type OperationDocumentation,
-  type OwnField,
   type SchemeName,
   type Tag,
 } from './documentation.ts';
@@ -77,7 +75,7 @@ export type ActionInput<I extends TObject> = {
 export type ActionLimits = ContentLimits & { readonly validationErrorsMax: number };
 
 /** The part of an action that belongs to one method. */
-export type ActionOperation<I extends TObject = TObject, S extends Standing = Standing> = {
+type ActionOperation<I extends TObject = TObject, S extends Standing = Standing> = {
   /** Default POST. The handler of a safe method changes nothing; it also runs for HEAD. */
   readonly method?: 'GET' | 'POST' | 'QUERY';
   /** `operationId` of the OpenAPI document. */
@@ -92,7 +90,7 @@ export type ActionOperation<I extends TObject = TObject, S extends Standing = St
   /** Codes that the handler, `check` and the standing may refuse with. */
   readonly codes: readonly ProblemCode[];
   /** Further response fields. */
-  readonly fields?: readonly OwnField[];
+  readonly fields?: readonly FieldName[];
   /** The accepted security schemes; absent: all. */
   readonly schemes?: readonly SchemeName[];
   /** Idempotency-Key is supported, and the stored result is encrypted. */
@@ -138,7 +136,7 @@ export function actionResource<I extends TObject, S extends Standing>(
   if (name === undefined) throw new Error(`the action ${action.id} has no name`);
   return {
     pattern: action.path,
-    documentation: { name, noun, tag, ...(parameters === undefined ? {} : { parameters }) },
+    documentation: { name, noun, tag, parameters },
     operations: new Map([[method, actionOperation(action, limits)]]),
     constantFields: [],
     offers: ['application/json'],
@@ -291,16 +289,12 @@ function documentationOf<I extends TObject, S extends Standing>(
   const given = output === undefined ? undefined : json(output.schema as Item, output.example);
   const safe = isSafe(action);
   return {
-    ...{ id, summary },
-    ...(description === undefined ? {} : { description }),
-    ...(input === undefined || schema === undefined ? {} : { takes: taken(input, schema) }),
-    ...(given === undefined ? {} : { gives: { [safe ? 'representation' : (answers ?? 'changed')]: given } }),
-    ...(answers === 'created' ? { creates: 'always' } : {}),
-    ...(answers === 'queued' ? { queues: 'always' } : {}),
-    ...(fields === undefined ? {} : safe ? { representationFields: fields } : { madeFields: fields }),
-    ...(schemes === undefined ? {} : { schemes }),
-    ...(member === undefined ? {} : { member }),
-    ...(mayBeMissing === undefined ? {} : { mayBeMissing }),
+    ...{ id, summary, description, schemes, member, mayBeMissing },
+    takes: input === undefined || schema === undefined ? undefined : taken(input, schema),
+    gives: given === undefined ? undefined : { [safe ? 'representation' : (answers ?? 'changed')]: given },
+    creates: answers === 'created' ? 'always' : undefined,
+    queues: answers === 'queued' ? 'always' : undefined,
+    [safe ? 'representationFields' : 'madeFields']: fields,
     codes: [
       ...((schema?.required?.length ?? 0) > 0 ? (['field_missing'] as const) : []),
       ...(schema === undefined ? [] : (['validation_failed'] as const)),

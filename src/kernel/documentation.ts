@@ -5,6 +5,7 @@
  */
 import type { AnswerName } from '../http/conduct/answers.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { FieldName } from '../http/response-fields.ts';
 import type { Action, Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Fields } from '../model/field.ts';
@@ -27,9 +28,7 @@ export type PathDocumentation = {
   /** What the path names, for sentences: `the types of events`. */
   readonly noun: string;
   readonly tag: Tag;
-  readonly parameters?: readonly Item[];
-  /** The collection to which the path belongs, and with which it is deprecated. */
-  readonly belongsTo?: Collection;
+  readonly parameters?: readonly Item[] | undefined;
 };
 
 /** A path of a collection; the collection's declaration describes it. */
@@ -78,40 +77,42 @@ export type CollectionNames = {
 export type OperationDocumentation = {
   readonly id: string;
   readonly summary: string;
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Query parameters, and header fields that no other operation has. */
-  readonly parameters?: readonly Item[];
+  readonly parameters?: readonly Item[] | undefined;
   /** A paged list, with `page` and `cursor`; with limits also `limit`. */
-  readonly paged?: 'as-stored' | ListLimits;
+  readonly paged?: 'as-stored' | ListLimits | undefined;
   /** A paged list with filters on these fields, sorting and field selection. */
-  readonly listed?: { readonly fields: Fields; readonly tag?: string; readonly limits: ListLimits };
-  readonly takes?: Content;
+  readonly listed?:
+    | { readonly fields: Fields; readonly tag?: string; readonly limits: ListLimits }
+    | undefined;
+  readonly takes?: Content | undefined;
   /** Content of the responses by answer; an answer that is missing here has none. */
-  readonly gives?: Readonly<Partial<Record<AnswerName, Content>>>;
+  readonly gives?: Readonly<Partial<Record<AnswerName, Content>>> | undefined;
   /** Some responses have no content. */
-  readonly silence?: 'sometimes';
+  readonly silence?: 'sometimes' | undefined;
   /** Further fields of 200 with a representation. */
-  readonly representationFields?: readonly OwnField[];
+  readonly representationFields?: readonly FieldName[] | undefined;
   /** Further fields of responses to a change, and of a 303 to a read. */
-  readonly madeFields?: readonly OwnField[];
+  readonly madeFields?: readonly FieldName[] | undefined;
   /** The accepted security schemes; absent: all. */
-  readonly schemes?: readonly SchemeName[];
+  readonly schemes?: readonly SchemeName[] | undefined;
   /** Codes that its stages refuse with, besides those for content, conditions and credentials. */
-  readonly codes?: readonly ProblemCode[];
+  readonly codes?: readonly ProblemCode[] | undefined;
   /** Codes of the application's own, with their statuses. */
-  readonly ownCodes?: readonly OwnCode[];
+  readonly ownCodes?: readonly OwnCode[] | undefined;
   /** It creates a resource: 201. */
-  readonly creates?: 'always' | 'sometimes';
+  readonly creates?: 'always' | 'sometimes' | undefined;
   /** It is performed after the response: 202. */
-  readonly queues?: 'always' | 'sometimes';
+  readonly queues?: 'always' | 'sometimes' | undefined;
   /** The result of a read is at another URI: 303. */
-  readonly redirects?: 'always' | 'sometimes';
+  readonly redirects?: 'always' | 'sometimes' | undefined;
   /** The member of a collection whose access rules decide. */
-  readonly member?: MemberAccess;
+  readonly member?: MemberAccess | undefined;
   /** Further possible standings: missing; hidden from the caller; visible but not permitted. */
-  readonly mayBeMissing?: boolean;
-  readonly mayBeHidden?: boolean;
-  readonly mayBeClosed?: boolean;
+  readonly mayBeMissing?: boolean | undefined;
+  readonly mayBeHidden?: boolean | undefined;
+  readonly mayBeClosed?: boolean | undefined;
 };
 
 export type OwnCode = { readonly code: string; readonly status: number };
@@ -122,23 +123,6 @@ export type MemberAccess = {
   /** In place of the rule of the collection for the action. */
   readonly rule?: Rule;
 };
-
-/** Header fields that an operation adds to those of the kernel. */
-export type OwnField =
-  | 'Allow'
-  | 'Comity-Plan'
-  | 'Comity-Position'
-  | 'Content-Disposition'
-  | 'Content-Location'
-  | 'Content-Security-Policy'
-  | 'ETag'
-  | 'Last-Modified'
-  | 'Link'
-  | 'Location'
-  | 'Retry-After'
-  | 'Set-Cookie'
-  | 'X-Content-Type-Options'
-  | 'X-Total-Count';
 
 /** Names of the security schemes in the document. */
 export type SchemeName = 'bearer' | 'basic' | 'apiKey' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';

@@ -12,7 +12,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
-import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
+import { parseIdempotencyKey } from '../http/syntax/structured-field.ts';
 import { memoryBounds } from '../memory/bounds.ts';
 import { audienceOf, callerOf } from '../model/principal.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -34,7 +34,7 @@ export const idempotencyTable = 'idempotency_keys';
 /** An older claim has expired, whichever process made it: no request may run that long. */
 export const claimSeconds = 120;
 
-export type Settled = { readonly made: Made; readonly rev: number } | { readonly refused: Problem };
+type Settled = { readonly made: Made; readonly rev: number } | { readonly refused: Problem };
 
 export type Claim = {
   readonly status: 'first';
@@ -51,13 +51,6 @@ export type Idempotency = {
     /** The result contains a secret. */
     isSecret?: boolean,
   ): Promise<Claim | { status: 'replay'; result: Settled } | { status: 'running' } | { status: 'other' }>;
-};
-
-export type IdempotencyOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  /** Lifetime of a key. Records that are older but not yet purged are ignored. */
-  readonly lifetimeSeconds: number;
-  /** Encrypts results that contain secrets; undefined: these are stored without their content. */
-  readonly sealing?: Sealing | undefined;
 };
 
 export type Sealing = {
@@ -98,8 +91,15 @@ export function fingerprintOf(ask: Ask, content: Uint8Array): string {
   return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
 }
 
-export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  const { store, clock } = options;
+/**
+ * @param lifetimeSeconds of a key; records that are older but not yet purged are ignored
+ * @param sealing encrypts results that contain secrets; undefined: these are stored without their content
+ */
+export function createIdempotency(
+  { store, clock, newId }: Pick<Services, 'store' | 'clock' | 'newId'>,
+  lifetimeSeconds: number,
+  sealing?: Sealing,
+): Idempotency {
   const unsettled = new UnsettledKeys(clock, claimSeconds * 1000);
   return {
     async claim(ask, fingerprint, isSecret = false) {
@@ -108,12 +108,18 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       await unsettled.finish(id);
       const found = await store.read(idempotencyTable, id);
       const now = clock();
-      const secret = isSecret ? (options.sealing?.secretOf(ask.request, ask.query) ?? null) : undefined;
-      const isFree = found === undefined || isExpired(found, now, options.lifetimeSeconds);
+      const secret = isSecret ? (sealing?.secretOf(ask.request, ask.query) ?? null) : undefined;
+      const isFree = found === undefined || isExpired(found, now, lifetimeSeconds);
       if (!isFree && !(await isAbandoned(store, found))) return judge(found, fingerprint, secret);
       const claiming: Claiming = {
-        ...{ store, id, fingerprint, name: options.newId(), at: now, unsettled },
-        seal: secret === undefined ? undefined : (text) => sealed(options, id, secret, text),
+        ...{ store, id, fingerprint, name: newId(), at: now, unsettled },
+        seal:
+          secret === undefined
+            ? undefined
+            : (text) => {
+                if (sealing === undefined || secret === null) return null;
+                return sealText(text, { secret, id, purpose }, sealing.random);
+              },
       };
       const expect = found === undefined ? ({ absent: true } as const) : { rev: found.rev };
       const commit = await store.commit(claimUnit(claiming, expect)).catch((error) => {
@@ -141,16 +147,6 @@ type Claiming = {
 };
 
 const purpose = 'comity idempotency result';
-
-function sealed(
-  { sealing }: IdempotencyOptions,
-  id: string,
-  secret: string | null,
-  text: string,
-): string | null {
-  if (sealing === undefined || secret === null) return null;
-  return sealText(text, { secret, id, purpose }, sealing.random);
-}
 
 function claimed(claiming: Claiming, rev: number): Claim {
   const { store, id, unsettled } = claiming;

@@ -5,21 +5,18 @@
 
 import type { Facts } from '../http/conduct/facts.ts';
 import { knownMethods, type Request } from '../http/message.ts';
-
-import { preferredMediaType, prefersHtml } from '../http/syntax/accept.ts';
-import { parseContentCoding } from '../http/syntax/accept-encoding.ts';
+import { isUnderstoodTransferCoding } from '../http/request-fields.ts';
+import { parseContentCoding, preferredMediaType, prefersHtml } from '../http/syntax/accept.ts';
 import { parseEntityTagList } from '../http/syntax/entity-tag.ts';
-import { isHost } from '../http/syntax/host.ts';
-import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
-import { isOrigin } from '../http/syntax/origin.ts';
 import { parseRequestTarget } from '../http/syntax/request-target.ts';
-import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { parseIdempotencyKey } from '../http/syntax/structured-field.ts';
+import { isHost, isOrigin } from '../http/syntax/uri.ts';
 import { readWebSocketHandshake } from '../http/syntax/websocket-handshake.ts';
 import type { Overtaken } from '../store/store.ts';
+import { foreignCharset } from './content/content-shape.ts';
 import { contentCodings } from './content/decode-content.ts';
-import { foreignCharset } from './content/parsed.ts';
-import { type Conditions, evaluateConditions, isConditional, unconditional } from './preconditions.ts';
+import { isConditional } from './preconditions.ts';
 import {
   type Operation,
   type Postponed,
@@ -28,7 +25,6 @@ import {
   type Route,
   readPreferences,
   type Standing,
-  type Validators,
 } from './resource.ts';
 import type { Router } from './router.ts';
 
@@ -317,33 +313,6 @@ export function writeStanding(facts: Facts, standing: Standing): void {
   facts.visible = standing.visible;
   facts.permitted = standing.permitted;
   facts.elsewhere = standing.elsewhere !== undefined;
-}
-
-/**
- * @param request undefined if it has no conditions, or none that apply
- * @param validators null if no representation exists
- * @param now milliseconds since the epoch
- */
-export function writeConditions(
-  facts: Facts,
-  request: Pick<Request, 'method' | 'fields'> | undefined,
-  validators: Validators | null,
-  now: number,
-): void {
-  const conditions = request === undefined ? unconditional : conditionsOf(request, validators, now);
-  facts.ifMatch = conditions.ifMatch;
-  facts.ifUnmodifiedSince = conditions.ifUnmodifiedSince;
-  facts.ifNoneMatch = conditions.ifNoneMatch;
-  facts.ifModifiedSince = conditions.ifModifiedSince;
-}
-
-function conditionsOf(
-  { method, fields }: Pick<Request, 'method' | 'fields'>,
-  validators: Validators | null,
-  now: number,
-): Conditions {
-  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
-  return evaluateConditions(fields, validators, safe, now);
 }
 
 export function writeResult(facts: Facts, result: Exclude<Result, Overtaken | Postponed>): void {

@@ -2,47 +2,39 @@
  * Evaluates the conditional fields against the current state (RFC 9110 §13.1): each is true, false or absent. The graph
  * decides their precedence.
  */
-import type { Condition } from '../http/conduct/facts.ts';
+import type { Condition, Facts } from '../http/conduct/facts.ts';
 import type { RequestFields } from '../http/request-fields.ts';
-import { acceptsCoding } from '../http/syntax/accept-encoding.ts';
+import { acceptsCoding } from '../http/syntax/accept.ts';
 import { type EntityTag, formatEntityTag, parseEntityTagList } from '../http/syntax/entity-tag.ts';
 import { parseHttpDate } from '../http/syntax/http-date.ts';
 import type { Validators } from './resource.ts';
 
-export type Conditions = {
-  readonly ifMatch: Condition;
-  readonly ifUnmodifiedSince: Condition;
-  readonly ifNoneMatch: Condition;
-  readonly ifModifiedSince: Condition;
-};
-
-export const unconditional: Conditions = {
-  ifMatch: 'absent',
-  ifUnmodifiedSince: 'absent',
-  ifNoneMatch: 'absent',
-  ifModifiedSince: 'absent',
-};
-
 /**
+ * @param fields undefined if no condition applies
  * @param validators of the selected representation; null if none exists
- * @param safe GET, HEAD or QUERY, the only methods to which If-Modified-Since applies
+ * @param now milliseconds since the epoch
  */
-export function evaluateConditions(
-  fields: RequestFields,
+export function writeConditions(
+  facts: Facts,
+  fields: RequestFields | undefined,
   validators: Validators | null,
-  safe: boolean,
   now: number,
-): Conditions {
-  if (!isConditional(fields)) return unconditional;
+): void {
+  facts.ifMatch = 'absent';
+  facts.ifUnmodifiedSince = 'absent';
+  facts.ifNoneMatch = 'absent';
+  facts.ifModifiedSince = 'absent';
+  if (fields === undefined) return;
+  const { method } = facts;
   const modifiedAt = validators?.modifiedAt ?? null;
-  return {
-    ifMatch: matched(fields.ifMatch, validators, (listed, tag) => !listed.weak && names(listed, tag)),
-    ifNoneMatch: negate(
-      matched(fields.ifNoneMatch, validators, safe ? (listed, tag) => names(listed, tag, fields) : names),
-    ),
-    ifUnmodifiedSince: unmodified(fields.ifUnmodifiedSince, modifiedAt, now),
-    ifModifiedSince: safe ? negate(unmodified(fields.ifModifiedSince, modifiedAt, now)) : 'absent',
-  };
+  const isSafe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+  facts.ifMatch = matched(fields.ifMatch, validators, (listed, tag) => !listed.weak && names(listed, tag));
+  facts.ifUnmodifiedSince = unmodified(fields.ifUnmodifiedSince, modifiedAt, now);
+  facts.ifNoneMatch = negate(
+    matched(fields.ifNoneMatch, validators, isSafe ? (listed, tag) => names(listed, tag, fields) : names),
+  );
+  // It applies to no other method.
+  if (isSafe) facts.ifModifiedSince = negate(unmodified(fields.ifModifiedSince, modifiedAt, now));
 }
 
 export function isConditional(fields: RequestFields): boolean {

@@ -210,7 +210,7 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
   /**
    * The row on whose revision, besides the request and the audience of its caller, the representation depends alone: its answer is then
-   * given again (kept-answers.ts). Undefined: it depends on more.
+   * given again (handler.ts). Undefined: it depends on more.
    */
   restsOn?(
     standing: S,

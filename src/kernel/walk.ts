@@ -11,25 +11,31 @@
  * walk starts again; until the credential is confirmed, the walk reads at most the state. Known values are not awaited
  * (`settle`).
  */
-import { decide, type End, type Step } from '../http/conduct/decide.ts';
+
 import type { Facts, Want } from '../http/conduct/facts.ts';
-import { start } from '../http/conduct/graph.ts';
+import { decide, type End, type Step, start } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
 import type { Allowance, Request, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
-import { type MaybePromise, Overtaken, settle } from '../store/store.ts';
-import type { Ended } from './answer/ended.ts';
+import {
+  type ChangeLines,
+  type MaybePromise,
+  Overtaken,
+  type RowName,
+  settle,
+  type Turn,
+} from '../store/store.ts';
 import { respond, withAllowance } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import {
   type MessageReading,
   readMessage,
-  writeConditions,
   writeResult,
   writeStanding,
   writeSuperseded,
 } from './message-facts.ts';
+import { writeConditions } from './preconditions.ts';
 import {
   type Ask,
   type Companion,
@@ -41,18 +47,20 @@ import {
   type Standing,
   type Validators,
 } from './resource.ts';
-import { afterRoom, requireClient, roomFor, takeContent } from './take-content.ts';
-import type { WalkContext } from './walk-context.ts';
 import {
-  askOf,
+  afterRoom,
   type Before,
   countRequest,
+  type Ended,
   type Found,
   identify,
   identifySurely,
   isDecided,
-} from './walk-start.ts';
-import { WalkTurn } from './walk-turn.ts';
+  requireClient,
+  roomFor,
+  takeContent,
+  type WalkContext,
+} from './walk-context.ts';
 
 export class Walk {
   readonly #context: WalkContext;
@@ -184,8 +192,22 @@ export class Walk {
       this.#request.memory?.ofPrincipal(principal.id, isAdministrator(principal));
     }
     this.#facts.permission = isDecided(this.#before) ? 'granted' : this.#operation().permission(principal);
-    const asked = { principal, now, known: this.#known, companions: this.#companions, turn: this.#turn };
-    this.#ask = askOf(this.#context, this.#request, this.#reading, this.#before, asked);
+    const { route, query, preferences } = this.#reading;
+    this.#ask = {
+      request: this.#request,
+      captures: route?.captures ?? [],
+      query,
+      preferences,
+      principal,
+      party: this.#context.rates.partyOf(this.#request, principal),
+      known: this.#known,
+      used: this.#known ?? this.#before.used,
+      now,
+      companions: this.#companions,
+      operation: this.#before.operation,
+      isChained: this.#turn?.isChained === true,
+      hasTurn: this.#turn?.isHeld === true,
+    };
   }
 
   async #gatherContent(): Promise<void> {
@@ -261,12 +283,13 @@ export class Walk {
     const { isConditional } = this.#reading;
     // Validators are computed only for a comparison: the version of a list costs a store read.
     if (validators === undefined || this.#facts.exists === false || !isConditional) {
-      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#requireAsk().now);
+      const fields = isConditional ? this.#request.fields : undefined;
+      writeConditions(this.#facts, fields, null, this.#requireAsk().now);
       return undefined;
     }
     return settle(validators(this.#requireAsk(), this.#requireStanding(), this.#proposal), (found) => {
       this.#validators = found;
-      writeConditions(this.#facts, this.#request, found, this.#requireAsk().now);
+      writeConditions(this.#facts, this.#request.fields, found, this.#requireAsk().now);
     });
   }
 
@@ -399,5 +422,77 @@ export class Walk {
   #requireStanding(): Standing {
     if (this.#standing === undefined) throw new Error('the standing of the target is not known yet');
     return this.#standing;
+  }
+}
+
+// The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that finds a busy
+// row, or that was superseded, waits in the line of the row and then continues at `exists`. A change with a
+// precondition does not wait the first time that it is superseded: the new state decides it, mostly as 412.
+//
+// Changes without a precondition form a chain: each is computed from the one before, which is not committed yet. Only a
+// committed change is answered from such a state; for any other end the walk waits until the state is settled, and
+// starts again.
+//
+
+type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
+
+class WalkTurn {
+  readonly #lines: LinesOfRows;
+  readonly #request: Request;
+  readonly #isConditional: boolean;
+  readonly #chains: boolean;
+  #turn: Turn | undefined;
+  #hasLost = false;
+
+  /**
+   * @param isConditional the request has a precondition
+   * @param chains as in `Operation`
+   */
+  constructor(lines: LinesOfRows, request: Request, isConditional: boolean, chains: boolean) {
+    this.#lines = lines;
+    this.#request = request;
+    this.#isConditional = isConditional;
+    this.#chains = chains && !isConditional;
+  }
+
+  /** Takes the turn of a chain if it is free. Counts as superseded if other changes of the row are under way, and this walk waits not yet. */
+  busyAt(row: RowName | undefined): Overtaken | undefined {
+    if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
+    if (this.#lines.isBusy(row)) return new Overtaken(row);
+    if (this.#chains) this.#begin().takeFree(row);
+    return undefined;
+  }
+
+  get isHeld(): boolean {
+    return this.#turn !== undefined;
+  }
+
+  /** True if the change may be computed from one that is not committed yet. */
+  get isChained(): boolean {
+    return this.#turn?.isChained === true;
+  }
+
+  /**
+   * Waits for the turn.
+   * @param isAlone waits until the earlier changes of the row are settled
+   * @returns false if it did not wait
+   * @throws LineUnavailable
+   */
+  async take(row: RowName, isAlone = false): Promise<boolean> {
+    if (this.#isConditional && !this.#hasLost) {
+      this.#hasLost = true;
+      return false;
+    }
+    await this.#begin().take(row, isAlone);
+    return true;
+  }
+
+  #begin(): Turn {
+    this.#turn ??= this.#lines.turn(this.#request.onGone?.bind(this.#request), this.#chains);
+    return this.#turn;
+  }
+
+  release(): void {
+    this.#turn?.release();
   }
 }

@@ -8,7 +8,7 @@ import type { Request, Response } from '../http/message.ts';
 import { readRequestFields } from '../http/request-fields.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import { type Authenticated, authenticated, type Principal } from '../model/principal.ts';
-import type { LoopTurns } from '../observe/loop-turns.ts';
+import type { LoopTurns } from '../observe/event-loop.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { refuse } from './transaction/asking.ts';
 import { callsOver } from './transaction/calls.ts';

@@ -70,7 +70,7 @@ export const memoryBounds = {
     atBound: 'Comity drops the one that was fastest',
   },
   keptAnswers: {
-    file: 'src/kernel/kept-answers.ts',
+    file: 'src/kernel/handler.ts',
     name: '#answers',
     holds: 'answers to reads by id that came more than once, each until its row changes',
     chosenBy: 'callers who may read',
@@ -155,7 +155,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   rateCounters: {
-    file: 'src/kernel/rate-limit/meter.ts',
+    file: 'src/kernel/rate-limit/rate-limiter.ts',
     name: '#current',
     holds: 'numbers of requests in this minute, by principal and address',
     chosenBy: 'any client, by its address',
@@ -166,7 +166,7 @@ export const memoryBounds = {
     atBound: 'a caller with few requests is replaced, or new callers share one counter',
   },
   rateCountersBefore: {
-    file: 'src/kernel/rate-limit/meter.ts',
+    file: 'src/kernel/rate-limit/rate-limiter.ts',
     name: '#previous',
     holds: 'numbers of requests in the previous minute, by principal and address',
     chosenBy: 'any client, by its address',

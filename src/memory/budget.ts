@@ -1,6 +1,6 @@
 /**
  * The memory budget of the process: request content being received, responses that clients have not read yet, batches
- * of events under way. `machine-memory.ts` computes its default.
+ * of events under way. `program-memory.ts` computes its default.
  *
  * The budget counts octets that Comity holds for as long as a client is slow. Besides the sum, each holder (a
  * principal, or an address without one) has a share, and an eighth is reserved for administrators, so that they get
@@ -18,7 +18,7 @@ export const memoryUses = [
 ] as const;
 export type MemoryUse = (typeof memoryUses)[number];
 
-export type MemoryBudgetOptions = {
+type MemoryBudgetOptions = {
   readonly bytesMax: number;
   /** The share of one holder, in percent. */
   readonly sharePercent: number;
@@ -30,7 +30,7 @@ export type MemoryBudgetOptions = {
   readonly turns?: Turns;
 };
 
-/** Turns of the event loop (loop-turns.ts). */
+/** Turns of the event loop (event-loop.ts). */
 export type Turns = {
   take(handle: () => void): void;
   next(): Promise<void> | undefined;

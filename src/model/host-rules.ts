@@ -6,8 +6,7 @@
  * itself), an address (`192.0.2.1`, `2001:db8::1`: only that) or `*` (everything, addresses too). Globs and hosts must
  * be canonical: config/host-rules.ts and the URL parser see to that.
  */
-import { isIpv4Address, parseIpv6Address } from '../http/syntax/ip-address.ts';
-import { isDigitCode, isHexCode } from '../http/syntax/uri-characters.ts';
+import { isDigitCode, isHexCode, isIpv4Address, parseIpv6Address } from '../http/syntax/uri.ts';
 
 export type HostRules = {
   /** `report`: hosts that the rules would refuse are allowed and logged. */

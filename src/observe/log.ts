@@ -9,21 +9,14 @@
 
 import process from 'node:process';
 import pino from 'pino';
-import {
-  type AccountObservation,
-  type ConnectionObservation,
-  type Observation,
-  type Observe,
-  othersFailures,
-  type ReceivedObservation,
-  type WebhookObservation,
-} from './observation.ts';
+import { type Observation, type Observe, othersFailures } from './observation.ts';
+import { type Line, lines } from './observation-lines.ts';
 import { ignoreError, ownEmitter } from './own-emitter.ts';
 import { createSourceStacks } from './source-stack.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
-export type LogOptions = {
+type LogOptions = {
   readonly level: LogLevel;
   /** Receives whole lines. Default: standard error. */
   readonly destination?: { write(line: string): void };
@@ -33,7 +26,7 @@ export type LogOptions = {
   readonly worker?: number;
 };
 
-type Lines = { write(line: string): void; flush?(): void };
+type Output = { write(line: string): void; flush?(): void };
 
 const standardError = 2;
 const firstServerError = 500;
@@ -43,7 +36,8 @@ export const provokedLinesPerSecondMax = 10;
 const slowMigrationMs = 1000;
 
 export function createLog(options: LogOptions): Observe {
-  const lines: Lines = options.destination ?? createLinesByTurn(ownEmitter(openStandardError(), ignoreError));
+  const output: Output =
+    options.destination ?? createLinesByTurn(ownEmitter(openStandardError(), ignoreError));
   const logger = pino(
     {
       level: options.level,
@@ -51,7 +45,7 @@ export function createLog(options: LogOptions): Observe {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    lines,
+    output,
   );
   const debug = logger.isLevelEnabled('debug');
   const sourceStack = createSourceStacks();
@@ -65,7 +59,7 @@ export function createLog(options: LogOptions): Observe {
     if (omitted === undefined) return;
     const members = membersOf(observation, sourceStack);
     logger[level](omitted === 0 ? members : { ...members, omitted }, message);
-    if (isUrgent(level)) lines.flush?.();
+    if (isUrgent(level)) output.flush?.();
   };
 }
 
@@ -122,74 +116,29 @@ function isOwnFailure({ status, code = '' }: Extract<Observation, { kind: 'answe
 }
 
 function lineOf(observation: Observation): Line {
+  const line = lines[observation.kind];
   switch (observation.kind) {
-    case 'listening':
-      return { level: 'info', message: 'listening' };
-    case 'draining':
-      return { level: 'info', message: 'draining' };
-    case 'stopped':
-      return { level: 'info', message: 'stopped' };
     case 'answered':
-      return { level: isOwnFailure(observation) ? 'error' : 'debug', message: 'answered' };
-    case 'client-error':
-      return { level: 'debug', message: 'a client sent something that is not an HTTP request' };
-    case 'connection-refused':
-      return {
-        level: 'warn',
-        message:
-          'connection refused: a limit of connections is reached (COMITY_CONNECTIONS_MAX, COMITY_CONNECTIONS_PER_ADDRESS_MAX)',
-      };
-    case 'accept-failed':
-      return { level: 'error', message: 'a connection could not be accepted' };
-    case 'uncaught':
-      return { level: 'fatal', message: 'uncaught error: Comity drains and exits' };
-    case 'worker-ended':
-      return { level: 'error', message: 'a worker ended and is replaced' };
-    case 'stream-cut':
-      return { level: 'warn', message: 'event stream cut: its reader is too slow' };
-    case 'loop-held':
-      return { level: 'warn', message: 'the event loop was held' };
-    case 'failed':
-      return { level: 'error', message: 'request failed' };
-    case 'store-opened':
-      return { level: 'info', message: 'store opened' };
+      return isOwnFailure(observation) ? { ...line, level: 'error' } : line;
     case 'store-migrated':
       // A new store creates a dozen tables in as many milliseconds; only a slow migration matters to an operator.
-      return {
-        level: observation.durationMs < slowMigrationMs ? 'debug' : 'info',
-        message: 'store migrated',
-      };
-    case 'store-failed':
-      return { level: 'error', message: 'store failed' };
-    case 'units-committed':
-      return { level: 'debug', message: 'committed' };
-    case 'operation-failed':
-      return { level: 'error', message: 'operation failed' };
-    case 'rows-purged':
-      return { level: 'debug', message: 'purged' };
+      return observation.durationMs < slowMigrationMs ? { ...line, level: 'debug' } : line;
     case 'store-following':
-      return {
-        level: 'info',
-        message:
-          observation.how === 'notify'
-            ? 'other processes announce their changes with NOTIFY'
-            : 'Comity polls for changes by other processes, because the connection cannot LISTEN',
-      };
+      return observation.how === 'notify' ? line : { ...line, message: pollingMessage };
     case 'processes-differ':
       return {
-        level: 'warn',
-        message: `another process on the same store has ${observation.what}: start all with the same configuration`,
+        ...line,
+        message: `another process on the same store has ${observation.what}: ${line.message}`,
       };
-    case 'clocks-differ':
-      return { level: 'warn', message: 'the clock of another process on the store differs (0: no longer)' };
     case 'function-failed':
-      return observation.nextAt === null
-        ? { level: 'error', message: 'a function failed, and is not called again' }
-        : { level: 'warn', message: 'a function failed: Comity calls it again' };
+      return observation.nextAt === null ? { level: 'error', message: failedForGoodMessage } : line;
     default:
-      return featureLines[observation.kind];
+      return line;
   }
 }
+
+const pollingMessage = 'Comity polls for changes by other processes, because the connection cannot LISTEN';
+const failedForGoodMessage = 'a function failed, and is not called again';
 
 function membersOf(observation: Observation, sourceStack: SourceStack): Record<string, unknown> {
   if (observation.kind === 'answered') {
@@ -217,107 +166,6 @@ const foreignErrorKinds: ReadonlySet<Observation['kind']> = new Set([
   'issuer-failed',
   'provider-failed',
 ]);
-
-type Line = {
-  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'fatal';
-  readonly message: string;
-};
-
-/** Level and constant message of each observation of a feature. */
-const featureLines: Readonly<
-  Record<
-    | Exclude<
-        (AccountObservation | WebhookObservation | ReceivedObservation | ConnectionObservation)['kind'],
-        'function-failed'
-      >
-    | 'backup-made'
-    | 'backup-failed'
-    | 'documents-migrated'
-    | 'documents-unfit'
-    | 'documents-extended'
-    | 'hook-failed'
-    | 'nested-hook-failed'
-    | 'function-escaped',
-    Line
-  >
-> = {
-  'backup-made': { level: 'info', message: 'backup made' },
-  'backup-failed': { level: 'error', message: 'a backup failed' },
-  'documents-migrated': { level: 'info', message: 'documents migrated' },
-  'documents-unfit': { level: 'warn', message: 'documents may not fit the configuration, and are served' },
-  'documents-extended': { level: 'info', message: 'other processes serve a later declaration' },
-  'hook-failed': { level: 'error', message: 'a hook failed; an event was sent without its members' },
-  'nested-hook-failed': { level: 'error', message: 'a hook failed within a function or a decided deletion' },
-  'function-escaped': { level: 'error', message: 'a function failed where nothing awaits it' },
-  'login-judged': { level: 'debug', message: 'login judged' },
-  'session-reused': { level: 'warn', message: 'a refresh token was used twice: Comity ended its session' },
-  'hashing-refused': {
-    level: 'warn',
-    message: 'password refused: too many wait to be hashed',
-  },
-  'mail-sent': { level: 'debug', message: 'mail sent' },
-  'mail-delayed': { level: 'warn', message: 'mail not sent: Comity retries' },
-  'mail-given-up': { level: 'error', message: 'mail given up' },
-  'mail-shown': { level: 'info', message: 'mail, shown because there is no mail server' },
-  'work-held': {
-    level: 'warn',
-    message: 'deliveries and mails of this restored copy are held: "comity release" sends them',
-  },
-  'work-released': { level: 'info', message: 'deliveries and mails of this restored copy were released' },
-  'signing-key-made': { level: 'info', message: 'signing key created' },
-  'signing-key-retired': { level: 'info', message: 'signing key retired' },
-  'secret-key-made': {
-    level: 'info',
-    message: 'Comity created a key that encrypts secrets: keep a copy of it apart from the backups',
-  },
-  'secrets-encrypted': { level: 'info', message: 'stored secrets were encrypted' },
-  'issuer-failed': { level: 'error', message: 'the keys of a trusted issuer cannot be fetched' },
-  'provider-failed': {
-    level: 'error',
-    message: 'identity provider unreachable, or its response is unusable',
-  },
-  'delivery-attempted': { level: 'debug', message: 'delivery attempted' },
-  'endpoint-left-alone': {
-    level: 'warn',
-    message: 'an endpoint failed repeatedly: Comity pauses sending to it',
-  },
-  'endpoint-answers-again': { level: 'info', message: 'an endpoint responds again' },
-  'endpoint-failing': {
-    level: 'warn',
-    message: 'an endpoint has been failing for long: Comity notified its owner',
-  },
-  'endpoint-disabled': { level: 'warn', message: 'Comity disabled an endpoint' },
-  'egress-refused': { level: 'info', message: 'the egress guard refused a destination' },
-  'lanes-held': { level: 'debug', message: 'this process sends for a part of the endpoints' },
-  'sending-failed': { level: 'error', message: 'sending webhooks failed' },
-  'webhook-received': { level: 'debug', message: 'webhook received' },
-  'received-handed-on': { level: 'debug', message: 'received message handed on' },
-  'sender-paused': {
-    level: 'warn',
-    message: 'messages of a sender failed repeatedly: Comity pauses handing them on',
-  },
-  'handler-thread-ended': { level: 'warn', message: 'Comity ended a thread of handlers' },
-  'receiving-failed': { level: 'error', message: 'receiving webhooks failed' },
-  'job-rescheduled': { level: 'warn', message: 'the next run of a job was set by a clock that was ahead' },
-  'work-rescheduled': { level: 'warn', message: 'due times of a clock that was ahead were set right' },
-  'certificate-loaded': { level: 'info', message: 'certificate loaded' },
-  'certificate-failed': {
-    level: 'error',
-    message: 'the changed certificate cannot be used: Comity keeps the previous one',
-  },
-  'http2-cut': {
-    level: 'info',
-    message: 'Comity closed an HTTP/2 connection because of what its client did',
-  },
-  'memory-refused': { level: 'warn', message: 'refused for lack of memory (COMITY_MEMORY_BYTES_MAX)' },
-  'websocket-closed': { level: 'debug', message: 'WebSocket closed' },
-  'tunnel-refused': { level: 'info', message: 'tunnel refused' },
-  'tunnel-reported': { level: 'warn', message: 'tunnel opened that the list of hosts would refuse' },
-  'tunnel-opened': { level: 'info', message: 'tunnel opened' },
-  'tunnel-closed': { level: 'info', message: 'tunnel closed' },
-  'connection-failed': { level: 'error', message: 'a connection failed' },
-  'audit-dropped': { level: 'error', message: 'entries are missing in the audit trail' },
-};
 
 /** Depth of `cause` in a line. */
 const causesMax = 4;

@@ -8,8 +8,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { knownMethods } from '../http/message.ts';
-import { countAccounts, countConnections, countReceived, countWebhooks } from './count-webhooks.ts';
-import type { Observation, Observe } from './observation.ts';
+import { countFacts } from './fact-counters.ts';
+import type { Observe } from './observation.ts';
 
 export type Metrics = {
   readonly observe: Observe;
@@ -28,20 +28,7 @@ export type Metrics = {
   render(): Promise<string>;
 };
 
-const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const loopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
-const unitsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-
-const faultsCounter = {
-  name: 'comity_faults_total',
-  help: 'Observations that an operator should look at, by kind.',
-  labelNames: ['kind'],
-} as const;
-const clientErrorsCounter = {
-  name: 'comity_client_errors_total',
-  help: 'Messages that were not HTTP requests, by code.',
-  labelNames: ['code'],
-} as const;
 
 export type MetricsOptions = {
   /** Adds metrics of the process; sampling the event loop costs about 0.1 % of a processor. */
@@ -58,111 +45,18 @@ export function createMetrics(options: MetricsOptions = { process: true }): Metr
   if (options.process) collectDefaultMetrics({ register: registry });
   const cells = new RequestCells();
   registerRequests(registry, cells);
+  const count = countFacts(registry);
   return {
-    observe: countFacts(registry, cells),
+    observe: (observation) => {
+      if (observation.kind !== 'answered') count(observation);
+      else cells.add(observation.method, observation.route, observation.status, observation.durationMs);
+    },
     gauge: (name, help, read) => registerGauge(registry, name, help, read),
     gaugeBy: (name, help, label, read) => registerGaugeBy(registry, name, help, label, read),
     loopDelay: loopDelays(registry),
     contentType: registry.contentType,
     render: async () => `${await registry.metrics()}\n${renderDurations(cells, labels)}`,
   };
-}
-
-function countFacts(registry: Registry, cells: RequestCells): Observe {
-  const countCommit = countCommits(registry);
-  const faults = new Counter({ ...faultsCounter, registers: [registry] });
-  const clientErrors = new Counter({ ...clientErrorsCounter, registers: [registry] });
-  const accounts = countAccounts(registry, faults);
-  const webhooks = countWebhooks(registry, faults);
-  const received = countReceived(registry, faults);
-  const connections = countConnections(registry, faults);
-  return (observation: Observation): void => {
-    if (isUncounted(observation)) return;
-    switch (observation.kind) {
-      case 'answered':
-        cells.add(observation.method, observation.route, observation.status, observation.durationMs);
-        return;
-      case 'units-committed':
-        countCommit(observation.units, observation.durationMs);
-        return;
-      case 'client-error':
-        clientErrors.inc({ code: observation.code });
-        return;
-      case 'failed':
-      case 'loop-held':
-      case 'store-failed':
-      case 'hook-failed':
-      case 'nested-hook-failed':
-      case 'function-escaped':
-      case 'operation-failed':
-      case 'connection-refused':
-      case 'accept-failed':
-      case 'uncaught':
-      case 'stream-cut':
-      case 'processes-differ':
-      case 'worker-ended':
-        faults.inc({ kind: observation.kind });
-        return;
-      case 'delivery-attempted':
-      case 'endpoint-left-alone':
-      case 'endpoint-answers-again':
-      case 'endpoint-failing':
-      case 'endpoint-disabled':
-      case 'egress-refused':
-      case 'lanes-held':
-      case 'sending-failed':
-        webhooks(observation);
-        return;
-      case 'webhook-received':
-      case 'received-handed-on':
-      case 'function-failed':
-      case 'sender-paused':
-      case 'handler-thread-ended':
-      case 'receiving-failed':
-        received(observation);
-        return;
-      case 'certificate-loaded':
-      case 'certificate-failed':
-      case 'http2-cut':
-      case 'memory-refused':
-      case 'websocket-closed':
-      case 'tunnel-refused':
-      case 'tunnel-reported':
-      case 'tunnel-opened':
-      case 'tunnel-closed':
-      case 'connection-failed':
-        connections(observation);
-        return;
-      default:
-        accounts(observation);
-    }
-  };
-}
-
-const uncountedKinds = [
-  'listening',
-  'draining',
-  'stopped',
-  'store-opened',
-  'store-migrated',
-  'backup-made',
-  'backup-failed',
-  'documents-migrated',
-  'documents-unfit',
-  'documents-extended',
-  'rows-purged',
-  'store-following',
-  'clocks-differ',
-  'job-rescheduled',
-  'work-rescheduled',
-  'work-held',
-  'work-released',
-] as const;
-
-type Uncounted = Extract<Observation, { readonly kind: (typeof uncountedKinds)[number] }>;
-
-function isUncounted(observation: Observation): observation is Uncounted {
-  return uncountedKinds.some((kind) => kind === observation.kind);
 }
 
 function registerRequests(registry: Registry, cells: RequestCells): void {
@@ -187,28 +81,6 @@ function loopDelays(registry: Registry): (seconds: number) => void {
     registers: [registry],
   });
   return (seconds) => delays.observe(seconds);
-}
-
-function countCommits(registry: Registry): (units: number, durationMs: number) => void {
-  const registers = [registry];
-  const commits = new Counter({ name: 'comity_commits_total', help: 'Transactions committed.', registers });
-  const commitSeconds = new Histogram({
-    name: 'comity_commit_duration_seconds',
-    help: 'Time of a transaction, durable at its end.',
-    buckets: commitSecondsBuckets,
-    registers,
-  });
-  const units = new Histogram({
-    name: 'comity_commit_units',
-    help: 'Writes that one transaction committed together.',
-    buckets: unitsBuckets,
-    registers,
-  });
-  return (held, durationMs) => {
-    commits.inc();
-    units.observe(held);
-    commitSeconds.observe(durationMs / 1000);
-  };
 }
 
 function registerGaugeBy(

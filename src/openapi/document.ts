@@ -2,8 +2,8 @@
  * Generates the OpenAPI document from the declarations that the program serves. Statuses come from the decision graph
  * (traits.ts), codes from the registry.
  */
-
 import { setImmediate } from 'node:timers/promises';
+import { crossOriginFields } from '../kernel/answer/cors.ts';
 import {
   type CollectionNames,
   type Item,
@@ -15,12 +15,10 @@ import type { Resource } from '../kernel/resource.ts';
 import type { Collection } from '../model/collection.ts';
 import { contentTag } from '../resources/program/document.ts';
 import type { ProgramOptions } from '../resources/program/program-routes.ts';
-import { Components } from './components.ts';
+import { Components, ref } from './components.ts';
 import { pathItem, type Setting } from './path-item.ts';
 import { addErrorSchemas } from './refusals.ts';
 import { resourcePath } from './resource-path.ts';
-import type { FieldName } from './response-fields.ts';
-import { type DescribedEventType, sentEvents } from './sent-events.ts';
 
 export type OpenApiVersion = '3.2' | '3.1';
 
@@ -84,7 +82,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
 }
 
 /** The same in steps of some milliseconds, so that the caller may do other work in between. */
-export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
+function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   const { resources, eventTypes, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
@@ -124,14 +122,6 @@ export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   yield;
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
-
-/** Fields of every response if any origin is allowed, as in kernel/answer/cors.ts. */
-const crossOriginFields: readonly FieldName[] = [
-  'Access-Control-Allow-Credentials',
-  'Access-Control-Allow-Origin',
-  'Access-Control-Expose-Headers',
-  'Vary',
-];
 
 const preface = `Every response has \`API-Version\` and \`X-Content-Type-Options: nosniff\`. An error response is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
 \`Accept: application/problem+json\`; see the [list of codes](/docs/errors). Send exactly one credential. \
@@ -334,3 +324,130 @@ function singularOf(plural: string): string {
 const wordBoundary = /[-_.]/;
 const innerCapital = /(?<=.)[A-Z]/g;
 const startsWithVowel = /^[aeiou]/i;
+
+// The member `webhooks` of the document (OpenAPI 3.1 and later): the requests that receivers get, one entry for each
+// type of event. The body has one of two shapes, by the endpoint's scheme (§2.6, §2.7); §5.6 has the signature fields.
+//
+
+/** A type of event that the program knows, from the list that it also serves. */
+type DescribedEventType = {
+  readonly type: string;
+  readonly description: string;
+  /** The collection whose writes cause these events. */
+  readonly collection: { readonly name: string } | undefined;
+  /** Schema of `data.object`; undefined: any object. */
+  readonly schema: Item | undefined;
+  /** An example of `data.object`. */
+  readonly sample: Item | undefined;
+};
+
+function sentEvents(
+  eventTypes: readonly DescribedEventType[],
+  names: ReadonlyMap<string, CollectionNames>,
+  components: Components,
+): Item {
+  const parameters = signatureFields.map((field) => components.add('parameters', field.name, field));
+  return Object.fromEntries(
+    eventTypes.map((eventType) => [
+      eventType.type,
+      { post: operation(eventType, objectSchema(eventType, names), parameters) },
+    ]),
+  );
+}
+
+/** Schemas of resources are references to the components. */
+function objectSchema(
+  { collection, schema }: DescribedEventType,
+  names: ReadonlyMap<string, CollectionNames>,
+): Item {
+  const named = collection === undefined ? undefined : names.get(collection.name);
+  return named === undefined ? (schema ?? { type: 'object' }) : ref('schemas', named.singular);
+}
+
+function operation(
+  { type, description, sample }: DescribedEventType,
+  object: Item,
+  parameters: readonly Item[],
+): Item {
+  return {
+    summary: type,
+    ...(description === '' ? {} : { description }),
+    tags: ['events'],
+    parameters,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { oneOf: [envelope(type, object), standardMessage(type, object)] },
+          ...(sample === undefined ? {} : { example: exampleOf(type, sample) }),
+        },
+      },
+    },
+    responses: {
+      '2XX': { description: 'Received. Comity ignores the content of the response.' },
+      default: { description: 'Not received: Comity retries by the schedule of the endpoint.' },
+    },
+    // The receiver authenticates a delivery by its signature; the request has no credential.
+    security: [],
+  };
+}
+
+function envelope(type: string, object: Item): Item {
+  return {
+    title: 'Schemes timestamped and plain',
+    type: 'object',
+    properties: {
+      id: { type: 'string' },
+      object: { const: 'event' },
+      type: { const: type },
+      created: { type: 'integer', description: 'Unix time in seconds.' },
+      tenant: { type: 'string' },
+      data: { type: 'object', properties: { object }, required: ['object'] },
+    },
+    required: ['id', 'object', 'type', 'created', 'data'],
+  };
+}
+
+function standardMessage(type: string, object: Item): Item {
+  return {
+    title: 'Scheme standard',
+    type: 'object',
+    properties: {
+      type: { const: type },
+      timestamp: { type: 'string', format: 'date-time', description: 'Time of the event.' },
+      data: object,
+    },
+    required: ['type', 'timestamp', 'data'],
+  };
+}
+
+function exampleOf(type: string, sample: Item): Item {
+  return {
+    id: 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga',
+    object: 'event',
+    type,
+    created: 1_785_576_600,
+    data: { object: sample },
+  };
+}
+
+const text: Item = { type: 'string' };
+const field = (name: string, description: string) =>
+  ({ name, in: 'header', description, schema: text }) as const;
+
+const signatureFields = [
+  field(
+    'Service-Signature',
+    'Scheme timestamped: `t=<Unix seconds>,v1=<hex>`, one `v1` for each active secret.',
+  ),
+  field('X-Hub-Signature-256', 'Scheme plain: `sha256=<hex>`.'),
+  field('X-Hub-Signature-256-Previous', 'Scheme plain: the same for secrets that are being replaced.'),
+  field('X-Service-Event', 'Scheme plain: the type of the event.'),
+  field('X-Service-Delivery', 'Scheme plain: the id of the delivery, the same for every attempt.'),
+  field('webhook-id', 'Scheme standard: the id of the event, the same for every attempt.'),
+  field('webhook-timestamp', 'Scheme standard: Unix time of the attempt in seconds.'),
+  field(
+    'webhook-signature',
+    'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`) unless `signatures` of the endpoint lacks it.',
+  ),
+] as const;

@@ -2,16 +2,15 @@
  * The query parameters of a list (§4.2). A filter is one object parameter for each field, because `deepObject` writes
  * `price[gte]=10`; `price=10` is short for `price[eq]=10`.
  */
-
 import { queryParameters } from '../config/reserved-names.ts';
 import type { Item, ListLimits } from '../kernel/documentation.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
-import { type Field, type Fields, rankFieldOf } from '../model/field.ts';
+import { type Field, type Fields, rankFieldOf, type ScalarType } from '../model/field.ts';
+import { type Operator, operatorsOf } from '../resources/query/comparison.ts';
 import type { Components } from './components.ts';
-import { filterable, operatorSchema, sortable } from './field-operators.ts';
 
 /** A list's source: a collection, or the event log. */
-export type Listed = {
+type Listed = {
   readonly fields: Fields;
   /** It has fields that `q` searches. */
   readonly searched: boolean;
@@ -151,3 +150,71 @@ const described: Readonly<Record<'page' | 'cursor' | 'order' | 'q', { descriptio
 function shared(name: keyof typeof described, components: Components): Item {
   return components.add('parameters', name, { name, in: 'query', ...described[name] });
 }
+
+// Schemas of the operators for each type of field: those of `price[gte]=10` and of a JSON filter.
+
+const scalar: Readonly<Record<ScalarType, Item>> = {
+  string: { type: 'string' },
+  number: { type: 'number' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+  timestamp: {
+    ...{ type: 'string', format: 'date-time' },
+    description: 'An instant: any offset of RFC 3339, or a day, which means its first moment in UTC.',
+  },
+};
+
+export function filterable(fields: Fields): readonly Field[] {
+  return [...fields.values()].filter((field) => operatorsOf(field).length > 0);
+}
+
+export function sortable(fields: Fields): readonly Field[] {
+  return filterable(fields).filter(({ type }) => type !== 'array');
+}
+
+/** The schema of one value of the field; for an array, of one element. */
+function valueSchema({ type, item }: Field): Item {
+  const scalarType = type === 'array' ? item : type;
+  return scalarType === undefined || scalarType === 'json' ? {} : scalar[scalarType];
+}
+
+/**
+ * The field's operators as properties of an object, stored once for each type of field.
+ * @param form in a query string, `in` is a comma list and `null` an operator; in JSON, `in` is an array, null a value
+ */
+export function operatorSchema(field: Field, form: 'text' | 'json', components: Components): Item {
+  const type = field.type === 'array' ? `${field.item ?? ''}-array` : field.type;
+  return components.add(
+    'schemas',
+    `${type}-${form === 'text' ? 'parameters' : 'condition'}`,
+    operators(field, form),
+  );
+}
+
+function operators(field: Field, form: 'text' | 'json'): Item {
+  const value = valueSchema(field);
+  const orNull = form === 'json' ? orNullSchema(field) : value;
+  const special: Readonly<Partial<Record<Operator, Item>>> = {
+    eq: orNull,
+    ne: orNull,
+    in: form === 'json' ? { type: 'array', items: orNull } : commaList,
+    like: pattern,
+    null: { type: 'boolean', description: '`true`: absent or null; `false`: neither.' },
+  };
+  // In JSON, null is a value and needs no operator.
+  const taken = operatorsOf(field).filter((operator) => form === 'text' || operator !== 'null');
+  const properties = Object.fromEntries(taken.map((operator) => [operator, special[operator] ?? value]));
+  return { type: 'object', properties, additionalProperties: false };
+}
+
+/** A value for equality in JSON: null matches absent and null members. */
+export function orNullSchema(field: Field): Item {
+  const value = valueSchema(field);
+  return { ...value, type: [value.type, 'null'] };
+}
+
+const commaList: Item = { type: 'string', description: 'Any of these values, separated by commas.' };
+const pattern: Item = {
+  type: 'string',
+  description: '`%` matches any characters, `_` any one character; `\\` escapes.',
+};

@@ -14,10 +14,17 @@ import type { Collection } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
 
-import { filterable, operatorSchema, orNullSchema, sortable } from './field-operators.ts';
-import { listedOf, selectionSchema, sortKeys } from './list-parameters.ts';
+import {
+  filterable,
+  listedOf,
+  operatorSchema,
+  orNullSchema,
+  selectionSchema,
+  sortable,
+  sortKeys,
+} from './list-parameters.ts';
 import { type Relating, relatedLists } from './related-schemas.ts';
-import { queryExamples } from './resource-examples.ts';
+import { queryExamples } from './resource-schemas.ts';
 
 export function queryContent(
   relating: Relating,

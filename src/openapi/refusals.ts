@@ -4,14 +4,14 @@
  */
 import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import { type FieldName, type ResponseField, responseFields } from '../http/response-fields.ts';
+import { allowanceFields, refusalFields } from '../kernel/answer/respond.ts';
 import type { Item, OwnCode } from '../kernel/documentation.ts';
 import { type Components, ref } from './components.ts';
-
-import { type FieldName, fieldItems, rateFields, refusalFields } from './response-fields.ts';
 import type { Traits } from './traits.ts';
 
 /** Codes with which the server ends any operation before or after the graph. */
-export const everywhere: readonly ProblemCode[] = [
+const everywhere: readonly ProblemCode[] = [
   'message_invalid',
   'request_timeout',
   'fields_too_large',
@@ -20,38 +20,45 @@ export const everywhere: readonly ProblemCode[] = [
   'version_unsupported',
 ];
 
-export type RefusalOptions = {
-  readonly components: Components;
-  /** Accept-* fields of the 415. */
-  readonly accepts: readonly FieldName[];
-  readonly constantFields: readonly FieldName[];
-  /** A response to HEAD is described with fields and without content. */
-  readonly traits: Pick<Traits, 'method' | 'unlimited'>;
-  /** Members of a 409 body that count dependants. */
-  readonly counts: readonly string[];
-  /** Codes of the application. */
-  readonly own: readonly OwnCode[];
+/** An operation, as far as its refusals depend on it. */
+export type Refused = {
+  readonly traits: Traits;
+  readonly constantFields?: readonly FieldName[] | undefined;
+  /** Accept-* fields of its 415. */
+  readonly accepts?: readonly FieldName[] | undefined;
+  /** Codes that the application refuses with. */
+  readonly ownCodes?: readonly OwnCode[] | undefined;
+  /** Members of its 409 that count dependants. */
+  readonly counts?: readonly string[] | undefined;
 };
 
-export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions): Item {
+export function refusals(codes: Iterable<ProblemCode>, refused: Refused, components: Components): Item {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of new Set([...codes, ...everywhere])) {
     byStatus.set(problemStatus(code), [...(byStatus.get(problemStatus(code)) ?? []), code]);
   }
-  for (const { status } of options.own) byStatus.set(status, byStatus.get(status) ?? []);
+  for (const { status } of refused.ownCodes ?? []) byStatus.set(status, byStatus.get(status) ?? []);
   return Object.fromEntries(
-    [...byStatus].map(([status, raised]) => [String(status), refusal(status, raised.sort(), options)]),
+    [...byStatus].map(([status, raised]) => [
+      String(status),
+      refusal(status, raised.sort(), refused, components),
+    ]),
   );
 }
 
-function refusal(status: number, codes: readonly ProblemCode[], options: RefusalOptions): Item {
-  const { components, constantFields, accepts, traits } = options;
+function refusal(
+  status: number,
+  codes: readonly ProblemCode[],
+  { traits, constantFields = [], accepts = [], ownCodes = [], counts: all = [] }: Refused,
+  components: Components,
+): Item {
+  // A response to HEAD is described with fields and without content.
   const headOnly = traits.method === 'HEAD';
-  const demanded = [...refusalFields(status, codes, accepts), ...rateFields(traits, status)];
-  const fields = [...new Set([...demanded, ...constantFields])].sort();
-  const own = options.own.filter((each) => each.status === status).map(({ code }) => code);
+  const demanded = [...refusalFields(status, codes), ...(status === 415 ? accepts : [])];
+  const fields = [...new Set([...demanded, ...rateFields(traits, status), ...constantFields])].sort();
+  const own = ownCodes.filter((each) => each.status === status).map(({ code }) => code);
   const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
-  const counts = codes.includes('dependants_exist') ? options.counts : [];
+  const counts = codes.includes('dependants_exist') ? all : [];
   const raised = { codes, own, counts };
   return components.intern('responses', name, { raised, fields }, () => ({
     description: describe(raised),
@@ -104,6 +111,31 @@ function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, compon
   return components.once('examples', `${details ? 'problem' : 'error'}.${code}`, () => ({
     value: JSON.parse(details ? problemDetailsBody({ code }) : problemBody({ code })) as unknown,
   }));
+}
+
+/** Statuses of responses before the rate limit is checked, and of failures. */
+const uncountedStatuses: ReadonlySet<number> = new Set([408, 414, 417, 431, 500, 501, 505]);
+
+/** The fields about the rate limit that applied to the request. */
+export function rateFields(
+  { method, unlimited }: Pick<Traits, 'method' | 'unlimited'>,
+  status: number,
+): readonly FieldName[] {
+  if (method === 'OPTIONS' || method === 'TRACE' || uncountedStatuses.has(status)) return [];
+  // A bad credential counts at every resource.
+  return unlimited && status !== 401 && status !== 429 ? [] : allowanceFields;
+}
+
+/** Returns references to the fields, sorted by name, and stores each among the components. */
+export function fieldItems(names: readonly FieldName[], components: Components): Item {
+  const sorted = [...new Set<FieldName>([...names, 'API-Version', 'X-Content-Type-Options'])].sort();
+  return Object.fromEntries(
+    sorted.map((name) => [name, components.once('headers', name, () => fieldItem(responseFields[name]))]),
+  );
+}
+
+function fieldItem({ description, type, example }: ResponseField): Item {
+  return { description, schema: { type: type ?? 'string' }, ...(example === undefined ? {} : { example }) };
 }
 
 export function addErrorSchemas(components: Components): void {

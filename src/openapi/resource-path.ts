@@ -3,10 +3,12 @@
  * any collection, and from its operations.
  */
 
+import type { FieldName } from '../http/response-fields.ts';
 import {
   type CollectionDocumentation,
   type CollectionNames,
   type CollectionOperation,
+  type Item,
   type MemberAccess,
   type OperationDocumentation,
   type PathDocumentation,
@@ -19,14 +21,11 @@ import { anonymous, authenticated, type Principal, type Scope } from '../model/p
 import { collectionOperations, type Described } from './collection-operations.ts';
 import { type Components, ref } from './components.ts';
 import { listParameters, pageParameters, pagingParameters } from './list-parameters.ts';
-import type { Description } from './operation.ts';
-import type { PathDescription } from './path-item.ts';
-import { resourceExamples } from './resource-examples.ts';
-import { addResourceSchemas } from './resource-schemas.ts';
-import type { FieldName } from './response-fields.ts';
+import type { Description, PathDescription } from './path-item.ts';
+import { addResourceSchemas, resourceExamples } from './resource-schemas.ts';
 import { gateOf, plainRead, type Traits } from './traits.ts';
 
-export type Naming = {
+type Naming = {
   readonly components: Components;
   /** Names of collections in schemas, by collection. */
   readonly names: ReadonlyMap<string, CollectionNames>;
@@ -47,24 +46,16 @@ export function resourcePath(resource: Resource, naming: Naming): PathDescriptio
 
 function ownPath(
   resource: Resource,
-  { name, noun, parameters, tag, belongsTo }: PathDocumentation,
+  { name, noun, parameters, tag }: PathDocumentation,
   naming: Naming,
 ): PathDescription {
-  const shared: Shared =
-    belongsTo === undefined
-      ? { tag: tag.name }
-      : {
-          tag: tag.name,
-          deprecated: belongsTo.deprecation !== undefined,
-          constantFields: deprecationFields(belongsTo),
-        };
+  const shared: Shared = { tag: tag.name, ...ofEveryResponse(resource) };
   const operations = [...resource.operations].flatMap(([method, operation]) => {
     const { documentation } = operation;
     if (documentation === undefined) return [];
     return [describe(resource, method, operation, documentation, shared, naming)];
   });
-  const own = parameters === undefined ? {} : { parameters };
-  return { path: resource.pattern, name, noun, ...own, operations };
+  return { path: resource.pattern, name, noun, parameters, operations };
 }
 
 function collectionPath(
@@ -81,8 +72,7 @@ function collectionPath(
   const described: Described = { collection, named, names, limits, components, examples, relating };
   const shared: Shared = {
     tag: collection.name,
-    deprecated: collection.deprecation !== undefined,
-    constantFields: deprecationFields(collection),
+    ...ofEveryResponse(resource),
     counts: collection.dependants.map(({ countAs }) => countAs),
   };
   const operations = [...resource.operations].map(([method, operation]) => {
@@ -116,12 +106,9 @@ function pathNames(
   return { name: singular, noun: one, parameters: [id] };
 }
 
-function deprecationFields({ deprecation }: Collection): readonly FieldName[] {
-  if (deprecation === undefined) return [];
-  const fields: FieldName[] = ['Deprecation'];
-  if (deprecation.sunset !== undefined) fields.push('Sunset');
-  if (deprecation.link !== undefined) fields.push('Link');
-  return fields;
+function ofEveryResponse(resource: Resource): Pick<Shared, 'deprecated' | 'constantFields'> {
+  const names = resource.constantFields.filter((_text, index) => index % 2 === 0);
+  return { deprecated: names.includes('Deprecation'), constantFields: names as readonly FieldName[] };
 }
 
 type Shared = Pick<Description, 'tag' | 'deprecated' | 'constantFields' | 'counts'>;
@@ -137,20 +124,13 @@ function describe(
   const { id, summary, description, takes, gives, representationFields, madeFields, ownCodes } =
     documentation;
   const schemes = resource.judgedBySignature === true ? [] : documentation.schemes;
-  const parameters = parametersOf(documentation, naming.components);
   return {
-    ...shared,
-    ...{ id, summary },
-    ...(description === undefined ? {} : { description }),
+    ...{ ...shared, id, summary, description, representationFields, madeFields, schemes, ownCodes },
     traits: traitsOf(resource, method, operation, documentation),
-    ...(parameters.length === 0 ? {} : { parameters }),
+    parameters: parametersOf(documentation, naming.components),
     preferences: preferencesOf(method, operation, documentation),
-    ...(takes === undefined ? {} : { requestContent: placed(takes, naming) }),
-    ...(gives === undefined ? {} : { content: placed(gives, naming) }),
-    ...(representationFields === undefined ? {} : { representationFields }),
-    ...(madeFields === undefined ? {} : { madeFields }),
-    ...(schemes === undefined ? {} : { schemes }),
-    ...(ownCodes === undefined ? {} : { ownCodes }),
+    requestContent: placed(takes, naming),
+    content: placed(gives, naming),
   };
 }
 
@@ -214,7 +194,7 @@ function preferencesOf(
 function parametersOf(
   { parameters = [], paged, listed }: OperationDocumentation,
   components: Components,
-): NonNullable<Description['parameters']> {
+): readonly Item[] {
   if (listed !== undefined) {
     const { limits, ...of } = listed;
     return listParameters({ ...of, searched: false }, limits, components);

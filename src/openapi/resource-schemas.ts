@@ -4,11 +4,13 @@
  * restricted writing (`readOnly`), restricted visibility (`hidden`), the origin of a value (`tenantField`). They do not
  * say which callers the restrictions exempt: that is the application's own affair.
  */
-import { plainSchema } from '../config/declared-schema.ts';
+import { isNode, mapParts, plainSchema } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
+import type { Scalar } from '../model/field.ts';
 import type { Stamp } from '../model/stamp.ts';
 import { type Components, located } from './components.ts';
+import { sortable } from './list-parameters.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
@@ -22,7 +24,7 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   const { collection } = relating;
   const related = relatedMembers(relating);
   const bounded = withTextBounds(plainSchema(collection.schema), collection);
-  const properties = withConduct(isItem(bounded.properties) ? bounded.properties : {}, collection);
+  const properties = withConduct(isNode(bounded.properties) ? bounded.properties : {}, collection);
   const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
   const required = Array.isArray(declared.required) ? (declared.required as readonly string[]) : [];
   const described = collection.description === '' ? {} : { description: collection.description };
@@ -96,7 +98,7 @@ function patchSchema(
   properties: Item,
   required: readonly string[],
 ): Item {
-  const members = Object.entries(isItem(declared.properties) ? declared.properties : properties).map(
+  const members = Object.entries(isNode(declared.properties) ? declared.properties : properties).map(
     ([name, schema]): [string, unknown] => {
       if (required.includes(name)) return [name, schema];
       const nullable = { anyOf: [schema, { type: 'null' }] };
@@ -116,36 +118,17 @@ function patchSchema(
 /** Objects allow only declared properties unless they say otherwise, as the server's validation does (422). */
 function closed(schema: Item, isPart = false): Item {
   const composed = 'allOf' in schema || ('properties' in schema && ('anyOf' in schema || 'oneOf' in schema));
-  const entries = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
-    if (keyword === 'properties' && isItem(value)) {
-      return [
-        keyword,
-        Object.fromEntries(Object.entries(value).map(([name, part]) => [name, closedPart(part, false)])),
-      ];
-    }
-    if (keyword === 'items') return [keyword, closedPart(value, false)];
-    if (keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'allOf') {
-      return [
-        keyword,
-        Array.isArray(value) ? value.map((part) => closedPart(part, isPart || composed)) : value,
-      ];
-    }
-    return [keyword, value];
-  });
-  const isOpen = ['additionalProperties', 'unevaluatedProperties'].some((key) => key in schema);
-  if (!isPart && !isOpen && composed) entries.push(['unevaluatedProperties', false]);
-  else if (!isPart && !isOpen && ('properties' in schema || 'patternProperties' in schema))
-    entries.push(['additionalProperties', false]);
-  return Object.fromEntries(entries);
+  const copy = mapParts(schema, ['properties', 'items', ...alternatives], (part, keyword) =>
+    closed(part, (isPart || composed) && alternatives.includes(keyword)),
+  );
+  const isOpen = 'additionalProperties' in schema || 'unevaluatedProperties' in schema;
+  if (isPart || isOpen) return copy;
+  if (composed) copy.unevaluatedProperties = false;
+  else if ('properties' in schema || 'patternProperties' in schema) copy.additionalProperties = false;
+  return copy;
 }
 
-function closedPart(part: unknown, isPart: boolean): unknown {
-  return isItem(part) ? closed(part, isPart) : part;
-}
-
-function isItem(value: unknown): value is Item {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+const alternatives = ['anyOf', 'oneOf', 'allOf'];
 
 const bytesPerCodePointMax = 4;
 const shortFormats: ReadonlySet<unknown> = new Set(['date-time', 'date', 'time', 'uuid', 'ipv4', 'ipv6']);
@@ -164,7 +147,7 @@ function describeAt(schema: Item, path: readonly string[], bytesMax: number): It
   const [name, ...rest] = path;
   if (name === undefined) return isShort(schema, bytesMax) ? schema : described(schema, bytesMax);
   const { properties } = schema;
-  if (!isItem(properties) || !isItem(properties[name])) return schema;
+  if (!isNode(properties) || !isNode(properties[name])) return schema;
   return { ...schema, properties: { ...properties, [name]: describeAt(properties[name], rest, bytesMax) } };
 }
 
@@ -177,7 +160,7 @@ function described(schema: Item, bytesMax: number): Item {
 function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item, bytesMax: number): boolean {
   if (typeof maxLength === 'number') return maxLength * bytesPerCodePointMax <= bytesMax;
   if (Array.isArray(anyOf)) {
-    return anyOf.every((part: unknown) => isItem(part) && (part.type === 'null' || isShort(part, bytesMax)));
+    return anyOf.every((part: unknown) => isNode(part) && (part.type === 'null' || isShort(part, bytesMax)));
   }
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
@@ -250,4 +233,128 @@ function annotated(schema: unknown, notes: readonly string[]): Item {
   const item = schema as Item;
   const own = typeof item.description === 'string' ? [item.description] : [];
   return { ...item, description: [...own, ...notes].join(' ') };
+}
+
+// Examples from the declaration (`examples`: complete bodies), and others derived from them: the representation, a
+// page, a patch, a query. test/openapi validates each against its schema.
+//
+
+type Examples = Readonly<Record<string, Item>>;
+
+export type ResourceExamples = {
+  readonly input: Examples;
+  readonly representation: Examples;
+  readonly list: Examples;
+  readonly mergePatch: Examples;
+  readonly jsonPatch: Examples;
+  readonly text: Examples;
+};
+
+const createdAt = '2026-08-01T09:30:00.000Z';
+const ids = ['01k1jx7v2mh5s8b4c9d0e6f3ga', '01k1jx7v2mq7w1z5x3r8t2y6pb'];
+
+export function resourceExamples(
+  collection: Collection,
+  names: CollectionNames,
+  components: Components,
+  idPrefix = '',
+): ResourceExamples {
+  const bodies = collection.examples;
+  const represented = bodies.map((body, index) => ({
+    id: `${idPrefix}${idOf(index)}`,
+    ...body,
+    createdAt,
+    updatedAt: createdAt,
+  }));
+  const keep = (suffix: string, values: readonly unknown[]): Examples =>
+    Object.fromEntries(
+      values.map((value, index) => {
+        const name = `${names.singular}${suffix}${index + 1}`;
+        return [name, components.add('examples', name, { value })];
+      }),
+    );
+  const [first] = bodies;
+  const patched = first === undefined ? undefined : changeable(collection, first);
+  const text = collection.textField === undefined ? undefined : first?.[collection.textField];
+  return {
+    input: keep('Input', bodies),
+    representation: keep('', represented),
+    list: bodies.length === 0 ? {} : keep('List', [{ items: represented, nextCursor: null }]),
+    mergePatch: patched === undefined ? {} : keep('Patch', [{ [patched[0]]: patched[1] }]),
+    jsonPatch:
+      patched === undefined
+        ? {}
+        : keep('JsonPatch', [[{ op: 'replace', path: `/${patched[0]}`, value: patched[1] }]]),
+    text: typeof text === 'string' ? keep('Text', [text]) : {},
+  };
+}
+
+/** A query that finds the first example, in JSON and in SQL. */
+export function queryExamples(
+  collection: Collection,
+  names: CollectionNames,
+  components: Components,
+): { readonly json: Examples; readonly sql: Examples } {
+  const [condition] = conditions(collection);
+  const name = `${names.plural}Query`;
+  const order = condition?.name ?? 'createdAt';
+  const json = {
+    ...(condition === undefined ? {} : { filter: { [condition.name]: condition.expected } }),
+    sort: [`-${order}`],
+    limit: 20,
+  };
+  const where = condition === undefined ? '' : ` WHERE ${identifier(condition.name)} ${condition.sql}`;
+  const sql = `SELECT * FROM ${identifier(collection.name)}${where} ORDER BY ${identifier(order)} DESC LIMIT 20`;
+  return {
+    json: { [name]: components.add('examples', name, { value: json }) },
+    sql: { [`${name}Sql`]: components.add('examples', `${name}Sql`, { value: sql }) },
+  };
+}
+
+type Condition = { readonly name: string; readonly expected: unknown; readonly sql: string };
+
+/** Conditions on numbers come first: a range shows more of the filter than an equality. */
+function conditions(collection: Collection): readonly Condition[] {
+  const [first = {}] = collection.examples;
+  const found = sortable(collection.fields).flatMap(
+    ({ name, path, type }): (Condition & { rank: number })[] => {
+      const value = path.length === 1 ? first[path[0] ?? ''] : undefined;
+      if (typeof value === 'number') return [{ name, expected: { lte: value }, sql: `<= ${value}`, rank: 0 }];
+      if (typeof value === 'boolean') return [{ name, expected: value, sql: `= ${value}`, rank: 1 }];
+      if (typeof value !== 'string' || type !== 'string') return [];
+      return [{ name, expected: value, sql: `= ${literal(value)}`, rank: 2 }];
+    },
+  );
+  return found.sort((a, b) => a.rank - b.rank);
+}
+
+/** A member of the body that a patch may set, with its value. */
+function changeable(
+  { unpatchable, references }: Collection,
+  body: Readonly<Record<string, unknown>>,
+): readonly [name: string, value: Scalar] | undefined {
+  for (const [name, value] of Object.entries(body)) {
+    const isReference = references.some(({ field }) => field === name);
+    if (unpatchable.has(name) || isReference || pointerSyntax.test(name)) continue;
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      return [name, value];
+  }
+  return undefined;
+}
+
+/** Characters that a JSON Pointer escapes. */
+const pointerSyntax = /[~/]/;
+
+function idOf(index: number): string {
+  return ids[index] ?? `${ids[0]?.slice(0, -4)}${String(index).padStart(4, '0')}`;
+}
+
+const bareIdentifier = /^[a-z_][a-z0-9_]*$/;
+
+function identifier(name: string): string {
+  return bareIdentifier.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }

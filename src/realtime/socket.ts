@@ -8,7 +8,7 @@
  * client instead, because its events are in the log. A message that is malformed is answered and counted like any other.
  */
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
-import { stillCounted, windowMs } from '../kernel/rate-limit/meter.ts';
+import { stillCounted, windowMs } from '../kernel/rate-limit/rate-limiter.ts';
 import type { Known } from '../model/principal.ts';
 import type { LogPlaces } from '../resources/events/log-places.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';

@@ -11,10 +11,10 @@ import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import { isToken } from '../http/syntax/token.ts';
+import { isToken } from '../http/syntax/field-value.ts';
 import { type Connection, connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
-import { rawAnswer } from './problem-answer.ts';
+import { rawAnswer } from './handle.ts';
 import { closeInStages } from './unread-content.ts';
 
 export function answerClientError(context: Context, error: ParserError, socket: Socket): void {

@@ -8,8 +8,8 @@
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import type { LoopTurns } from '../observe/loop-turns.ts';
-import { onEnd } from '../observe/on-end.ts';
+import type { LoopTurns } from '../observe/event-loop.ts';
+import { onEnd } from '../observe/own-emitter.ts';
 import { type ServerLimits, uncountedBytesMax } from './limits.ts';
 
 /** A long content is read in turns, some at a time: each socket that is read gives up to 2 MB at once. */

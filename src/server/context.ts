@@ -3,22 +3,15 @@
 import type { Handler, Request } from '../http/message.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { MemoryBudget } from '../memory/budget.ts';
-import type { OctetLine } from '../memory/octet-line.ts';
-import type { LoopTurns } from '../observe/loop-turns.ts';
+import type { OctetLine } from '../memory/program-memory.ts';
+import type { LoopTurns } from '../observe/event-loop.ts';
 import type { Observe } from '../observe/observation.ts';
+import type { OpenSocket } from '../realtime/websocket/converse.ts';
 import type { Fleet } from '../realtime/websocket/fleet.ts';
 import type { HttpProxy } from '../tunnel/proxy-call.ts';
-import type { ConnectionShares, HeldAnswers } from './connection-shares.ts';
+import type { ConnectionShares, HeldAnswers } from './connection.ts';
 import type { ContentWatch } from './content-reading.ts';
 import type { ServerLimits } from './limits.ts';
-
-export type OpenSocket = {
-  /** Ends it with a status code of RFC 6455 §7.4. */
-  close(code: number, reason: string): void;
-  terminate(): void;
-  /** Ends it if its client makes no progress. */
-  sweep(nowMs: number): void;
-};
 
 export type HeldStream = {
   close(): void;

@@ -1,20 +1,22 @@
-/** One request over HTTP/1.1 and its response, on node:http: the `Request` of the handler. */
+/** HTTP/1.1 on node:http: one request and its response, which is the `Request` of the handler, and how requests are received. */
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { isStream, type Response } from '../http/message.ts';
-import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
+import { isUnderstoodTransferCoding, type RequestFields, readRequestFields } from '../http/request-fields.ts';
+import { forwardedCode } from '../observe/observation.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import type { ForwardCall } from '../tunnel/proxy-call.ts';
 import { type Connection, connectionOf, type Received } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
-import { fail } from './handle.ts';
+import { deliver, fail, handleInTurn, problemAnswer } from './handle.ts';
 import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from './open-stream.ts';
-import { problemAnswer } from './problem-answer.ts';
 import { RequestUnderWay } from './request-under-way.ts';
 import { closeInStages, UnreadContent } from './unread-content.ts';
 
-export class Exchange extends RequestUnderWay implements Received {
+class Exchange extends RequestUnderWay implements Received {
   readonly method: string;
   readonly target: string;
   readonly version: string;
@@ -182,20 +184,19 @@ function destroy(this: Socket): void {
   this.destroy();
 }
 
-/*
- * Sends a response over HTTP/1.1, exactly once: the status line and fields in one `writeHead` from a flat list, then
- * the content in one `end`. Only this file adds Content-Length, Connection, Date and the fields of all answers. Date comes from the
- * program's own clock: that of node:http lags under load, and Last-Modified must not be later (RFC 9110 §8.8.2.1).
- *
- * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); a response to HEAD has the
- * Content-Length of the content that it does not send. ASCII text is written as latin1: one copy less than UTF-8.
- */
+// Sends a response over HTTP/1.1, exactly once: the status line and fields in one `writeHead` from a flat list, then
+// the content in one `end`. Only this file adds Content-Length, Connection, Date and the fields of all answers. Date comes from the
+// program's own clock: that of node:http lags under load, and Last-Modified must not be later (RFC 9110 §8.8.2.1).
+//
+// 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); a response to HEAD has the
+// Content-Length of the content that it does not send. ASCII text is written as latin1: one copy less than UTF-8.
+//
 
 /** The refusal of a conversation if the connection stays HTTP, as in a server without Upgrade. */
 const declined =
   'the connection cannot be upgraded: the request has content, or the server does not support Upgrade';
 
-function sendAnswer(exchange: Http1Request, answer: Response): void {
+function sendAnswer(exchange: Exchange, answer: Response): void {
   const response = declineConversation(exchange, capOpen(exchange, answer));
   if (!followsContent(exchange, response)) {
     write(exchange, response);
@@ -218,7 +219,7 @@ function sendAnswer(exchange: Http1Request, answer: Response): void {
 }
 
 /** @param rest what already discards the content */
-function write(exchange: Http1Request, answer: Response, rest?: UnreadContent): void {
+function write(exchange: Exchange, answer: Response, rest?: UnreadContent): void {
   const { context, connection, outgoing } = exchange;
   const response = withinMemory(exchange, answer);
   const { status } = response;
@@ -269,14 +270,14 @@ function addClose(fields: string[]): void {
 }
 
 /** The response, or 503 if the memory budget has no room for it. */
-function withinMemory(exchange: Http1Request, response: Response): Response {
+function withinMemory(exchange: Exchange, response: Response): Response {
   const { content } = response;
   if (content === null || isStream(content) || content.length <= uncountedBytesMax) return response;
   return hasRoomFor(exchange, content) ? response : noRoom(exchange, response);
 }
 
 /** Counts until it is sent: the octets, once if other responses share them, and the overhead of a waiting response. */
-function holdUntilSent(exchange: Http1Request, content: string | Uint8Array): void {
+function holdUntilSent(exchange: Exchange, content: string | Uint8Array): void {
   const lease = exchange.context.memory.budget.lease('answers', exchange.memoryHolder);
   const isShared = typeof content !== 'string' && lease.growShared(content);
   lease.set(waitingAnswerBytes + (isShared ? 0 : content.length));
@@ -284,7 +285,7 @@ function holdUntilSent(exchange: Http1Request, content: string | Uint8Array): vo
 }
 
 /** TLS copies its input, so it gets no more at once than a client may leave waiting. */
-function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): void {
+function endInPieces(outgoing: Exchange['outgoing'], bytes: Uint8Array): void {
   let at = 0;
   const next = (error?: Error | null): void => {
     if (error != null || outgoing.destroyed) return;
@@ -300,7 +301,7 @@ function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): voi
  * True if the connection must end because unread content lies before the next request. A short remainder is discarded, and
  * the connection stays usable.
  */
-function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes }: Http1Request): boolean {
+function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes }: Exchange): boolean {
   if (reading !== undefined || awaitsContinue || fields.transferEncoding !== undefined) return true;
   return announcedBytes > Math.min(keptContentBytesMax, context.limits.unreadContentBytesMax);
 }
@@ -309,7 +310,7 @@ function isLongOrRead({ context, reading, awaitsContinue, fields, announcedBytes
  * Unless the client waits for the answer before it sends, or what follows its header section cannot be understood; or the answer is long, since
  * nothing counts it while it waits.
  */
-function followsContent(exchange: Http1Request, { content, close, code }: Response): boolean {
+function followsContent(exchange: Exchange, { content, close, code }: Response): boolean {
   const { context, connection, incoming, awaitsContinue, announcesContent, announcedBytes } = exchange;
   if (!context.behindProxy || !announcesContent || incoming.complete || incoming.destroyed) return false;
   // Responses other than 413 close because the framing is lost, or because the content does not come (408).
@@ -319,7 +320,7 @@ function followsContent(exchange: Http1Request, { content, close, code }: Respon
 }
 
 function discardRest(
-  { context, connection, incoming }: Http1Request,
+  { context, connection, incoming }: Exchange,
   closes: boolean,
   rest = new UnreadContent(context, connection),
 ): void {
@@ -328,14 +329,105 @@ function discardRest(
 }
 
 /** Refuses a conversation; a connection that can become a WebSocket never comes here. */
-function declineConversation(exchange: Http1Request, response: Response): Response {
+function declineConversation(exchange: Exchange, response: Response): Response {
   if (response.conversation === undefined) return response;
   const refused = problemAnswer({ code: 'handshake_invalid', message: declined }, exchange);
   return response.route === undefined ? refused : { ...refused, route: response.route };
 }
 
-/** A request over HTTP/1.1 (RFC 9112) with the two objects of node:http. */
-type Http1Request = RequestUnderWay & {
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-};
+// Receives a request over HTTP/1.1, refuses invalid framing, and has it handled.
+//
+// Refused here is what no resource may see, because the following octets may not be the next request: versions other
+// than 1.0 and 1.1 (node:http accepts `HTTP/2.0` in a request line, and llhttp one without a version as HTTP/0.9 with
+// fields), and Transfer-Encoding in HTTP/1.0 (RFC 9112 §6.1). The kernel refuses unsupported transfer codings, and
+// nothing after them is read; it also judges Host, Expect and the target.
+//
+
+/** Begins a target in origin form, which is never for another server. */
+const slash = 0x2f;
+
+/** @param awaitsContinue the client waits for 100 (Continue), which was not sent yet */
+export function receive(
+  context: Context,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  awaitsContinue: boolean,
+): void {
+  const connection = connectionOf(incoming.socket, context.monotonic);
+  if (connection.closing) return;
+  if (connection.underWay >= context.limits.pipelinedRequestsMax) {
+    connection.closing = true;
+    return;
+  }
+  const exchange = new Exchange(context, connection, incoming, outgoing);
+  exchange.awaitsContinue = awaitsContinue;
+  connection.last = exchange;
+  exchange.begin();
+  if (connection.declinesUpgrade) connection.closing = true;
+  const refusal = judgeFraming(exchange);
+  const { proxy } = context;
+  if (refusal !== undefined) deliver(exchange, refusal);
+  else if (proxy !== undefined && exchange.target.charCodeAt(0) !== slash && proxy.isForeign(exchange)) {
+    forwardRequest(exchange, proxy);
+  } else handleInTurn(exchange);
+}
+
+function judgeFraming(exchange: Exchange): Response | undefined {
+  const { version, fields, connection } = exchange;
+  if (version !== '1.1' && version !== '1.0') {
+    connection.closing = true;
+    return problemAnswer({ code: 'version_unsupported' }, exchange, { close: true });
+  }
+  if (fields.transferEncoding === undefined) return undefined;
+  if (version === '1.0') {
+    connection.closing = true;
+    const message = 'Transfer-Encoding does not exist in HTTP/1.0';
+    return problemAnswer({ code: 'message_invalid', message }, exchange, { close: true });
+  }
+  if (!isUnderstoodTransferCoding(fields.transferEncoding)) connection.closing = true;
+  return undefined;
+}
+
+/**
+ * Forwards a request over HTTP/1.1 to another server (§4.10): content and response are streams that pass unchanged. The
+ * proxy decides whether it may be forwarded. Call it if `proxy.isForeign(exchange)`, after `exchange.begin()`.
+ */
+export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['proxy']>): void {
+  const { incoming, outgoing, context, connection } = exchange;
+  const gone = new AbortController();
+  const onClose = () => {
+    if (!outgoing.writableFinished) gone.abort();
+  };
+  outgoing.once('close', onClose);
+  let status = 0;
+  const call: ForwardCall = {
+    request: exchange,
+    signal: gone.signal,
+    // node:http has already closed a message without content, which looks like a broken one to a reader.
+    content: exchange.announcesContent ? incoming : ownEmitter(Readable.from([]), ignoreError),
+    answer: (given, fields) => {
+      status = given;
+      // A response before the end of the content leaves octets before the next request. Of pipelined requests, only the last closes.
+      const closes =
+        !incoming.complete || ((connection.closing || context.draining) && connection.last === exchange);
+      if (closes) connection.closing = true;
+      if (!incoming.complete) new UnreadContent(context, connection).closeInStages();
+      if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
+      outgoing.writeHead(given, closes ? [...fields, 'Connection', 'close'] : [...fields]);
+      return outgoing;
+    },
+    interim: (given, fields) => {
+      if (exchange.version === '1.0' || outgoing.headersSent) return;
+      if (given === 100) exchange.awaitsContinue = false;
+      outgoing.writeInformation(given, [...fields]);
+    },
+  };
+  proxy.forward(call).then(
+    (refused) => {
+      if (refused === undefined)
+        exchange.settle({ status: status === 0 ? 499 : status, code: forwardedCode });
+      else deliver(exchange, refused);
+    },
+    (error: unknown) => fail(exchange, error),
+  );
+}

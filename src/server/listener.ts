@@ -1,6 +1,6 @@
 /**
  * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and
- * `connect`, listeners of another node:http server. It is idle, then serving, then draining (drain.ts), then stopped.
+ * `connect`, listeners of another node:http server. It is idle, then serving, then draining (listener.ts), then stopped.
  *
  * A port is a net.Server that detects the protocol of each client (front/), in front of one server of node:http and one
  * of node:http2 that never listen themselves. Both ports share these two, and so limits, timers, checks and drain.
@@ -12,35 +12,35 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import type { Server as Port, Socket } from 'node:net';
+import type { Server as Port, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Handler } from '../http/message.ts';
+import { type Handler, serverMethods } from '../http/message.ts';
 import { readRequestFields } from '../http/request-fields.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { type CallerAddress, createCallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import { MemoryBudget } from '../memory/budget.ts';
-import { madePart, workedOnPart } from '../memory/machine-memory.ts';
-import { OctetLine } from '../memory/octet-line.ts';
-import { LoopTurns } from '../observe/loop-turns.ts';
+import { madePart, OctetLine, workedOnPart } from '../memory/program-memory.ts';
+import { LoopTurns } from '../observe/event-loop.ts';
 import type { Observe } from '../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
 import { createFleet } from '../realtime/websocket/fleet.ts';
 import { answerClientError } from './client-error.ts';
-import type { Connection } from './connection.ts';
-import { ConnectionShares, HeldAnswers } from './connection-shares.ts';
+import { type Connection, ConnectionShares, HeldAnswers } from './connection.ts';
 import { ContentWatch } from './content-reading.ts';
 import type { Context, ServerMemory } from './context.ts';
-import { drain } from './drain.ts';
-import { createCleartextFront } from './front/cleartext-front.ts';
-import type { Protocols } from './front/first-octets.ts';
-import { openPort } from './front/port.ts';
-import { createTlsFront, type TlsOptions } from './front/tls-front.ts';
+import { receive } from './exchange.ts';
 import { createHttp2 } from './http2/http2-server.ts';
 import { defaultServerLimits, type ServerLimits } from './limits.ts';
-import { receive } from './receive.ts';
+import {
+  closeSocket,
+  createCleartextFront,
+  createTlsFront,
+  type ListenTls,
+  openPort,
+  type Protocols,
+} from './port.ts';
 import { requestIdPrefix } from './request-under-way.ts';
-import { takeConnect } from './take-connect.ts';
-import { createUpgrades, type Upgrades } from './take-upgrade.ts';
+import { createUpgrades, takeConnect, type Upgrades } from './upgrades.ts';
 import { type FetchOptions, fetchInProcess, inProcessConnection } from './web-exchange.ts';
 
 export type ListenerOptions = {
@@ -75,23 +75,20 @@ export type ListenerOptions = {
   readonly addressOf?: CallerAddress;
 };
 
-/** `port`: for TLS beside the cleartext port, 0 picks a free one; undefined: the one port uses TLS. */
-export type ListenTls = TlsOptions & { readonly port: number | undefined };
-
-export type ListenOptions = {
+type ListenOptions = {
   readonly tls?: ListenTls | undefined;
   /** Other threads listen at the same ports, and the system spreads the connections (SO_REUSEPORT). */
   readonly sharesPorts?: boolean;
 };
 
-export type Listening = {
+type Listening = {
   readonly host: string;
   readonly port: number;
   readonly secure: boolean;
   readonly tlsPort: number | undefined;
 };
 
-export type ListenerState = 'idle' | 'serving' | 'draining' | 'stopped';
+type ListenerState = 'idle' | 'serving' | 'draining' | 'stopped';
 
 export type Listener = {
   /**
@@ -121,16 +118,6 @@ export type Listener = {
 
 const noFields = readRequestFields([]);
 
-const methodsOfResources: readonly string[] = [
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-  'QUERY',
-];
 const looksPerTimeout = 4;
 const lookMsMin = 10;
 const lookMsMax = 5_000;
@@ -142,7 +129,7 @@ export function createListener(options: ListenerOptions): Listener {
   keepTick(context);
   // In another server no connection becomes HTTP/2: that server decides the protocols of its port.
   const inProcess = inProcessConnection(context.monotonic);
-  const mounted = createUpgrades(context, { http2: undefined });
+  const mounted = createUpgrades(context, undefined);
   let ports: readonly Port[] = [];
   let sweeper: NodeJS.Timeout | undefined;
   let state: ListenerState = 'idle';
@@ -207,14 +194,14 @@ function createContext(options: ListenerOptions): Context {
     apiVersion: options.apiVersion,
     corsFields: options.cors?.fieldsFor ?? (() => []),
     fieldsOfAll: ['API-Version', options.apiVersion, 'X-Content-Type-Options', 'nosniff'],
-    allow: (options.methods ?? methodsOfResources).join(', '),
+    allow: (options.methods ?? serverMethods).join(', '),
     proxy: options.proxy,
     behindProxy: options.behindProxy === true,
-    connections: new ConnectionShares({
-      limits: options.behindProxy === true ? { ...limits, connectionsPerAddressMax: 0 } : limits,
-      addressOf: (peer) => peerAddress({ fields: noFields, peer }),
+    connections: new ConnectionShares(
+      options.behindProxy === true ? { ...limits, connectionsPerAddressMax: 0 } : limits,
+      (peer) => peerAddress({ fields: noFields, peer }),
       monotonic,
-    }),
+    ),
     streams: new HeldAnswers(),
     sockets: new HeldAnswers(),
     addressOf: options.addressOf ?? peerAddress,
@@ -255,10 +242,7 @@ async function openPorts(
   { host, port, tls, sharesPorts: isShared }: Opening,
 ): Promise<{ readonly ports: readonly Port[]; readonly listening: Listening }> {
   const http2 = createHttp2(context);
-  const http1 = createHttp1(
-    context,
-    createUpgrades(context, { http2: context.behindProxy ? undefined : http2 }),
-  );
+  const http1 = createHttp1(context, createUpgrades(context, context.behindProxy ? undefined : http2));
   const protocols: Protocols = { http1, http2 };
   const secure = tls !== undefined && tls.port === undefined;
   const takeFirst = secure
@@ -360,4 +344,105 @@ function watchStall({ socket }: Connection, answerStallTimeoutMs: number): void 
   const waiting = socket.writableLength > 0;
   if (waiting && socket.timeout !== answerStallTimeoutMs) socket.setTimeout(answerStallTimeoutMs);
   else if (!waiting && socket.timeout === answerStallTimeoutMs) socket.setTimeout(0);
+}
+
+// Drains a listener: no acknowledged request is lost, and none under way is reset.
+//
+// 1. The ports close to new connections; streams end, WebSockets close with 1001; tunnels have until the bound.
+// 2. Requests under way, and those that still arrive on open connections, are served, the last response on each
+//   connection with `Connection: close` (serving them loses less than answering 503).
+// 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, as
+//   a request may be on its way. Then every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that a
+//   busy client cannot delay the end.
+// 4. At the bound, all remaining connections are destroyed.
+//
+
+const lookEveryMs = 10;
+/** RFC 6455 §7.4.1: going away. */
+const goingAway = 1001;
+
+type Draining = {
+  readonly boundMs: number;
+  /** The requests of this process (web-exchange.ts). */
+  readonly inProcess: Pick<Connection, 'underWay'>;
+};
+
+/**
+ * Drains. Without ports, as in a mounted handler, there are only streams, WebSockets, tunnels and requests of this process to end.
+ * @returns the number of connections that were cut at the bound
+ */
+export async function drain(
+  context: Context,
+  ports: readonly Server[],
+  { boundMs, inProcess }: Draining,
+): Promise<number> {
+  const startedMs = context.monotonic();
+  const before = new Map<Connection, number>();
+  for (const connection of context.connections) before.set(connection, connection.socket.bytesRead);
+  context.draining = true;
+  const closed = [...ports.map(closeSocket), context.proxy?.drain(boundMs)];
+  for (const stream of context.streams) stream.close();
+  for (const socket of context.sockets) socket.close(goingAway, 'server is going away');
+  let cut = 0;
+  const { promise: socketsClosed, resolve: onSocketsClosed } = Promise.withResolvers<void>();
+  const look = () => {
+    const nowMs = context.monotonic();
+    const over = nowMs - startedMs >= boundMs;
+    if (over) {
+      cut += context.connections.size;
+      for (const socket of context.sockets) socket.terminate();
+      for (const connection of context.connections) connection.socket.destroy();
+    } else
+      afterReading(context, (readMs) => {
+        closeIdle(context, readMs - startedMs, readMs, before);
+      });
+    if (over || (context.sockets.size === 0 && inProcess.underWay === 0)) onSocketsClosed();
+  };
+  look();
+  const timer = setInterval(look, lookEveryMs);
+  await Promise.all([...closed, socketsClosed]);
+  clearInterval(timer);
+  return cut;
+}
+
+/**
+ * Calls back after a whole poll for octets, so that a request that came before the close is answered: this turn's poll may be over
+ * already, and a timer runs before it. It does not if the turn of that poll was long, because octets may have arrived in it; the load
+ * ends with the connections, and with it long turns. A request that comes at the moment of the close is lost: its client sees a
+ * connection that ended without a response, and may retry (RFC 9112 §9.3.1, §9.6). So is one on a connection that the kernel holds and
+ * the loop, which accepts a few each turn, has not accepted when the port closes.
+ */
+function afterReading({ monotonic }: Context, act: (nowMs: number) => void): void {
+  setImmediate(() => {
+    const polledMs = monotonic();
+    setImmediate(() => {
+      const nowMs = monotonic();
+      if (nowMs - polledMs <= lookEveryMs) act(nowMs);
+    });
+  });
+}
+
+function closeIdle(
+  context: Context,
+  elapsedMs: number,
+  nowMs: number,
+  before: Map<Connection, number>,
+): void {
+  const { drainIdleMs } = context.limits;
+  // node's own `closeIdleConnections` takes a response that is still being flushed for an idle connection.
+  for (const connection of context.connections) {
+    const idle = isIdle(connection, nowMs - drainIdleMs, before);
+    if (connection.multiplexed === undefined) {
+      if (idle) connection.socket.destroySoon();
+    } else if (idle || elapsedMs >= drainIdleMs) connection.multiplexed.close();
+  }
+}
+
+/** Settled, quiet since before the given time, and not in the middle of sending a request. */
+function isIdle(connection: Connection, quietSinceMs: number, before: Map<Connection, number>): boolean {
+  if (!connection.settled || connection.activeMs > quietSinceMs) return false;
+  // Over HTTP/2, many received octets begin no request, such as acknowledgements.
+  if (connection.multiplexed !== undefined) return true;
+  const bytesBefore = before.get(connection);
+  return bytesBefore === undefined || connection.closing || connection.socket.bytesRead === bytesBefore;
 }

@@ -15,9 +15,10 @@
 import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
 import { isStream } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
+import type { ConverseOptions, OpenSocket } from '../realtime/websocket/converse.ts';
 import type { Context, HeldStream } from './context.ts';
+import { problemAnswer } from './handle.ts';
 import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
-import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
 const readyBytesMax = 16 * 1024;
@@ -170,6 +171,27 @@ export function capOpen(request: RequestUnderWay, response: Response): Response 
   const code = isShareUsed && !request.context.draining ? 'streams_exhausted' : 'unavailable';
   const refused = problemAnswer({ code }, request, { retryAfterSeconds: retrySeconds });
   return response.route === undefined ? refused : { ...refused, route: response.route };
+}
+
+/** Opens the WebSocket of a response with all its fields, and counts it among those of its holder until it is closed. */
+export function openWebSocket(
+  { context, peer, memoryHolder, holder }: RequestUnderWay,
+  { conversation, fields }: Response,
+  open: (options: ConverseOptions) => OpenSocket,
+): void {
+  if (conversation === undefined) throw new Error('a WebSocket requires a conversation');
+  const { limits, observe, fleet, sockets } = context;
+  let socket: OpenSocket | undefined;
+  let closed = false;
+  socket = open({
+    ...{ conversation, fields, peer, limits, observe, fleet },
+    memory: context.memory.budget.lease('websockets', memoryHolder),
+    onClosed: () => {
+      closed = true;
+      if (socket !== undefined) sockets.delete(socket);
+    },
+  });
+  if (!closed) sockets.add(socket, holder);
 }
 
 type Held = {

@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto';
 import type { ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
-import { requireClient } from '../kernel/take-content.ts';
+import { requireClient } from '../kernel/walk-context.ts';
 import type { Holder, MemoryLease } from '../memory/budget.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Connection } from './connection.ts';
@@ -26,7 +26,7 @@ const retryAfterSeconds = 1;
 const heldTimes = 2;
 
 /** The target of content that is produced while it is sent: the response of node:http, or a multiplexed stream. */
-export type AnswerSink = {
+type AnswerSink = {
   readonly writableLength: number;
   write(content: string | Uint8Array, onFlushed: () => void): unknown;
   end(): unknown;

@@ -11,9 +11,8 @@ import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { Connection } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
-import { handle } from './handle.ts';
+import { handle, problemAnswer } from './handle.ts';
 import { capOpen, openStream } from './open-stream.ts';
-import { problemAnswer } from './problem-answer.ts';
 import { RequestUnderWay } from './request-under-way.ts';
 
 export type FetchOptions = {

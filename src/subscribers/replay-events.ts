@@ -11,7 +11,7 @@ import type { Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import { matchesEventPattern } from '../model/event-pattern.ts';
 import { always } from '../model/filter.ts';
-import type { LoopTurns } from '../observe/loop-turns.ts';
+import type { LoopTurns } from '../observe/event-loop.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type Change, eventsTable, type LogPosition, type Store, type TailEntry } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';

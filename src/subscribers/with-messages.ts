@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
 import { patternsOfType } from '../model/event-pattern.ts';
-import type { LoopTurns } from '../observe/loop-turns.ts';
+import type { LoopTurns } from '../observe/event-loop.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type CommitStage, type CommitUnit, commitAdding } from '../store/commit-stages.ts';

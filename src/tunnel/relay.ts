@@ -10,8 +10,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TunnelEnd } from '../observe/observation.ts';
-import { onEnd } from '../observe/on-end.ts';
-import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import { ignoreError, onEnd, ownEmitter } from '../observe/own-emitter.ts';
 import type { ClientSide } from './proxy-call.ts';
 
 export type RelayCall = {

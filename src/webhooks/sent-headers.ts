@@ -4,19 +4,18 @@
  */
 import { createHmac, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../config/reserved-names.ts';
-import { isToken } from '../http/syntax/token.ts';
+import { isToken } from '../http/syntax/field-value.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { plainHeader } from './signature/plain.ts';
 import { standardPrefix, standardSignature } from './signature/standard.ts';
 import { timestampedHeader, timestampedPrefix } from './signature/timestamped.ts';
 
-/*
- * The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt
- * (§6.8), one signature for each active secret (§6.7).
- *
- * The plain scheme's field holds one signature, which receivers compare as a whole. So `X-Hub-Signature-256` has that
- * of the current secret, and a field of its own has those of secrets that are being replaced.
- */
+// The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt
+// (§6.8), one signature for each active secret (§6.7).
+//
+// The plain scheme's field holds one signature, which receivers compare as a whole. So `X-Hub-Signature-256` has that
+// of the current secret, and a field of its own has those of secrets that are being replaced.
+//
 
 export type Signed = {
   readonly delivery: Pick<Delivery, 'id' | 'eventType'>;
@@ -79,10 +78,9 @@ function fieldText(text: string): string {
   return visible.test(text) ? text : encodeURIComponent(text.toWellFormed());
 }
 
-/*
- * Header fields that a user may add. Reserved: fields that frame the message, that belong to the connection (RFC 9110
- * §7.6.1), and by which a receiver authenticates the sender (§5.6).
- */
+// Header fields that a user may add. Reserved: fields that frame the message, that belong to the connection (RFC 9110
+// §7.6.1), and by which a receiver authenticates the sender (§5.6).
+//
 
 export const headerNameCharactersMax = 128;
 

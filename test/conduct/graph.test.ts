@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { answers } from '../../src/http/conduct/answers.ts';
-import { decide, type Step } from '../../src/http/conduct/decide.ts';
 import type { Facts } from '../../src/http/conduct/facts.ts';
-import { graph } from '../../src/http/conduct/graph.ts';
+import { decide, graph, type Step } from '../../src/http/conduct/graph.ts';
 import type { NodeName } from '../../src/http/conduct/node.ts';
 import { problemStatus } from '../../src/http/problem.ts';
 import { plainRead, plainWrite, reads, writes } from './cases.ts';

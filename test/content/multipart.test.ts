@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseMediaType } from '../../src/http/syntax/media-type.ts';
-import { contentLimitsDefault } from '../../src/kernel/content/content-limits.ts';
-import { contentShape } from '../../src/kernel/content/form-shape.ts';
+import { contentLimitsDefault, contentShape, type Parsed } from '../../src/kernel/content/content-shape.ts';
 import { parseContent } from '../../src/kernel/content/parse-content.ts';
-import type { Parsed } from '../../src/kernel/content/parsed.ts';
 import { profiles } from '../document/sample-collections.ts';
 
 const shape = contentShape(profiles);

@@ -4,7 +4,7 @@ import { loadSettings } from '../../src/config/load-settings.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { createMemory } from '../../src/memory/program-memory.ts';
 import { createIdSource } from '../../src/model/id.ts';
-import { LoopTurns } from '../../src/observe/loop-turns.ts';
+import { LoopTurns } from '../../src/observe/event-loop.ts';
 import type { Services } from '../../src/store/capabilities.ts';
 import type { Store } from '../../src/store/store.ts';
 
@@ -25,7 +25,7 @@ export function servicesOver(store: Partial<Store>, given: GivenServices = {}): 
     newId: createIdSource(clock, () => randomInt(32)),
     observe: () => undefined,
     settings,
-    memory: createMemory({ ...settings, turns: new LoopTurns(), onRefused: () => undefined }),
+    memory: createMemory(settings, new LoopTurns(), () => undefined),
     ...others,
   };
 }

@@ -21,7 +21,7 @@ import { Walk } from '../../src/kernel/walk.ts';
 import type { WalkContext } from '../../src/kernel/walk-context.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { type Authenticated, anonymous, authenticated, operatorId } from '../../src/model/principal.ts';
-import { LoopTurns } from '../../src/observe/loop-turns.ts';
+import { LoopTurns } from '../../src/observe/event-loop.ts';
 import type { Observe } from '../../src/observe/observation.ts';
 import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import { createRoutes, type RoutesOptions } from '../../src/resources/routes.ts';
@@ -121,10 +121,10 @@ export function roomOf(
       const person = known[fields.authorization?.slice('Bearer '.length) ?? ''];
       return person === undefined ? { principal: anonymous } : knownAs(person);
     },
-    rates: createRateLimiter({ ...settings, store, onFailure: (error) => assert.fail(String(error)) }),
+    rates: createRateLimiter(settings, store, (error) => assert.fail(String(error))),
     decodeContent: (bytes, codings) => decodeContent(bytes, codings, { bytesMax: settings.decodedBytesMax }),
     lines: store.lines,
-    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
+    idempotency: createIdempotency({ store, clock, newId }, settings.idempotencySeconds),
     operations,
     cors: corsPolicy({}),
     challengesFor: () => 'Bearer realm="test"',

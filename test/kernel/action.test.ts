@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { type ActionLimits, actionOperation, actionResource } from '../../src/kernel/action.ts';
-import { contentLimitsDefault } from '../../src/kernel/content/content-limits.ts';
+import { contentLimitsDefault } from '../../src/kernel/content/content-shape.ts';
 import type { Operation } from '../../src/kernel/resource.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { openEmbedded } from '../harness/stores.ts';

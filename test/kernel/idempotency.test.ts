@@ -26,7 +26,7 @@ const cut = { name: 'StoreUnavailable' };
 type Time = { now: number };
 
 function startProcess(store: Store, time: Time = { now: startedAt }, lifetimeSeconds = 3600): Idempotency {
-  return createIdempotency({ store, clock: () => time.now, newId, lifetimeSeconds });
+  return createIdempotency({ store, clock: () => time.now, newId }, lifetimeSeconds);
 }
 
 function askWith(key: string, now = startedAt): Ask {

@@ -5,7 +5,7 @@ import { type Configuration, resolveConfiguration } from '../../src/config/confi
 import type { Request, Response } from '../../src/http/message.ts';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import { collection, Type } from '../../src/index.ts';
-import { createRepeating, KeptAnswers } from '../../src/kernel/kept-answers.ts';
+import { createRepeating, KeptAnswers } from '../../src/kernel/handler.ts';
 import { Walk } from '../../src/kernel/walk.ts';
 import type { WalkContext } from '../../src/kernel/walk-context.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';

@@ -1,7 +1,7 @@
 /** What TRACE tells of a request (§4.11), of either protocol. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { traceMessage } from '../../src/kernel/answer/respond.ts';
+import { traceMessage } from '../../src/http/syntax/http-message.ts';
 
 const secret = 'very-secret';
 

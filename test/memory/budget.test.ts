@@ -3,9 +3,13 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { type Holder, MemoryBudget, type MemoryRefusal } from '../../src/memory/budget.ts';
-import { defaultMemoryBytes, mappableBytes, memoryBytesMin } from '../../src/memory/machine-memory.ts';
-import { OctetLine } from '../../src/memory/octet-line.ts';
-import { LoopTurns } from '../../src/observe/loop-turns.ts';
+import {
+  defaultMemoryBytes,
+  mappableBytes,
+  memoryBytesMin,
+  OctetLine,
+} from '../../src/memory/program-memory.ts';
+import { LoopTurns } from '../../src/observe/event-loop.ts';
 
 const one: Holder = { name: '192.0.2.1', isReserved: false };
 const other: Holder = { name: '192.0.2.2', isReserved: false };

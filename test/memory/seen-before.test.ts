@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { SeenBefore } from '../../src/memory/seen-before.ts';
+import { SeenBefore } from '../../src/memory/octet-cache.ts';
 
 suite('texts that were given before', () => {
   test('are told from new ones', () => {

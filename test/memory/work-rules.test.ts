@@ -1,7 +1,7 @@
 /** What requests make out of less is charged before it is made: never less than there are items or ids, and refused when too much waits. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OctetLine } from '../../src/memory/octet-line.ts';
+import { OctetLine } from '../../src/memory/program-memory.ts';
 import {
   bulkBound,
   bulkDeleteOctets,

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { LoopTurns } from '../../src/observe/loop-turns.ts';
+import { LoopTurns } from '../../src/observe/event-loop.ts';
 
 /** A clock that only work moves. */
 function scene() {

@@ -1,7 +1,7 @@
 /** What held the event loop, and how much of that was the program's own work. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { watchLoop } from '../../src/observe/loop-watch.ts';
+import { watchLoop } from '../../src/observe/event-loop.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 
 const request = { id: 'r1', method: 'GET' };

@@ -148,23 +148,23 @@ test('two processes on one database admit together little more than one limit', 
 function counted(): { limiter: RateLimiter; exchange: () => Promise<void> } {
   const tally = createTallies(lane(), schema);
   let next = Promise.withResolvers<void>();
-  const limiter = createRateLimiter({
-    store: {
-      shared: true,
-      tally: async (tallies) => {
-        const totals = await tally(tallies);
-        // The limiter takes the totals in before whoever waits goes on.
-        setImmediate(next.resolve);
-        next = Promise.withResolvers<void>();
-        return totals;
-      },
-    },
+  const limits = {
     rateLimitReads: 1000,
     rateLimitWrites: 0,
     rateLimitSyncMs: 10,
     rateLimitKeysMax: 100,
     behindProxy: false,
-    onFailure: (error) => assert.fail(String(error)),
-  });
+  };
+  const store: Parameters<typeof createRateLimiter>[1] = {
+    shared: true,
+    tally: async (tallies) => {
+      const totals = await tally(tallies);
+      // The limiter takes the totals in before whoever waits goes on.
+      setImmediate(next.resolve);
+      next = Promise.withResolvers<void>();
+      return totals;
+    },
+  };
+  const limiter = createRateLimiter(limits, store, (error) => assert.fail(String(error)));
   return { limiter, exchange: () => next.promise };
 }

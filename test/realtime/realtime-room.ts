@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from '../../src/http/message.ts';
 import { corsPolicy } from '../../src/kernel/answer/cors.ts';
-import { contentLimitsDefault } from '../../src/kernel/content/content-limits.ts';
+import { contentLimitsDefault } from '../../src/kernel/content/content-shape.ts';
 import { createCallerAddress } from '../../src/kernel/rate-limit/caller-address.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
 import { eventDocument } from '../../src/model/event.ts';

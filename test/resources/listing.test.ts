@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { parseQueryString } from '../../src/http/syntax/query-string.ts';
-import { SeenBefore } from '../../src/memory/seen-before.ts';
+import { SeenBefore } from '../../src/memory/octet-cache.ts';
 import { always } from '../../src/model/filter.ts';
 import { anonymous } from '../../src/model/principal.ts';
 import { createListCaches, createListing } from '../../src/resources/collection/listing.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { acceptsCoding, preferredCoding } from '../../src/http/syntax/accept-encoding.ts';
+import { acceptsCoding, preferredCoding } from '../../src/http/syntax/accept.ts';
 
 const offers = ['br', 'gzip'];
 

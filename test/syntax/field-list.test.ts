@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseContentCoding } from '../../src/http/syntax/accept-encoding.ts';
-import { parseFieldList } from '../../src/http/syntax/field-list.ts';
-import { maxForwardsMax, parseMaxForwards } from '../../src/http/syntax/max-forwards.ts';
-import { isUnderstoodTransferCoding } from '../../src/http/syntax/transfer-coding.ts';
+import {
+  isUnderstoodTransferCoding,
+  maxForwardsMax,
+  parseMaxForwards,
+} from '../../src/http/request-fields.ts';
+import { parseContentCoding } from '../../src/http/syntax/accept.ts';
+import { parseFieldList } from '../../src/http/syntax/field-value.ts';
 
 test('reads the lists of RFC 9110 §5.6.1.2, empty elements skipped', () => {
   assert.deepEqual(parseFieldList('foo,bar'), ['foo', 'bar']);

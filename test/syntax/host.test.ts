@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isHost } from '../../src/http/syntax/host.ts';
-import { isOrigin } from '../../src/http/syntax/origin.ts';
+import { isHost, isOrigin } from '../../src/http/syntax/uri.ts';
 
 test('takes names, IPv4, IPv6 and IPvFuture, with and without a port', () => {
   const names = [

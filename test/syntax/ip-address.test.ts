@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { isIPv4, isIPv6 } from 'node:net';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isIpv4Address, parseIpv6Address } from '../../src/http/syntax/ip-address.ts';
+import { isIpv4Address, parseIpv6Address } from '../../src/http/syntax/uri.ts';
 
 for (const [text, groups] of [
   ['::', [0, 0, 0, 0, 0, 0, 0, 0]],

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatAcceptQuery, parseAcceptQuery } from '../../src/http/syntax/accept-query.ts';
-import { parseIdempotencyKey } from '../../src/http/syntax/idempotency-key.ts';
-import { formatDeprecation } from '../../src/http/syntax/structured-field.ts';
+import { formatAcceptQuery, parseAcceptQuery } from '../../src/http/syntax/accept.ts';
+import { formatDeprecation, parseIdempotencyKey } from '../../src/http/syntax/structured-field.ts';
 
 const key = '8e03978e-40d5-43dd-bc93-6894a57f9324';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseUdpTarget } from '../../src/http/syntax/udp-target.ts';
+import { parseUdpTarget } from '../../src/http/syntax/request-target.ts';
 
 const base = '/.well-known/masque/udp';
 

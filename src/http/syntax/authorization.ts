@@ -3,12 +3,10 @@
  * a credential is valid.
  */
 import { decodeBase64 } from './base64.ts';
-import { formatQuotedString, readWord } from './quoted-string.ts';
-import { skipWhitespace, tokenEnd } from './token.ts';
-import { decodeUtf8 } from './utf-8.ts';
+import { formatQuotedString, readWord, skipWhitespace, tokenEnd } from './field-value.ts';
 
 /** The value of `Authorization` or `Proxy-Authorization`: a scheme alone, with a token68, or with parameters. */
-export type Credentials = {
+type Credentials = {
   readonly scheme: string;
   readonly token68?: string;
   readonly parameters?: ReadonlyMap<string, string>;
@@ -100,4 +98,30 @@ function isToken68Code(code: number): boolean {
   if (letter >= 0x61 && letter <= 0x7a) return true;
   // "-", ".", "/" and the digits are neighbours in ASCII.
   return (code >= 0x2d && code <= 0x39) || code === 0x2b || code === 0x5f || code === 0x7e;
+}
+
+// Strict UTF-8 decoding: RFC 3629. Overlong forms, surrogates and values beyond U+10FFFF are refused; a byte order mark is kept as a
+// character. For short values only; the platform decodes bodies.
+//
+
+function decodeUtf8(bytes: Uint8Array): string | undefined {
+  let text = '';
+  let at = 0;
+  while (at < bytes.length) {
+    const lead = bytes[at] ?? 0;
+    const extra =
+      lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : lead < 0xf5 ? 3 : -1;
+    if (extra === -1 || at + extra >= bytes.length) return undefined;
+    let point = extra === 0 ? lead : lead & (0x3f >> extra);
+    for (let next = at + 1; next <= at + extra; next += 1) {
+      const byte = bytes[next] ?? 0;
+      if ((byte & 0xc0) !== 0x80) return undefined;
+      point = (point << 6) | (byte & 0x3f);
+    }
+    if (extra === 2 && (point < 0x800 || (point >= 0xd800 && point <= 0xdfff))) return undefined;
+    if (extra === 3 && (point < 0x10000 || point > 0x10ffff)) return undefined;
+    text += String.fromCodePoint(point);
+    at += extra + 1;
+  }
+  return text;
 }

@@ -2,7 +2,7 @@
  * Entity tags and the lists of them in `If-Match` and `If-None-Match`: RFC 9110 §8.8.3, §13.1.1, §13.1.2. Only the grammar and the two
  * comparisons; the kernel evaluates preconditions. A tag is kept without its quotes.
  */
-import { skipWhitespace, trimWhitespace } from './token.ts';
+import { skipWhitespace, trimWhitespace } from './field-value.ts';
 
 /** One entity tag; `opaque` is the text between the quotes. */
 export type EntityTag = { readonly weak: boolean; readonly opaque: string };

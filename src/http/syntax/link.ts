@@ -1,6 +1,5 @@
 /** Web links in the `Link` field: RFC 8288 §3. Targets stay as written; the caller resolves them and interprets `anchor` and `title*`. */
-import { formatQuotedString, readWord } from './quoted-string.ts';
-import { isToken, skipWhitespace, tokenEnd } from './token.ts';
+import { formatQuotedString, isToken, readWord, skipWhitespace, tokenEnd } from './field-value.ts';
 
 /** A link; `rel` may hold several relation types separated by spaces. */
 export type Link = {
@@ -10,7 +9,7 @@ export type Link = {
 };
 
 /** A link as read: its target attributes by lower-case name, on an object without a prototype. */
-export type ReadLink = Link & { readonly parameters: Readonly<Record<string, string>> };
+type ReadLink = Link & { readonly parameters: Readonly<Record<string, string>> };
 
 /**
  * Writes the field value. Characters that a URI cannot contain are percent-encoded in the target; an attribute whose name is not a token is

@@ -2,8 +2,7 @@
  * Media types: RFC 9110 §8.3.1. Type and parameter names are lower-cased, parameter values kept as sent (the parameter decides whether their
  * case counts). A repeated parameter is refused.
  */
-import { formatParameters, readParameters } from './parameters.ts';
-import { skipWhitespace, tokenEnd } from './token.ts';
+import { formatParameters, readParameters, skipWhitespace, tokenEnd } from './field-value.ts';
 
 /** A media type; `type` is `type/subtype` in lower case. */
 export type MediaType = { readonly type: string; readonly parameters: ReadonlyMap<string, string> };

@@ -2,8 +2,7 @@
  * Preferences: RFC 7240 §2 (`Prefer`) and RFC 7240 §3 (`Preference-Applied`). A preference is only a wish, so a malformed one is skipped up to the
  * next comma and nothing here fails. The caller knows which preferences exist, and `handling=strict`.
  */
-import { formatWord, readWord } from './quoted-string.ts';
-import { isToken, skipWhitespace, tokenEnd } from './token.ts';
+import { formatWord, isToken, readWord, skipWhitespace, tokenEnd } from './field-value.ts';
 
 /** A preference's value (empty without one) and its parameters by lower-case name. */
 export type Preference = { readonly value: string; readonly parameters: ReadonlyMap<string, string> };

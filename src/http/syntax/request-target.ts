@@ -1,16 +1,22 @@
 /**
- * The request target: RFC 9112 §3.2, its four forms and which method may use which. Node's parser accepts fragments, `GET *` and stray
- * characters, so every target is read again here, in one pass over a table of RFC 3986 characters (uri-characters.ts names the one exception:
- * brackets in a query).
+ * The request target: RFC 9112 §3.2, its four forms and which method may use which, and the target of connect-udp. Node's parser accepts
+ * fragments, `GET *` and stray characters, so every target is read again here, in one pass over a table of RFC 3986 characters (uri.ts names
+ * the one exception: brackets in a query).
  */
-import { splitHost } from './host.ts';
-import { PATH_CHARACTERS, QUERY_CHARACTERS, uriEnd } from './uri-characters.ts';
+import {
+  isDigitCode,
+  PATH_CHARACTERS,
+  parseIpv6Address,
+  QUERY_CHARACTERS,
+  splitHost,
+  uriEnd,
+} from './uri.ts';
 
 /**
  * A target by its form. `path` is as sent, still percent-encoded; `query` is the text after the first `?`, undefined without one. In the
  * authority form `host` keeps the brackets of an IP literal.
  */
-export type RequestTarget =
+type RequestTarget =
   | { readonly form: 'origin'; readonly path: string; readonly query: string | undefined }
   | {
       readonly form: 'absolute';
@@ -99,4 +105,43 @@ function isQueryAt(target: string, at: number): boolean {
 
 function isAuthorityEnd(code: number): boolean {
   return code === 0x2f || code === 0x3f || code === 0x23;
+}
+
+// The target of connect-udp (RFC 9298 §2 and §3) in the default template `/.well-known/masque/udp/{target_host}/{target_port}/`. The caller
+// checks whether the host is valid.
+//
+
+/** `host`: percent-decoded; an IPv6 address without brackets. */
+type UdpTarget = { readonly host: string; readonly port: number };
+
+const prefix = '/.well-known/masque/udp/';
+const portDigitsMax = 5;
+const portMax = 65_535;
+
+/**
+ * Reads a request target, also in the absolute form that some clients send. Undefined if it does not match the template or has no host and
+ * port of 1 to 65535. Colons of an IPv6 address must be percent-encoded (RFC 9298 §3), so raw ones and zones are refused.
+ */
+export function parseUdpTarget(target: string): UdpTarget | undefined {
+  const parsed = parseRequestTarget('GET', target);
+  if (parsed === undefined || parsed.form === 'authority' || parsed.form === 'asterisk') return undefined;
+  if (parsed.query !== undefined || !parsed.path.startsWith(prefix)) return undefined;
+  const variables = parsed.path.slice(prefix.length - 1);
+  const [host = '', portText = '', end, ...more] = decodePathSegments(variables) ?? [];
+  if (end !== '' || more.length > 0 || variables.includes(':') || !isHostText(host)) return undefined;
+  const port = readPort(portText);
+  return port === undefined ? undefined : { host, port };
+}
+
+function isHostText(host: string): boolean {
+  if (host.includes(':')) return parseIpv6Address(host) !== undefined;
+  // After decoding there is no escape left, and brackets belong to an authority.
+  return host !== '' && !host.includes('%') && !host.includes('[');
+}
+
+function readPort(text: string): number | undefined {
+  if (text.length === 0 || text.length > portDigitsMax) return undefined;
+  for (let at = 0; at < text.length; at += 1) if (!isDigitCode(text.charCodeAt(at))) return undefined;
+  const port = Number(text);
+  return port >= 1 && port <= portMax ? port : undefined;
 }

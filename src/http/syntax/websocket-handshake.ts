@@ -4,17 +4,16 @@
  * base64. Extensions and subprotocols are interpreted elsewhere.
  */
 import { decodeBase64 } from './base64.ts';
-import { parseFieldList } from './field-list.ts';
-import { isToken, trimWhitespace } from './token.ts';
+import { isToken, parseFieldList, trimWhitespace } from './field-value.ts';
 
-export type HandshakeRequest = {
+type HandshakeRequest = {
   readonly method: string;
   readonly version: string;
   readonly rawFields: readonly string[];
   readonly protocol?: string | undefined;
 };
 
-export type WebSocketHandshake =
+type WebSocketHandshake =
   | { readonly kind: 'absent' }
   /** `subprotocols`: those of the client, in its order; empty if it offered none. */
   | { readonly kind: 'sound'; readonly subprotocols: readonly string[] }

@@ -7,6 +7,7 @@
  */
 
 import { pageFields } from '../../http/request-fields.ts';
+import type { FieldName } from '../../http/response-fields.ts';
 
 export type CorsPolicy = {
   readonly enabled: boolean;
@@ -96,6 +97,14 @@ export function allowingFields(policy: Pick<CorsPolicy, 'credentials'>, allowed:
   const fields = ['Access-Control-Allow-Origin', allowed];
   return policy.credentials ? [...fields, 'Access-Control-Allow-Credentials', 'true'] : fields;
 }
+
+/** The fields of `fieldsFor`, for the API document. */
+export const crossOriginFields: readonly FieldName[] = [
+  'Access-Control-Allow-Credentials',
+  'Access-Control-Allow-Origin',
+  'Access-Control-Expose-Headers',
+  'Vary',
+];
 
 function corsFields(policy: Omit<CorsPolicy, 'fieldsFor'>, origin: string | undefined): readonly string[] {
   if (!policy.enabled) return [];

@@ -6,37 +6,61 @@
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { isStream, type Response } from '../../http/message.ts';
 import type { RequestFields } from '../../http/request-fields.ts';
-import { preferredCoding } from '../../http/syntax/accept-encoding.ts';
+import type { FieldName } from '../../http/response-fields.ts';
+import { preferredCoding } from '../../http/syntax/accept.ts';
 import { formatEntityTag } from '../../http/syntax/entity-tag.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { type Coding, codings, entityTag, heldTag } from '../preconditions.ts';
 import type { Made, Representation } from '../resource.ts';
-import type { WalkContext } from '../walk-context.ts';
-import { type Ended, holderOf } from './ended.ts';
+import { type AnswerEnd, type Answering, type Ended, holderOf, type WalkContext } from '../walk-context.ts';
 
-export function representationResponse(
-  status: number,
-  context: WalkContext,
-  ended: Ended,
-): MaybePromise<Response> {
-  const { operation } = ended.reading;
-  const { ask, standing } = ended;
-  if (operation?.represent === undefined || ask === undefined || standing === undefined) {
-    throw new Error('a response with a representation requires a represent stage');
-  }
-  const representation = operation.represent(ask, standing, ended.proposal);
-  return representation instanceof Promise
-    ? representation.then((found) => encoded(status, context, ended, found))
-    : encoded(status, context, ended, representation);
+function validatorFields({ validators }: Answering): readonly FieldName[] {
+  if (validators === 'none') return [];
+  return validators === 'tag' ? ['ETag'] : ['ETag', 'Last-Modified'];
 }
 
-export function seeOtherResponse(status: number, ended: Ended): Response {
-  const { standing, proposal, made } = ended;
-  const location = proposal?.elsewhere ?? standing?.elsewhere ?? made?.made.location ?? '';
-  const fields = ['Location', location, 'Cache-Control', 'no-store', ...(proposal?.elsewhereFields ?? [])];
-  return { status, fields, content: null };
+export const representation: AnswerEnd = {
+  fields: (of) => [
+    ...(['Accept-Ranges', 'Cache-Control', 'Content-Encoding', 'Preference-Applied', 'Vary'] as const),
+    ...validatorFields(of),
+    ...of.representationFields,
+  ],
+  build(status, ended, context) {
+    const { operation } = ended.reading;
+    const { ask, standing } = ended;
+    if (operation?.represent === undefined || ask === undefined || standing === undefined) {
+      throw new Error('a response with a representation requires a represent stage');
+    }
+    const found = operation.represent(ask, standing, ended.proposal);
+    return found instanceof Promise
+      ? found.then((known) => encoded(status, context, ended, known))
+      : encoded(status, context, ended, found);
+  },
+};
+
+function redirectFields({ madeFields }: Answering): readonly FieldName[] {
+  return ['Cache-Control', 'Location', ...madeFields];
 }
+
+export const seeOther: AnswerEnd = {
+  fields: redirectFields,
+  build(status, { standing, proposal, made }) {
+    const location = proposal?.elsewhere ?? standing?.elsewhere ?? made?.made.location ?? '';
+    const fields = ['Location', location, 'Cache-Control', 'no-store', ...(proposal?.elsewhereFields ?? [])];
+    return { status, fields, content: null };
+  },
+};
+
+/** Post/redirect/get (§4.12): reloading the page repeats only the GET. */
+export const createdSeeOther: AnswerEnd = {
+  fields: redirectFields,
+  build: (status, ended) => ({
+    status,
+    fields: ['Location', resultOf(ended).made.location ?? '', 'Cache-Control', 'no-store'],
+    content: null,
+  }),
+};
 
 function encoded(
   status: number,
@@ -103,7 +127,7 @@ function fieldsOf(context: WalkContext, representation: Representation): string[
  *
  * @param modifiedAt milliseconds since the epoch
  */
-export function lastModified(context: Pick<WalkContext, 'clock' | 'formatDate'>, modifiedAt: number): string {
+function lastModified(context: Pick<WalkContext, 'clock' | 'formatDate'>, modifiedAt: number): string {
   return context.formatDate(Math.min(modifiedAt, context.clock()));
 }
 
@@ -129,17 +153,24 @@ function encode(content: string | Uint8Array, coding: Exclude<Coding, 'identity'
 }
 
 /** 304 (RFC 9110 §15.4.5): the validators, Cache-Control, Vary and Content-Location of the 200, without content. */
-export function notModifiedResponse(status: number, context: WalkContext, ended: Ended): Response {
-  const validators = ended.validators;
-  const fields = ['Vary', 'Accept, Accept-Encoding'];
-  if (validators === undefined) return { status, fields, content: null };
-  if (validators.tag !== null) fields.push('ETag', matchedTag(ended.request.fields, validators.tag));
-  if (validators.modifiedAt !== null)
-    fields.push('Last-Modified', lastModified(context, validators.modifiedAt));
-  if (validators.cacheControl !== undefined) fields.push('Cache-Control', validators.cacheControl);
-  if (validators.fields !== undefined) fields.push(...validators.fields);
-  return { status, fields, content: null };
-}
+export const notModified: AnswerEnd = {
+  fields: (of) => [
+    ...(['Cache-Control', 'Vary'] as const),
+    ...validatorFields(of),
+    ...of.representationFields.filter((name) => name === 'Comity-Position'),
+    ...(of.method === 'QUERY' ? (['Location'] as const) : []),
+  ],
+  build(status, { validators, request }, context) {
+    const fields = ['Vary', 'Accept, Accept-Encoding'];
+    if (validators === undefined) return { status, fields, content: null };
+    const { tag, modifiedAt, cacheControl } = validators;
+    if (tag !== null) fields.push('ETag', matchedTag(request.fields, tag));
+    if (modifiedAt !== null) fields.push('Last-Modified', lastModified(context, modifiedAt));
+    if (cacheControl !== undefined) fields.push('Cache-Control', cacheControl);
+    if (validators.fields !== undefined) fields.push(...validators.fields);
+    return { status, fields, content: null };
+  },
+};
 
 /** The tag that the client sent, which a 200 carried with its content coding. */
 function matchedTag(fields: RequestFields, tag: string): string {
@@ -149,11 +180,44 @@ function matchedTag(fields: RequestFields, tag: string): string {
   return held === undefined ? plain : formatEntityTag({ weak: false, opaque: held.opaque });
 }
 
-/**
- * Responses to a successful change: 201 with Location (§4.4.2, §4.5.3), 202 with Location, 200 with the representation,
- * or 204 without (§4.5, §4.6, §4.7).
- */
-export function madeResponse(status: number, context: WalkContext, ended: Ended): Response {
+const changeFields = ['Cache-Control', 'Content-Location', 'Preference-Applied'] as const;
+const reportFields = ['Cache-Control', 'Preference-Applied'] as const;
+
+/** The response to PUT has none: the server adds members to the content (RFC 9110 §9.3.4). */
+function madeValidators({ method, contentTypes, action }: Answering): readonly FieldName[] {
+  return method === 'PUT' || contentTypes.length === 0 || action ? [] : ['ETag', 'Last-Modified'];
+}
+
+/** 201 and 202 with Location (§4.4.2, §4.5.3). */
+export const created: AnswerEnd = {
+  fields: (of) => [
+    'Location',
+    ...(of.action ? reportFields : changeFields),
+    ...madeValidators(of),
+    ...of.madeFields,
+  ],
+  build: madeResponse,
+};
+
+/** 200 with the representation (§4.5, §4.6, §4.7). */
+export const changed: AnswerEnd = {
+  fields: (of) =>
+    (of.method === 'PATCH' || of.method === 'PUT') && !of.action
+      ? [...changeFields, ...madeValidators(of)]
+      : [...reportFields, ...of.madeFields],
+  build: madeResponse,
+};
+
+/** 204 without it. */
+export const changedSilently: AnswerEnd = {
+  fields: (of) => [
+    'Preference-Applied',
+    ...(of.method === 'PATCH' && !of.action ? madeValidators(of) : of.madeFields),
+  ],
+  build: madeResponse,
+};
+
+function madeResponse(status: number, ended: Ended, context: WalkContext): Response {
   const { made, rev } = resultOf(ended);
   const applied = preferencesApplied(ended);
   const fields: string[] = [];
@@ -179,27 +243,23 @@ function contentOf({ doc, media }: Made): string | Uint8Array | null {
   return doc !== null && media?.isBase64 === true ? Buffer.from(doc, 'base64') : doc;
 }
 
-/** §4.7: no content, or the deleted representation. */
-export function deletedResponse(status: number, ended: Ended): Response {
-  const { made } = resultOf(ended);
-  const applied = preferencesApplied(ended);
-  if (status === 204 || made.doc === null) return { status, fields: applied, content: null };
-  return {
-    status,
-    fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store', ...applied],
-    content: made.doc,
-  };
-}
+/** §4.7: no content. */
+export const deleted: AnswerEnd = {
+  fields: () => ['Preference-Applied'],
+  build: (status, ended) => ({ status, fields: preferencesApplied(ended), content: null }),
+};
 
-/** Post/redirect/get (§4.12): reloading the page repeats only the GET. */
-export function seeOtherAfterForm(status: number, ended: Ended): Response {
-  const { made } = resultOf(ended);
-  return {
-    status,
-    fields: ['Location', made.location ?? '', 'Cache-Control', 'no-store'],
-    content: null,
-  };
-}
+/** §4.7: the deleted representation. */
+export const deletedRepresentation: AnswerEnd = {
+  fields: () => reportFields,
+  build(status, ended) {
+    const { made } = resultOf(ended);
+    const applied = preferencesApplied(ended);
+    if (made.doc === null) return { status, fields: applied, content: null };
+    const fields = ['Content-Type', 'application/json', 'Cache-Control', 'no-store', ...applied];
+    return { status, fields, content: made.doc };
+  },
+};
 
 function preferencesApplied(ended: Ended): readonly string[] {
   const { operation, preferences } = ended.reading;

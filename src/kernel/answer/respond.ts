@@ -1,70 +1,102 @@
 /**
- * Turns the end of a walk into a response: one builder for each answer of the graph, and `problem` for every refusal.
- * The status comes from the answer table or the error registry; builders add only fields and content.
+ * Turns the end of a walk into a response: `answerEnds` has the builder of each answer of the graph and the header fields that it sets,
+ * which the API document lists; `problemResponse` builds every refusal. The status comes from the answer table or the error registry.
+ *
+ * Here are the refusals, OPTIONS, TRACE, streams, conversations and stored requests; representation.ts has the rest.
  */
 import { type AnswerName, answers } from '../../http/conduct/answers.ts';
-import type { End } from '../../http/conduct/decide.ts';
-import type { Allowance, Conversation, Request, Response } from '../../http/message.ts';
+import type { End } from '../../http/conduct/graph.ts';
+import { type Allowance, type Response, serverMethods } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, statusOf } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
-import { preferredMediaType } from '../../http/syntax/accept.ts';
-import { formatHttpMessage } from '../../http/syntax/http-message.ts';
+import type { FieldName } from '../../http/response-fields.ts';
+import { formatAcceptQuery, preferredMediaType } from '../../http/syntax/accept.ts';
+import { traceMessage } from '../../http/syntax/http-message.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
 import { readWebSocketHandshake } from '../../http/syntax/websocket-handshake.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import { isAdministrator } from '../../model/principal.ts';
+import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import { contentCodings } from '../content/decode-content.ts';
+import { contentBytesMax } from '../message-facts.ts';
 import { entityTag } from '../preconditions.ts';
-import type { EventStream } from '../resource.ts';
-import type { WalkContext } from '../walk-context.ts';
-import { type Ended, holderOf } from './ended.ts';
+import { type AnswerEnd, type Ended, holderOf, type WalkContext } from '../walk-context.ts';
+import { allowedOrigin, allowingFields } from './cors.ts';
 import {
-  allowedMethods,
-  contentFields,
-  optionsResponse,
-  preflightResponse,
-  serverOptionsResponse,
-} from './options-response.ts';
-import {
-  deletedResponse,
-  madeResponse,
-  notModifiedResponse,
-  representationResponse,
-  seeOtherAfterForm,
-  seeOtherResponse,
+  changed,
+  changedSilently,
+  created,
+  createdSeeOther,
+  deleted,
+  deletedRepresentation,
+  notModified,
+  representation,
+  seeOther,
 } from './representation.ts';
 
 export function respond(context: WalkContext, end: End, ended: Ended): MaybePromise<Response> {
   const built =
-    end.kind === 'refuse' ? problemResponse(context, end.code, ended) : builders[end.answer](context, ended);
-  if (built instanceof Promise) return built.then((response) => complete(context, ended, response));
-  return complete(context, ended, built);
+    end.kind === 'refuse'
+      ? problemResponse(end.code, ended, context)
+      : answerEnds[end.answer].build(answers[end.answer].status, ended, context);
+  return whenKnown(built, (response) => complete(context, ended, response));
 }
 
-type Builder = (context: WalkContext, ended: Ended) => MaybePromise<Response>;
-
-const builders: Readonly<Record<AnswerName, Builder>> = {
-  server_options: (_context, ended) => serverOptionsResponse(answers.server_options.status, ended),
-  trace: (_context, ended) => traceResponse(answers.trace.status, ended),
-  preflight: (context, ended) => preflightResponse(answers.preflight.status, context, ended),
-  options: (context, ended) => optionsResponse(answers.options.status, context, ended),
-  stream: (_context, ended) => streamResponse(answers.stream.status, ended),
-  conversation: (_context, ended) => conversationResponse(answers.conversation.status, ended),
-  representation: (context, ended) => representationResponse(answers.representation.status, context, ended),
-  not_modified: (context, ended) => notModifiedResponse(answers.not_modified.status, context, ended),
-  see_other: (_context, ended) => seeOtherResponse(answers.see_other.status, ended),
-  repeat_elsewhere: (_context, ended) => seeOtherResponse(answers.repeat_elsewhere.status, ended),
-  moved: (_context, ended) => seeOtherResponse(answers.moved.status, ended),
-  accepted: (context, ended) => acceptedResponse(answers.accepted.status, context, ended),
-  queued: (context, ended) => madeResponse(answers.queued.status, context, ended),
-  created: (context, ended) => madeResponse(answers.created.status, context, ended),
-  created_see_other: (_context, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
-  changed: (context, ended) => madeResponse(answers.changed.status, context, ended),
-  changed_silently: (context, ended) => madeResponse(answers.changed_silently.status, context, ended),
-  deleted: (_context, ended) => deletedResponse(answers.deleted.status, ended),
-  deleted_representation: (_context, ended) => deletedResponse(answers.deleted_representation.status, ended),
+export const answerEnds: Readonly<Record<AnswerName, AnswerEnd>> = {
+  server_options: {
+    fields: () => ['Allow'],
+    build: (status, ended) => ({
+      status,
+      fields: ['Allow', methodsOfServer(ended).join(', ')],
+      content: null,
+    }),
+  },
+  trace: {
+    fields: () => ['Cache-Control'],
+    build: (status, ended) => ({
+      status,
+      fields: ['Content-Type', 'message/http', 'Cache-Control', 'no-store'],
+      content: traceMessage(ended.request),
+    }),
+  },
+  preflight: {
+    fields: () => [
+      'Allow',
+      'Vary',
+      'Access-Control-Allow-Origin',
+      'Access-Control-Allow-Credentials',
+      'Access-Control-Allow-Methods',
+      'Access-Control-Allow-Headers',
+      'Access-Control-Max-Age',
+    ],
+    build: preflightResponse,
+  },
+  // The fields of its content depend on all operations of the resource: `contentFields`.
+  options: { fields: () => ['Allow'], build: optionsResponse },
+  stream: { fields: () => ['Cache-Control', 'Vary', 'X-Accel-Buffering'], build: streamResponse },
+  // The server writes the fields of the handshake.
+  conversation: { fields: () => ['Sec-WebSocket-Protocol', 'Upgrade'], build: conversationResponse },
+  representation,
+  not_modified: notModified,
+  see_other: seeOther,
+  repeat_elsewhere: seeOther,
+  moved: seeOther,
+  accepted: { fields: () => ['Cache-Control', 'Location', 'Preference-Applied'], build: acceptedResponse },
+  queued: created,
+  created,
+  created_see_other: createdSeeOther,
+  changed,
+  changed_silently: changedSilently,
+  deleted,
+  deleted_representation: deletedRepresentation,
 };
 
-/** Adds the state of the limit that counted the request. */
+/** The fields about the limit that counted the request. */
+export const allowanceFields: readonly FieldName[] = [
+  'RateLimit-Policy',
+  'RateLimit',
+  'X-RateLimit-Remaining',
+];
+
 export function withAllowance(response: Response, allowance: Allowance | undefined): Response {
   if (allowance === undefined) return response;
   const { policy, rate, remaining } = allowance;
@@ -99,7 +131,7 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
 }
 
 /** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and performed after the response. */
-async function acceptedResponse(status: number, context: WalkContext, ended: Ended): Promise<Response> {
+async function acceptedResponse(status: number, ended: Ended, context: WalkContext): Promise<Response> {
   if (ended.ask === undefined)
     throw new Error('a 202 response requires the request that is carried out later');
   const operation = await context.operations.accept(ended.ask, ended.bytes);
@@ -129,14 +161,10 @@ function conversationResponse(status: number, ended: Ended): MaybePromise<Respon
   if (operation?.converse === undefined || ended.ask === undefined || ended.standing === undefined) {
     throw new Error('a conversation requires a converse stage');
   }
-  const conversation = operation.converse(ended.ask, ended.standing);
-  return conversation instanceof Promise
-    ? conversation.then((found) => answer(status, found, ended))
-    : answer(status, conversation, ended);
-}
-
-function answer(status: number, conversation: Conversation, { principal }: Ended): Response {
-  return { status, fields: [], content: null, conversation, holder: holderOf(principal) };
+  const holder = holderOf(ended.principal);
+  return whenKnown(operation.converse(ended.ask, ended.standing), (conversation) => {
+    return { status, fields: [], content: null, conversation, holder };
+  });
 }
 
 /**
@@ -148,28 +176,14 @@ function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
   if (operation?.stream === undefined || ended.ask === undefined || ended.standing === undefined) {
     throw new Error('an event stream requires a stream stage');
   }
-  const stream = operation.stream(ended.ask, ended.standing);
-  return stream instanceof Promise
-    ? stream.then((found) => streamed(status, found, ended))
-    : streamed(status, stream, ended);
-}
-
-function streamed(status: number, stream: EventStream, { principal }: Ended): Response {
-  return {
-    status,
-    fields: [
-      'Content-Type',
-      'text/event-stream',
-      'Cache-Control',
-      'no-store',
-      'Vary',
-      'Accept',
-      'X-Accel-Buffering',
-      'no',
-    ],
-    content: stream,
-    holder: holderOf(principal),
-  };
+  const fields = [
+    ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-store'],
+    ...['Vary', 'Accept', 'X-Accel-Buffering', 'no'],
+  ];
+  const holder = holderOf(ended.principal);
+  return whenKnown(operation.stream(ended.ask, ended.standing), (content) => {
+    return { status, fields, content, holder };
+  });
 }
 
 // Refusals (§2.2, §7): the plain error body, or application/problem+json (RFC 9457) if Accept prefers it, with the
@@ -179,7 +193,7 @@ function streamed(status: number, stream: EventStream, { principal }: Ended): Re
 /** Seconds after which a refused client may retry. */
 const retryAfterSeconds = 1;
 
-function problemResponse(context: WalkContext, code: ProblemCode, ended: Ended): Response {
+function problemResponse(code: ProblemCode, ended: Ended, context: WalkContext): Response {
   const problem = describe(code, ended);
   const details =
     preferredMediaType(ended.request.fields.accept, ['application/json', 'application/problem+json']) ===
@@ -193,7 +207,7 @@ function problemResponse(context: WalkContext, code: ProblemCode, ended: Ended):
       'no-store',
       'Vary',
       'Accept',
-      ...demandedFields(context, problem, ended),
+      ...demandedFields(problem, ended, context),
     ],
     content: details ? problemDetailsBody(problem) : problemBody(problem),
     close: code === 'content_too_large' || code === 'request_timeout' || code === 'transfer_coding_unknown',
@@ -225,119 +239,154 @@ function describe(code: ProblemCode, ended: Ended): Problem {
   return { code };
 }
 
-function demandedFields(context: WalkContext, problem: Problem, ended: Ended): readonly string[] {
-  const { code } = problem;
-  switch (statusOf(problem)) {
-    case 401:
-      return ['WWW-Authenticate', context.challengesFor(code)];
-    case 405:
-      return ['Allow', allowedMethods(ended).join(', ')];
-    case 412: {
-      const tag = ended.validators?.tag ?? null;
-      return tag === null ? [] : ['ETag', entityTag(tag, 'identity')];
-    }
-    case 415:
-      return code === 'content_coding_unsupported'
-        ? ['Accept-Encoding', contentCodings.join(', ')]
-        : contentFields(ended, ended.request.method);
-    case 429:
-      return ['Retry-After', String(ended.allowance?.retryAfterSeconds ?? retryAfterSeconds)];
-    case 503:
-      return ['Retry-After', String(retryAfterSeconds)];
-    case 426:
-      return ['Upgrade', 'websocket', 'Connection', 'Upgrade'];
-    default:
-      // RFC 6455 §4.4: the supported version.
-      if (code === 'handshake_invalid') return ['Sec-WebSocket-Version', '13'];
-      if (code === 'idempotency_key_in_use') return ['Retry-After', String(retryAfterSeconds)];
-      if (code === 'idempotency_result_sealed')
-        return ['Location', String(ended.problem?.context?.location ?? '')];
-      return [];
-  }
+/** A field that a refusal demands with this status or this code. */
+type Demand = {
+  readonly by: number | ProblemCode;
+  readonly field: FieldName;
+  /** Undefined: there is nothing to say. */
+  readonly value: (problem: Problem, ended: Ended, context: WalkContext) => string | undefined;
+};
+
+const demands: readonly Demand[] = [
+  { by: 401, field: 'WWW-Authenticate', value: ({ code }, _ended, context) => context.challengesFor(code) },
+  { by: 405, field: 'Allow', value: (_problem, ended) => allowedMethods(ended).join(', ') },
+  { by: 412, field: 'ETag', value: (_problem, { validators }) => plainTag(validators?.tag) },
+  { by: 'content_coding_unsupported', field: 'Accept-Encoding', value: () => contentCodings.join(', ') },
+  { by: 426, field: 'Upgrade', value: () => 'websocket' },
+  { by: 429, field: 'Retry-After', value: (_problem, { allowance }) => secondsToWait(allowance) },
+  { by: 503, field: 'Retry-After', value: () => secondsToWait(undefined) },
+  // RFC 6455 §4.4: the supported version.
+  { by: 'handshake_invalid', field: 'Sec-WebSocket-Version', value: () => '13' },
+  { by: 'idempotency_key_in_use', field: 'Retry-After', value: () => secondsToWait(undefined) },
+  {
+    by: 'idempotency_result_sealed',
+    field: 'Location',
+    value: (problem) => String(problem.context?.location ?? ''),
+  },
+];
+
+/** The names of the fields of a refusal, besides those of the accepted content in a 415, for the API document. */
+export function refusalFields(status: number, codes: readonly ProblemCode[]): readonly FieldName[] {
+  const demanded = demands.filter(({ by }) => by === status || codes.some((code) => code === by));
+  return ['Cache-Control', 'Vary', ...demanded.map(({ field }) => field)];
 }
 
-// TRACE (§4.11; RFC 9110 §9.3.8): returns the request as received, as message/http; over HTTP/2 with a request line
-// made from `:path`. This server forwards TRACE to no other, so it is the last recipient whatever Max-Forwards says,
-// even if that is not a number. Likely secrets are left out by name: fields that carry credentials, and parameters of
-// the target.
+function demandedFields(problem: Problem, ended: Ended, context: WalkContext): readonly string[] {
+  const status = statusOf(problem);
+  const { code } = problem;
+  if (status === 415 && code !== 'content_coding_unsupported')
+    return contentFields(ended, ended.request.method);
+  const fields: string[] = [];
+  for (const { by, field, value } of demands) {
+    if (by !== status && by !== code) continue;
+    const text = value(problem, ended, context);
+    if (text !== undefined) fields.push(field, text);
+  }
+  // Of the connection: no operation declares it.
+  if (status === 426) fields.push('Connection', 'Upgrade');
+  return fields;
+}
+
+function plainTag(tag: string | null | undefined): string | undefined {
+  return tag === undefined || tag === null ? undefined : entityTag(tag, 'identity');
+}
+
+function secondsToWait(allowance: Allowance | undefined): string {
+  return String(allowance?.retryAfterSeconds ?? retryAfterSeconds);
+}
+
+// OPTIONS (§4.8; RFC 9110 §9.3.7): Allow, the media types that each method accepts (Accept-Post, Accept-Patch of RFC 5789, Accept-Query of
+// RFC 10008), and the size limit of §2.8. Refusals have the same fields.
+
+function methodsOfServer(ended: Ended): readonly string[] {
+  return ended.reading.facts.traceEnabled ? [...serverMethods, 'TRACE'] : serverMethods;
+}
+
+function optionsResponse(status: number, ended: Ended, context: WalkContext): Response {
+  const fields = ['Allow', allowedMethods(ended).join(', '), ...contentFields(ended, 'OPTIONS')];
+  if (fields.length > 2) {
+    // One field covers all methods (§2.8): it describes the method that `Accept` describes.
+    const operations = ended.reading.route?.resource.operations;
+    const described = operations?.get('POST') ?? operations?.get('PUT');
+    fields.push('Max-Content-Length', String(contentBytesMax(described, context.limits)));
+  }
+  return { status, fields, content: null };
+}
 
 /**
- * A field is secret if its name, split at hyphens and underscores, has one of these words: `X-Gitlab-Token`,
- * `Stripe-Signature`, `X-API-Key`.
+ * The methods that the resource supports for this caller. Once the caller is known, methods that the access rules
+ * always deny it are left out.
  */
-const secretWords: ReadonlySet<string> = new Set([
-  ...[
-    'apikey',
-    'assertion',
-    'auth',
-    'authentication',
-    'authorization',
-    'bearer',
-    'cert',
-    'cookie',
-    'cookie2',
-  ],
-  ...['credential', 'credentials', 'csrf', 'jwt', 'key', 'passphrase', 'password', 'secret', 'session'],
-  ...['sig', 'signature', 'ticket', 'token', 'xsrf'],
-  // Its value may be one of our URLs, with one of the parameters below.
-  'referer',
-]);
+function allowedMethods(ended: Ended): readonly string[] {
+  const { route, facts } = ended.reading;
+  const methods: string[] = [];
+  for (const [method, operation] of route?.resource.operations ?? []) {
+    const known = ended.ask !== undefined && !isAdministrator(ended.principal);
+    if (known && operation.permission(ended.principal) === 'denied') continue;
+    methods.push(method);
+    if (method === 'GET') methods.push('HEAD');
+  }
+  if (route !== undefined) methods.push('OPTIONS');
+  if (facts.traceEnabled) methods.push('TRACE');
+  return methods;
+}
 
-const wordEnd = /[-_]/;
-
-/** `api_key` and `ticket` are credentials too (§5.2, §9); the others occur in logins and mails. */
-const secretParameters: ReadonlySet<string> = new Set([
-  'access_token',
-  'api_key',
-  'code',
-  'state',
-  'ticket',
-  'token',
-]);
-
-function traceResponse(status: number, ended: Ended): Response {
-  return {
-    status,
-    fields: ['Content-Type', 'message/http', 'Cache-Control', 'no-store'],
-    content: traceMessage(ended.request),
+function contentFields(ended: Ended, method: string): readonly string[] {
+  const operations = ended.reading.route?.resource.operations;
+  const typesOf = (name: string) => {
+    const operation = operations?.get(name);
+    return operation?.raw === true ? anyType : operation?.contentTypes;
   };
+  return acceptFields(method, typesOf).flatMap(([field, types]) => [
+    field,
+    field === 'Accept-Query' ? formatAcceptQuery(types.map((type) => ({ type }))) : types.join(', '),
+  ]);
 }
 
-export function traceMessage(request: Pick<Request, 'method' | 'target' | 'version' | 'rawFields'>): string {
-  const { method, target, version, rawFields } = request;
-  return formatHttpMessage({
-    method,
-    target: withoutSecrets(target),
-    version: `HTTP/${version}`,
-    rawFields,
-    withheld: secretNames(rawFields),
-  });
+const anyType: readonly string[] = ['*/*'];
+
+/**
+ * The fields with the media types that a resource accepts with a method, or with all for OPTIONS.
+ * @param typesOf the media types of a method; undefined: its content has no meaning
+ */
+export function acceptFields(
+  method: string,
+  typesOf: (method: string) => readonly string[] | undefined,
+): readonly (readonly [field: FieldName, types: readonly string[]])[] {
+  const isOptions = method === 'OPTIONS';
+  const own = isOptions ? (typesOf('POST') ?? typesOf('PUT')) : typesOf(method);
+  const fields = [
+    ['Accept', own],
+    ['Accept-Post', isOptions || method === 'POST' ? typesOf('POST') : undefined],
+    ['Accept-Patch', isOptions || method === 'PATCH' ? typesOf('PATCH') : undefined],
+    ['Accept-Query', typesOf('QUERY')],
+  ] as const;
+  return fields.flatMap(([field, types]) => (types === undefined ? [] : [[field, types] as const]));
 }
 
-function secretNames(rawFields: readonly string[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (let at = 0; at < rawFields.length; at += 2) {
-    const name = (rawFields[at] ?? '').toLowerCase();
-    if (name.split(wordEnd).some((word) => secretWords.has(word))) names.add(name);
+/**
+ * A cross-origin preflight (§4.8; Fetch, CORS preflight), answered without a credential because browsers send none. An
+ * origin that is not allowed gets the response without CORS fields, which the browser treats as a refusal. For a path
+ * without a resource every method is allowed: a page can read the 404 of the request itself, and not that of a preflight.
+ */
+function preflightResponse(status: number, ended: Ended, context: WalkContext): Response {
+  const isRouted = ended.reading.facts.routed;
+  const methods = (isRouted ? allowedMethods(ended) : methodsOfServer(ended)).join(', ');
+  const allowed = allowedOrigin(context.cors, ended.request.fields.origin);
+  const fields = isRouted ? ['Allow', methods] : [];
+  if (context.cors.enabled) {
+    fields.push('Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers');
   }
-  return names;
-}
-
-function withoutSecrets(target: string): string {
-  const at = target.indexOf('?');
-  if (at < 0) return target;
-  const pairs = target.slice(at + 1).split('&');
-  const kept = pairs.filter((pair) => !secretParameters.has(decodeName(pair)));
-  if (kept.length === pairs.length) return target;
-  return kept.length === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept.join('&')}`;
-}
-
-function decodeName(pair: string): string {
-  const name = (pair.split('=', 1)[0] ?? '').replaceAll('+', ' ');
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    // A malformed escape names no parameter.
-    return name;
+  if (allowed !== undefined) {
+    fields.push(
+      ...allowingFields(context.cors, allowed),
+      'Access-Control-Allow-Methods',
+      methods,
+      'Access-Control-Allow-Headers',
+      context.cors.allowedFields,
+      'Access-Control-Max-Age',
+      String(context.cors.maxAgeSeconds),
+    );
   }
+  return { status, fields, content: null };
 }

@@ -9,9 +9,7 @@ import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { type MediaType, parseMediaType } from '../../http/syntax/media-type.ts';
 import type { Upload, UploadRule } from '../../model/logic/upload.ts';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
-import type { ContentLimits } from './content-limits.ts';
-import type { FormEntry } from './form-content.ts';
-import { decodeText, foreignCharset } from './parsed.ts';
+import { type ContentLimits, decodeText, type FormEntry, foreignCharset } from './content-shape.ts';
 
 export type MultipartEntries =
   | { readonly ok: true; readonly entries: readonly FormEntry[]; readonly files: readonly Upload[] }
@@ -40,7 +38,7 @@ type Cut =
   | { readonly ok: true; readonly parts: readonly Part[] }
   | { readonly ok: false; readonly problem: Problem };
 
-export type FileRules = ReadonlyMap<string, UploadRule>;
+type FileRules = ReadonlyMap<string, UploadRule>;
 
 /** Reads the fields in order. Never rejects: every failure is a problem. @param files the names that are files */
 export async function readMultipart(

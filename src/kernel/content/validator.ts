@@ -8,7 +8,13 @@
 
 import type { TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
-import { brokenReferences, CompiledSchema, isNode, type SchemaNode } from '../../config/declared-schema.ts';
+import {
+  brokenReferences,
+  CompiledSchema,
+  isNode,
+  mapParts,
+  type SchemaNode,
+} from '../../config/declared-schema.ts';
 import { compileInstants, type Instants } from '../../config/instants.ts';
 import { type Faults, sortErrors } from '../../config/schema-errors.ts';
 import {
@@ -68,7 +74,7 @@ export function compileValidator(
     return errors.length === 0 ? faultsBeyond(sample.cut) : sortErrors(errors, errorsMax);
   };
   const instants = compileInstants(root as SchemaNode, compiled);
-  const fill = compileDefaults(declared);
+  const fill = compileDefaults(root as SchemaNode);
   const check = (value: unknown): Faults => {
     const faults = compiled.check(value) ? sound : withErrorsMax(errorsExaminedMax, () => findFaults(value));
     const tooLong = textFaults(textBounds, value);
@@ -110,8 +116,10 @@ function faultsBeyond(cut: readonly string[]): Faults {
   return { missing: [], invalid: pointers.map((pointer) => ({ pointer, message })) };
 }
 
-const ofMembers = ['properties', 'patternProperties'] as const;
-const parts = ['items', 'prefixItems', 'additionalItems', 'additionalProperties', 'anyOf', 'oneOf'] as const;
+const closedParts = [
+  ...['properties', 'patternProperties', 'items', 'prefixItems', 'additionalItems', 'additionalProperties'],
+  ...['anyOf', 'oneOf'],
+];
 
 /**
  * Returns a copy of the schema in which every object is closed unless it allows other properties: an undeclared
@@ -119,28 +127,12 @@ const parts = ['items', 'prefixItems', 'additionalItems', 'additionalProperties'
  * unknown-members.ts finds the unknown members of composed ones. `not` and `contains` only test a value and stay open.
  */
 export function closeSchema(schema: TSchema): TSchema {
+  const close = (node: SchemaNode): SchemaNode => {
+    const copy = mapParts(node, closedParts, close);
+    if (declaresMembers(node) && !decidesFurther(node)) copy.additionalProperties = false;
+    return copy;
+  };
   return close(schema as SchemaNode);
-}
-
-function close(schema: SchemaNode): SchemaNode {
-  const copy: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema));
-  for (const keyword of ofMembers) {
-    const named = schema[keyword];
-    if (isNode(named)) {
-      copy[keyword] = Object.fromEntries(Object.entries(named).map(([name, part]) => [name, closed(part)]));
-    }
-  }
-  for (const keyword of parts) {
-    const part = schema[keyword];
-    if (Array.isArray(part)) copy[keyword] = part.map(closed);
-    else if (isNode(part)) copy[keyword] = close(part);
-  }
-  if (declaresMembers(schema) && !decidesFurther(schema)) copy.additionalProperties = false;
-  return copy;
-}
-
-function closed(part: unknown): unknown {
-  return isNode(part) ? close(part) : part;
 }
 
 /** Returns the value with defaults filled in, or the value itself if there is nothing to fill. */
@@ -157,23 +149,17 @@ type Entry = {
  * reset to it, also inside nested objects and the objects of given arrays; any other stays absent. `anyOf` and other
  * alternatives are not entered. Undefined if the schema has no defaults.
  */
-function compileDefaults(schema: TSchema): FillDefaults | undefined {
-  return compile(schema as Schema);
-}
-
-type Schema = { readonly [keyword: string]: unknown };
-
-function compile(schema: Schema): FillDefaults | undefined {
-  if (isSchema(schema.items)) {
-    const fill = compile(schema.items);
+function compileDefaults(schema: SchemaNode): FillDefaults | undefined {
+  if (isNode(schema.items)) {
+    const fill = compileDefaults(schema.items);
     if (fill !== undefined) return (value) => (Array.isArray(value) ? value.map(fill) : value);
   }
-  if (!isSchema(schema.properties)) return undefined;
+  if (!isNode(schema.properties)) return undefined;
   const entries: Entry[] = [];
   for (const [name, property] of Object.entries(schema.properties)) {
-    if (!isSchema(property)) continue;
+    if (!isNode(property)) continue;
     const missing = Object.hasOwn(property, 'default') ? (property.default as Json) : undefined;
-    const fill = compile(property);
+    const fill = compileDefaults(property);
     if (missing !== undefined || fill !== undefined) entries.push({ name, missing, fill });
   }
   if (entries.length === 0) return undefined;
@@ -190,10 +176,6 @@ function fillMembers(value: Members, entries: readonly Entry[]): Members {
     } else if (fill !== undefined) filled[name] = fill(standing);
   }
   return filled;
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 type FaultSample = {

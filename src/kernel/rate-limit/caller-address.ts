@@ -5,7 +5,7 @@
  * address, the peer's counts, which is the proxy's.
  */
 import type { Request } from '../../http/message.ts';
-import { isIpv4Address, parseIpv6Address } from '../../http/syntax/ip-address.ts';
+import { isIpv4Address, parseIpv6Address } from '../../http/syntax/uri.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { ownText } from '../../memory/octet-cache.ts';
 

@@ -21,7 +21,7 @@ import { permission, permits } from '../../model/access.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';

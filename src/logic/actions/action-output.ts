@@ -8,7 +8,7 @@ import { CompiledSchema, type SchemaNode } from '../../config/declared-schema.ts
 import type { ContentSink, ContentStream, HeldMemory } from '../../http/message.ts';
 import type { Made } from '../../kernel/resource.ts';
 import type { Output, Pieces } from '../../model/logic/actions.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs, type RunningFunction } from '../../observe/running-function.ts';
 import { FunctionFailed } from '../function-failed.ts';
 

@@ -9,7 +9,7 @@ import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection, CollectionReference } from '../../model/collection.ts';
 import { byId } from '../../model/filter.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import { fieldNamed } from '../../resources/collection/view.ts';
 import { pagesOf } from '../../store/in-batches.ts';
 import type { MaybePromise, RowName, Store } from '../../store/store.ts';

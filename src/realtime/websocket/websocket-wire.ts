@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream';
 import type { Conversation, ConversationListener, ConversationPeer } from '../../http/message.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { onEnd } from '../../observe/on-end.ts';
+import { onEnd } from '../../observe/own-emitter.ts';
 import { type Compression, createMessageInflater } from './agree-compression.ts';
 import type { Fleet } from './fleet.ts';
 import { closeFrame, failureCodeOf, pingFrame, pongFrame } from './frames.ts';

@@ -1,6 +1,6 @@
 /** The content that a collection accepts for each method (§4.4.1, §4.6), and its parsing. */
 import type { MediaType } from '../../http/syntax/media-type.ts';
-import type { Parsed } from '../../kernel/content/parsed.ts';
+import type { Parsed } from '../../kernel/content/content-shape.ts';
 import type { Understood } from '../../kernel/resource.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';

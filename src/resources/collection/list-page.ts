@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import type { Request } from '../../http/message.ts';
 import type { Ask } from '../../kernel/resource.ts';
-import { requireClient } from '../../kernel/take-content.ts';
-import type { OctetLine } from '../../memory/octet-line.ts';
+import { requireClient } from '../../kernel/walk-context.ts';
+import type { OctetLine } from '../../memory/program-memory.ts';
 import type { Party } from '../../model/fair-queue.ts';
 import type { Field } from '../../model/field.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';

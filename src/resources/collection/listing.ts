@@ -6,9 +6,8 @@
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
 import type { Request } from '../../http/message.ts';
-import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
-import type { OctetLine } from '../../memory/octet-line.ts';
-import { SeenBefore } from '../../memory/seen-before.ts';
+import { OctetCache, octetsOfText, octetsOfValue, SeenBefore } from '../../memory/octet-cache.ts';
+import type { OctetLine } from '../../memory/program-memory.ts';
 import type { Party } from '../../model/fair-queue.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter, isRelated, never, tablesOf } from '../../model/filter.ts';

@@ -7,7 +7,7 @@
 import type { Problem } from '../../http/problem.ts';
 import { type JsonLimits, parseJson } from '../../http/syntax/json.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
-import { decodeText } from '../../kernel/content/parsed.ts';
+import { decodeText } from '../../kernel/content/content-shape.ts';
 import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
 import type {
   Ask,

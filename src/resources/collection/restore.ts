@@ -29,7 +29,6 @@ export function restoreResource(served: Served): Resource {
     pattern: `${served.path}/{id}/restore`,
     documentation: {
       name: `${pascalCase(collection.name)}Restoration`,
-      belongsTo: collection,
       noun: `the restoration of a deleted document of ${collection.name}`,
       tag: collection,
       parameters: [pathParameter('id', 'Id of the document.')],

@@ -2,12 +2,12 @@
 
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
-import type { Parsed, ParsedPatch } from '../../kernel/content/parsed.ts';
+import type { Parsed, ParsedPatch } from '../../kernel/content/content-shape.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { Ask, Result } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';

@@ -3,19 +3,18 @@
  * collections (accounts, keys, the audit trail) use the same operations; a `Variant` holds the differences.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
-import type { ContentLimits } from '../../kernel/content/content-limits.ts';
-import { contentShape } from '../../kernel/content/form-shape.ts';
+import { type ContentLimits, contentShape } from '../../kernel/content/content-shape.ts';
 import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
 import { compileValidator } from '../../kernel/content/validator.ts';
 import type { CollectionOperation, CollectionVariant } from '../../kernel/documentation.ts';
 import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
-import type { OctetLine } from '../../memory/octet-line.ts';
+import type { OctetLine } from '../../memory/program-memory.ts';
 import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import { type Collection, tagFieldOf } from '../../model/collection.ts';
 import { ownerField, rankFieldOf } from '../../model/field.ts';
 import { anonymous, isAdministrator, type Principal } from '../../model/principal.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { type MaybePromise, type NextRow, type Row, type Store, whenKnown } from '../../store/store.ts';

@@ -1,7 +1,7 @@
 /** Pages of representations as one principal may see them (view.ts). */
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import {
   type MaybePromise,
   type Page,

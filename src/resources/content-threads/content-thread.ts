@@ -1,6 +1,6 @@
 /** The program of a content thread: runs one job at a time, with validators compiled from the same schemas. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { contentShape } from '../../kernel/content/form-shape.ts';
+import { contentShape } from '../../kernel/content/content-shape.ts';
 import { compileValidator } from '../../kernel/content/validator.ts';
 import { lowerOwnPriority } from '../../store/worker-file.ts';
 import type { ThreadData, ThreadReply, ThreadRequest } from './content-threads.ts';

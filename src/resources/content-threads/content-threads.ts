@@ -6,7 +6,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import type { ContentLimits } from '../../kernel/content/content-limits.ts';
+import type { ContentLimits } from '../../kernel/content/content-shape.ts';
 import type { Collection } from '../../model/collection.ts';
 import { FairQueue } from '../../model/fair-queue.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';

@@ -6,10 +6,8 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
-import type { ContentLimits } from '../../kernel/content/content-limits.ts';
-import type { ContentShape } from '../../kernel/content/form-shape.ts';
+import type { ContentLimits, ContentShape, PatchContent } from '../../kernel/content/content-shape.ts';
 import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
-import type { PatchContent } from '../../kernel/content/parsed.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';

@@ -11,7 +11,7 @@ import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
-import type { PatchContent } from '../../kernel/content/parsed.ts';
+import type { PatchContent } from '../../kernel/content/content-shape.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson, isMembers, type Members, ownMember, setMember } from '../../model/json-value.ts';

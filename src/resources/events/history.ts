@@ -51,7 +51,6 @@ export function historyResource(options: HistoryOptions): Resource {
     pattern: `${served.path}/{id}/history`,
     documentation: {
       name: `${pascalCase(served.collection.name)}History`,
-      belongsTo: served.collection,
       noun: `the history of a document of ${served.collection.name}`,
       tag: served.collection,
       parameters: [pathParameter('id', 'Id of the document.')],

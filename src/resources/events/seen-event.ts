@@ -9,7 +9,7 @@ import { eventType } from '../../model/event.ts';
 import { type Field, tagField } from '../../model/field.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import {
   eventsTable,
   type MaybePromise,

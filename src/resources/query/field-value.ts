@@ -3,7 +3,7 @@
  * number is one that a double holds, a time has the kept spelling of instants, and a string has nothing that PostgreSQL cannot
  * store (U+0000, lone surrogates).
  */
-import { checkNumber } from '../../http/syntax/json-number.ts';
+import { checkNumber } from '../../http/syntax/json.ts';
 import type { Field, ScalarType } from '../../model/field.ts';
 import { instantWords, keptInstant } from '../../model/timestamp.ts';
 

@@ -2,7 +2,7 @@
  * Cuts SQL into words, literals and signs, bounds them and their nesting, and refuses by name what no query takes. Comments and spaces
  * separate tokens.
  */
-import { checkNumber } from '../../http/syntax/json-number.ts';
+import { checkNumber } from '../../http/syntax/json.ts';
 import { aggregateFunctions } from './aggregation.ts';
 import type { Fault, QueryLimits } from './list-query.ts';
 import { cap } from './query-faults.ts';

@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
-import type { OctetLine } from '../../memory/octet-line.ts';
+import type { OctetLine } from '../../memory/program-memory.ts';
 import { permission, permits, visibleTo } from '../../model/access.ts';
 import { type Collection, tagFieldOf } from '../../model/collection.ts';
 import type { Party } from '../../model/fair-queue.ts';

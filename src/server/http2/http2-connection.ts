@@ -13,9 +13,9 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Connection, Multiplexed } from '../connection.ts';
 import type { Context } from '../context.ts';
-import { cancelled, type MultiplexedStream } from './multiplexed.ts';
+import { cancelled, type MultiplexedStream } from './stream-exchange.ts';
 
-export type Watched = {
+type Watched = {
   readonly stream: MultiplexedStream;
   readonly waitsForClient: boolean;
   /** The client has not received anything of its response since `progressMs`. */

@@ -6,9 +6,15 @@
  */
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import { Readable, Writable } from 'node:stream';
+import type { Response } from '../../http/message.ts';
+import { forwardedCode } from '../../observe/observation.ts';
 import { type Arrivals, ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
+import { converseHttp2 } from '../../realtime/websocket/converse.ts';
+import type { ProxyCall, ProxyReply } from '../../tunnel/proxy-call.ts';
 import { type Connection, connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
+import { deliver, fail, handleInTurn, problemAnswer } from '../handle.ts';
 import {
   http2HeaderListFactor,
   http2InvalidFramesMax,
@@ -20,7 +26,7 @@ import {
   type ServerLimits,
 } from '../limits.ts';
 import { Http2Connection } from './http2-connection.ts';
-import { takeStream } from './take-stream.ts';
+import { connectError, type Head, readHead, refusedStream, StreamExchange } from './stream-exchange.ts';
 
 type Arrived = [stream: ServerHttp2Stream, headers: object, flags: number, raw: readonly string[]];
 
@@ -67,9 +73,209 @@ function optionsOf(limits: ServerLimits) {
     maxSessionRejectedStreams: http2RejectedStreamsMax,
     maxSessionMemory: http2MemoryMebibytesMax,
     // Otherwise node drops values with surrounding white space silently, an Origin or If-Match among them;
-    // take-stream.ts refuses them.
+    // http2-server.ts refuses them.
     strictFieldWhitespaceValidation: false,
     // A forwarded answer may repeat a singleton field; that is between its server and its client.
     strictSingleValueFields: false,
   };
+}
+
+// Dispatches a stream of an HTTP/2 connection (RFC 9113 §8, §8.5; RFC 8441): a resource of this program, a forwarded
+// request, a WebSocket, a tunnel.
+//
+// Refused first: schemes other than http and https, values with surrounding white space (RFC 9113 §8.2.1), which
+// nghttp2 silently drops by default, and header sections longer than over HTTP/1.1. The kernel judges the rest.
+//
+
+function takeStream(
+  context: Context,
+  http2: Http2Connection,
+  stream: ServerHttp2Stream,
+  raw: readonly string[],
+): void {
+  const { connection } = http2;
+  // Reset in the packet that opened it: no client waits for it, and a thousand of them are an attack (CVE-2023-44487).
+  if (stream.destroyed || stream.closed) return;
+  // Streams that a client resets make room for others, but their requests may still be under way.
+  if (connection.underWay >= context.limits.http2StreamsMax) {
+    stream.close(refusedStream);
+    return;
+  }
+  const head = readHead(raw);
+  const exchange = new StreamExchange(context, connection, stream, head);
+  http2.add(exchange);
+  exchange.begin();
+  const refusal = refuse(context, exchange, head);
+  if (refusal !== undefined) deliver(exchange, refusal);
+  else if (head.method === 'CONNECT' && head.protocol !== 'websocket') connect(exchange, head);
+  else if (isForeign(context, exchange, head)) forwardStream(exchange);
+  else {
+    if (head.protocol !== undefined) {
+      exchange.converse = (options) => converseHttp2({ stream, rawFields: exchange.rawFields }, options);
+    }
+    handleInTurn(exchange);
+  }
+}
+
+/**
+ * Over HTTP/2 a request to a proxy looks like one to an origin: there is no absolute form (RFC 9113 §8.3.1).
+ * Credentials for a proxy identify one, and the proxy is asked with the target of HTTP/1.1.
+ */
+function isForeign({ proxy }: Context, exchange: StreamExchange, head: Head): boolean {
+  const { target, fields } = exchange;
+  if (proxy === undefined || fields.proxyAuthorization === undefined || head.protocol !== undefined)
+    return false;
+  exchange.target = `${head.scheme}://${head.authority ?? fields.host ?? ''}${target === '*' ? '' : target}`;
+  if (proxy.isForeign(exchange)) return true;
+  exchange.target = target;
+  return false;
+}
+
+function refuse(context: Context, exchange: StreamExchange, head: Head): Response | undefined {
+  const { fieldsBytesMax } = context.limits;
+  const { fields } = exchange;
+  const complain = (message: string) => problemAnswer({ code: 'message_invalid', message }, exchange);
+  if (head.bytes > fieldsBytesMax) {
+    const code = head.target.length >= fieldsBytesMax ? 'target_too_long' : 'fields_too_large';
+    return problemAnswer({ code }, exchange);
+  }
+  if (head.padded) return complain('a field value begins or ends with white space');
+  if (head.method === 'CONNECT' && head.protocol === undefined) {
+    if (fields.contentLength === undefined) return undefined;
+    return complain('CONNECT must have no content, nor fields that announce it');
+  }
+  if (head.scheme === 'http' || head.scheme === 'https') return undefined;
+  return complain('the scheme must be http or https');
+}
+
+function connect(exchange: StreamExchange, { protocol }: Head): void {
+  const { context } = exchange;
+  const { proxy } = context;
+  if (proxy !== undefined && protocol === undefined) openTunnel(exchange, proxy.connect);
+  else if (proxy !== undefined && protocol === 'connect-udp') openTunnel(exchange, proxy.udp);
+  else if (protocol !== undefined) deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange));
+  else {
+    const answer = problemAnswer({ code: 'method_not_allowed' }, exchange);
+    // RFC 9110 §15.5.6 demands Allow with 405.
+    deliver(exchange, { ...answer, fields: [...answer.fields, 'Allow', context.allow] });
+  }
+}
+
+const ofConnections: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Logged only: the client has left. */
+const clientGone = 499;
+
+/**
+ * Forwards a request on a stream (§4.10): content and response pass unchanged, without the connection fields of
+ * HTTP/1.1, which HTTP/2 must not have (RFC 9113 §8.2.2).
+ */
+function forwardStream(exchange: StreamExchange): void {
+  const { stream, context } = exchange;
+  const { proxy } = context;
+  if (proxy === undefined) throw new Error('the proxy is not configured');
+  const gone = new AbortController();
+  const onClosed = () => gone.abort();
+  stream.on('close', onClosed);
+  const answered = proxy.forward({
+    request: exchange,
+    signal: gone.signal,
+    // A stream without content has ended before anything reads it.
+    content: exchange.announcesContent ? stream : ownEmitter(Readable.from([]), ignoreError),
+    answer: (status, fields) => answer(exchange, status, fields),
+    interim: (status, fields) => interim(exchange, status, fields),
+  });
+  answered.then(
+    (refusal) => {
+      stream.off('close', onClosed);
+      if (refusal !== undefined) deliver(exchange, refusal);
+      // The client left before there was a response.
+      else exchange.settle({ status: exchange.sentStatus ?? clientGone, code: forwardedCode });
+    },
+    (error: unknown) => {
+      stream.off('close', onClosed);
+      fail(exchange, error);
+    },
+  );
+}
+
+function answer(exchange: StreamExchange, status: number, fields: readonly string[]): Writable {
+  const { stream } = exchange;
+  exchange.held = true;
+  if (stream.closed || stream.destroyed) return discardAll();
+  const empty = exchange.method === 'HEAD' || status === 204 || status === 205 || status === 304;
+  exchange.respond(status, withoutConnection(fields), empty);
+  exchange.settle({ status, code: forwardedCode });
+  return empty ? discardAll() : stream;
+}
+
+function interim({ stream }: StreamExchange, status: number, fields: readonly string[]): void {
+  if (stream.closed || stream.destroyed || stream.headersSent) return;
+  const all: Record<string, string | number> = { ':status': status };
+  const kept = withoutConnection(fields);
+  for (let index = 0; index + 1 < kept.length; index += 2) {
+    const name = kept[index]?.toLowerCase() ?? '';
+    const before = all[name];
+    all[name] = before === undefined ? (kept[index + 1] ?? '') : `${before}, ${kept[index + 1]}`;
+  }
+  stream.additionalHeaders(all);
+}
+
+function withoutConnection(fields: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? '';
+    if (!ofConnections.has(name.toLowerCase())) kept.push(name, fields[index + 1] ?? '');
+  }
+  return kept;
+}
+
+/** Discards the content of a response that must have none (RFC 9110 §6.4.1). */
+function discardAll(): Writable {
+  return ownEmitter(new Writable({ write: (_chunk, _encoding, done) => done() }), ignoreError);
+}
+
+const nothing = new Uint8Array(0);
+const tunnelStatus = 200;
+
+/**
+ * CONNECT and connect-udp on a stream (RFC 9113 §8.5, RFC 9298 §3.5): asks the proxy, responds, and hands over the
+ * stream. If the client leaves meanwhile, only the proxy is notified.
+ */
+function openTunnel(exchange: StreamExchange, ask: (call: ProxyCall) => Promise<ProxyReply>): void {
+  const { stream } = exchange;
+  const gone = new AbortController();
+  const onClosed = () => gone.abort();
+  stream.on('close', onClosed);
+  ask({ request: exchange, signal: gone.signal }).then(
+    (reply) => {
+      stream.off('close', onClosed);
+      if ('refused' in reply) deliver(exchange, reply.refused);
+      else join(exchange, reply);
+    },
+    (error: unknown) => {
+      stream.off('close', onClosed);
+      fail(exchange, error);
+    },
+  );
+}
+
+function join(exchange: StreamExchange, reply: Exclude<ProxyReply, { refused: unknown }>): void {
+  const { stream, context } = exchange;
+  if (stream.closed || stream.destroyed) {
+    reply.abandon();
+    exchange.settle({ status: tunnelStatus });
+    return;
+  }
+  const date = context.formatDate(context.clock());
+  exchange.respond(tunnelStatus, [...reply.fields, 'api-version', context.apiVersion, 'date', date], false);
+  exchange.held = true;
+  exchange.settle({ status: tunnelStatus });
+  reply.join({ duplex: stream, head: nothing, reset: () => stream.close(connectError) });
 }

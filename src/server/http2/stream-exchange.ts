@@ -1,19 +1,19 @@
 /** One request on a stream of a multiplexed connection and its response: the `Request` of the handler. */
+
+import type { Duplex } from 'node:stream';
 import { isStream, type Response } from '../../http/message.ts';
 import { type RequestFields, readRequestFields } from '../../http/request-fields.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
-import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
+import type { ConverseOptions, OpenSocket } from '../../realtime/websocket/converse.ts';
 import type { Connection } from '../connection.ts';
 import type { ContentSource } from '../content-reading.ts';
-import type { Context, OpenSocket } from '../context.ts';
+import type { Context } from '../context.ts';
 import { waitingAnswerBytes } from '../limits.ts';
-import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from '../open-stream.ts';
+import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream, openWebSocket } from '../open-stream.ts';
 import { RequestUnderWay } from '../request-under-way.ts';
 import { Discarding } from '../unread-content.ts';
-import { cancelled, type MultiplexedStream, noError } from './multiplexed.ts';
-import type { Head } from './read-head.ts';
 
-export class StreamExchange extends RequestUnderWay implements StreamRequest {
+export class StreamExchange extends RequestUnderWay {
   readonly method: string;
   /** Absolute if the request is for another server. */
   target: string;
@@ -22,10 +22,15 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   readonly rawFields: readonly string[];
   readonly protocol: string | undefined;
   readonly stream: MultiplexedStream;
+  /** Turns the stream into a WebSocket; undefined if the client did not ask for one. */
   converse: ((options: ConverseOptions) => OpenSocket) | undefined;
+  /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
   held = false;
+  /** Sends the response that waits for the end of the content. */
   onContentOver: (() => void) | undefined;
+  /** When the client last received something, on the monotonic clock. */
   progressMs: number;
+  /** Memory reserved for the response until the client has read it; released when the stream closes. */
   answerLease: MemoryLease | undefined;
 
   constructor(context: Context, connection: Connection, stream: MultiplexedStream, head: Head) {
@@ -125,20 +130,19 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   }
 }
 
-/*
- * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (server/exchange.ts) without those of the
- * connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break.
- *
- * A response that does not need the content is sent after it: the rest is read and discarded within the limits of
- * unread-content.ts, and at a limit the stream ends with NO_ERROR after the response (RFC 9113 §8.1). Clients of
- * node:http2, fetch over TLS among them, lose the connection to earlier ones: they count octets that they still had to
- * send on a closed stream against `maxSessionMemory` (10 MB) for ever, and take no header section while more are queued.
- */
+// Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (server/exchange.ts) without those of the
+// connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break.
+//
+// A response that does not need the content is sent after it: the rest is read and discarded within the limits of
+// unread-content.ts, and at a limit the stream ends with NO_ERROR after the response (RFC 9113 §8.1). Clients of
+// node:http2, fetch over TLS among them, lose the connection to earlier ones: they count octets that they still had to
+// send on a closed stream against `maxSessionMemory` (10 MB) for ever, and take no header section while more are queued.
+//
 
 /** RFC 8441 §5: the equivalent of 101 over HTTP/1.1. */
 const conversationStatus = 200;
 
-function sendOnStream(exchange: StreamRequest, answer: Response): void {
+function sendOnStream(exchange: StreamExchange, answer: Response): void {
   const response = capOpen(exchange, answer);
   const { stream } = exchange;
   exchange.held = false;
@@ -149,7 +153,7 @@ function sendOnStream(exchange: StreamRequest, answer: Response): void {
   else answerStream(exchange, response);
 }
 
-function answerStream(exchange: StreamRequest, response: Response): void {
+function answerStream(exchange: StreamExchange, response: Response): void {
   const { stream } = exchange;
   if (!stream.closed && !stream.destroyed) {
     write(exchange, response);
@@ -158,7 +162,7 @@ function answerStream(exchange: StreamRequest, response: Response): void {
   exchange.settle(response);
 }
 
-function write(exchange: StreamRequest, response: Response): void {
+function write(exchange: StreamExchange, response: Response): void {
   const { stream, context } = exchange;
   const { status } = response;
   const content = inOctets(response.content);
@@ -195,24 +199,24 @@ function write(exchange: StreamRequest, response: Response): void {
 }
 
 /** Sends a refusal without content, because flow control may let only a header section pass. */
-function refuse(exchange: StreamRequest, response: Response): void {
+function refuse(exchange: StreamExchange, response: Response): void {
   const refused = noRoom(exchange, response);
   exchange.respond(refused.status, [...answerFields(exchange, refused), 'content-length', '0'], true);
 }
 
-function answerFields({ context }: StreamRequest, response: Response): string[] {
+function answerFields({ context }: StreamExchange, response: Response): string[] {
   const date = context.formatDate(context.clock());
   return [...response.fields, ...context.fieldsOfAll, 'date', date];
 }
 
 /** Unless the client waits for the answer before it sends; or the answer is long, since nothing counts it while it waits. */
-function leavesContentUnread(exchange: StreamRequest, { content }: Response): boolean {
+function leavesContentUnread(exchange: StreamExchange, { content }: Response): boolean {
   if (!exchange.announcesContent || exchange.stream.readableEnded || exchange.awaitsContinue) return false;
   return exchange.announcedBytes <= exchange.context.limits.unreadContentBytesMax && isShort(content);
 }
 
 /** @param act called when the content has ended, or at a limit */
-function discardFirst(exchange: StreamRequest, act: () => void): void {
+function discardFirst(exchange: StreamExchange, act: () => void): void {
   const { stream, context } = exchange;
   let bytes = 0;
   const go = () => {
@@ -239,29 +243,10 @@ function endAfterAnswer(stream: MultiplexedStream): void {
   else stream.once('finish', () => stream.close(noError));
 }
 
-function converse(exchange: StreamRequest, response: Response): void {
-  const { context, peer } = exchange;
-  const { conversation } = response;
-  if (conversation === undefined || exchange.converse === undefined) {
-    throw new Error('a conversation requires a request that opens one');
-  }
-  let socket: OpenSocket | undefined;
-  let closed = false;
+function converse(exchange: StreamExchange, response: Response): void {
+  if (exchange.converse === undefined) throw new Error('a conversation requires a request that opens one');
   exchange.held = true;
-  socket = exchange.converse({
-    conversation,
-    fields: answerFields(exchange, response),
-    peer,
-    limits: context.limits,
-    observe: context.observe,
-    fleet: context.fleet,
-    memory: context.memory.budget.lease('websockets', exchange.memoryHolder),
-    onClosed: () => {
-      closed = true;
-      if (socket !== undefined) context.sockets.delete(socket);
-    },
-  });
-  if (!closed) context.sockets.add(socket, exchange.holder);
+  openWebSocket(exchange, { ...response, fields: answerFields(exchange, response) }, exchange.converse);
   exchange.settle({ ...response, status: conversationStatus });
 }
 
@@ -286,19 +271,99 @@ function writePieces(stream: MultiplexedStream, bytes: Uint8Array, onProgress: (
   next();
 }
 
-/** A request on a multiplexed stream (RFC 9113 §8.1), for the code that sends its response. */
-type StreamRequest = RequestUnderWay & {
-  readonly stream: MultiplexedStream;
-  /** Turns the stream into a WebSocket; undefined if the client did not ask for one. */
-  readonly converse: ((options: ConverseOptions) => OpenSocket) | undefined;
-  /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
-  held: boolean;
-  /** Sends the response that waits for the end of the content. */
-  onContentOver: (() => void) | undefined;
-  /** Memory reserved for the response until the client has read it; released when the stream closes. */
-  answerLease: MemoryLease | undefined;
-  /** When the client last received something, on the monotonic clock. */
-  progressMs: number;
-  /** Sends the final header section. Throws if the stream is closed. */
-  respond(status: number, fields: string[], endStream: boolean): void;
+// The interface of a stream of a multiplexed connection (RFC 9113 §5), on which exchange, content and responses are
+// built. `ServerHttp2Stream` of node:http2 implements it; so must an adapter for HTTP/3, whose streams have the same
+// life cycle (RFC 9114 §4.1).
+//
+
+/** Half-open: the end of the client's octets does not end the other direction. */
+export type MultiplexedStream = Duplex & {
+  /** The client sent no content. */
+  readonly endAfterHeaders: boolean;
+  readonly headersSent: boolean;
+  /** It was reset before both sides ended. */
+  readonly aborted: boolean;
+  readonly closed: boolean;
+  /** Sends the final header section: name, value ..., `:status` first. Throws if the stream is closed. */
+  respond(fields: readonly string[], options?: { readonly endStream?: boolean }): void;
+  /** Sends an interim one (1xx). */
+  additionalHeaders(fields: Record<string, string | number>): void;
+  /** Sends RST_STREAM; with NO_ERROR, after everything that was written. */
+  close(code: number): void;
 };
+
+const noError = 0x0;
+export const refusedStream = 0x7;
+export const cancelled = 0x8;
+export const connectError = 0xa;
+
+// Converts the header section of an HTTP/2 request to the HTTP/1.1 form (RFC 9113 §8.3.1): `Host` from `:authority`,
+// first; one Cookie from its crumbs (RFC 9113 §8.2.3). Order and values stay as received. A `host` that differs from
+// `:authority` stays too, and the kernel refuses two Hosts.
+//
+
+export type Head = {
+  readonly method: string;
+  /** `:path`; for a plain CONNECT, which has none, `:authority`. */
+  readonly target: string;
+  readonly scheme: string;
+  readonly authority: string | undefined;
+  readonly protocol: string | undefined;
+  /** Name, value ...; names in lower case. */
+  readonly rawFields: readonly string[];
+  /** Octets of the same request line and fields in HTTP/1.1, to which the limits of both protocols apply. */
+  readonly bytes: number;
+  /** A value begins or ends with white space, which makes the request malformed (RFC 9113 §8.2.1). */
+  readonly padded: boolean;
+};
+
+/** `GET`, target, `HTTP/1.1`: two spaces, version, CRLF, and the empty line at the end. */
+const lineBytes = 14;
+const fieldBytes = 4;
+
+/** @param raw name, value ... from node:http2: pseudo-header fields first */
+export function readHead(raw: readonly string[]): Head {
+  let method = '';
+  let path: string | undefined;
+  let scheme = '';
+  let authority: string | undefined;
+  let protocol: string | undefined;
+  let index = 0;
+  for (; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    if (name.charCodeAt(0) !== 0x3a) break;
+    const value = raw[index + 1] ?? '';
+    if (name === ':method') method = value;
+    else if (name === ':path') path = value;
+    else if (name === ':scheme') scheme = value;
+    else if (name === ':authority') authority = value;
+    else if (name === ':protocol') protocol = value;
+  }
+  const target = path ?? authority ?? '';
+  const rawFields: string[] = authority === undefined ? [] : ['host', authority];
+  let bytes =
+    method.length + target.length + lineBytes + (authority === undefined ? 0 : authority.length + 8);
+  let cookieAt = -1;
+  let padded = false;
+  for (; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const value = raw[index + 1] ?? '';
+    bytes += name.length + value.length + fieldBytes;
+    padded ||= isSpace(value.charCodeAt(0)) || isSpace(value.charCodeAt(value.length - 1));
+    if (name === 'cookie' && cookieAt >= 0) rawFields[cookieAt] += `; ${value}`;
+    else if (name !== 'host' || authority === undefined || !isSame(value, authority)) {
+      if (name === 'cookie') cookieAt = rawFields.length + 1;
+      rawFields.push(name, value);
+    }
+  }
+  return { method, target, scheme, authority, protocol, rawFields, bytes, padded };
+}
+
+function isSame(host: string, authority: string): boolean {
+  return host === authority || host.toLowerCase() === authority.toLowerCase();
+}
+
+/** The code is NaN for an empty value. */
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}

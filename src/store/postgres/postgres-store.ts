@@ -63,7 +63,7 @@ type PostgresOptions = Partial<Settings> & {
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly clock?: (() => number) | undefined;
   readonly observe?: Observe;
-  /** Asked between two parts of the answer to a read (loop-turns.ts). */
+  /** Asked between two parts of the answer to a read (event-loop.ts). */
   readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 

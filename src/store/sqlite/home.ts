@@ -32,7 +32,7 @@ import type { HomeMessage, WriterData } from './writer/writer-messages.ts';
 export type StoreOptions = Partial<Settings> & {
   readonly tables: readonly Table[];
   readonly observe?: Observe;
-  /** Asked before a thread reads another page (loop-turns.ts). */
+  /** Asked before a thread reads another page (event-loop.ts). */
   readonly nextPage?: (() => Promise<void> | undefined) | undefined;
 };
 

@@ -6,9 +6,9 @@
 import { parseAddress, unmapAddress } from '../../egress/address.ts';
 import { isLocalhost } from '../../egress/policy.ts';
 import type { Request } from '../../http/message.ts';
-import { splitHost } from '../../http/syntax/host.ts';
-import { parseMaxForwards } from '../../http/syntax/max-forwards.ts';
+import { parseMaxForwards } from '../../http/request-fields.ts';
 import { parseRequestTarget } from '../../http/syntax/request-target.ts';
+import { splitHost } from '../../http/syntax/uri.ts';
 import { canonicalHost, type Destination, toDestination } from '../destination.ts';
 
 export type ForeignTarget = {

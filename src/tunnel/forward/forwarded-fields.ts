@@ -4,7 +4,7 @@
  * end into the message (RFC 9112 §11.2). Trailers and the fields that announce them are dropped (RFC 9110 §6.5).
  */
 import type { Request } from '../../http/message.ts';
-import { parseFieldList } from '../../http/syntax/field-list.ts';
+import { parseFieldList } from '../../http/syntax/field-value.ts';
 import type { Destination } from '../destination.ts';
 import type { ForwardCall } from '../proxy-call.ts';
 import { hopsLeft } from './foreign-target.ts';

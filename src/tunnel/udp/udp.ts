@@ -16,11 +16,11 @@ import {
   variableIntegerBytes,
   writeDatagramHead,
 } from '../../http/syntax/capsule.ts';
-import { isHost } from '../../http/syntax/host.ts';
-import { trimWhitespace } from '../../http/syntax/token.ts';
-import { parseUdpTarget } from '../../http/syntax/udp-target.ts';
+import { trimWhitespace } from '../../http/syntax/field-value.ts';
+import { parseUdpTarget } from '../../http/syntax/request-target.ts';
+import { isHost } from '../../http/syntax/uri.ts';
 import type { Observe, TunnelEnd } from '../../observe/observation.ts';
-import { onEnd } from '../../observe/on-end.ts';
+import { onEnd } from '../../observe/own-emitter.ts';
 import type { Admission, Admitted } from '../admission.ts';
 import type { Account } from '../budget.ts';
 import { type Destination, toDestination } from '../destination.ts';

@@ -11,7 +11,7 @@ import { reservedHeaderNames } from '../../config/reserved-names.ts';
 import type { HandOnTo } from '../../config/senders.ts';
 import type { Source } from '../../config/sources.ts';
 import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
-import { isToken } from '../../http/syntax/token.ts';
+import { isToken } from '../../http/syntax/field-value.ts';
 import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -98,17 +98,16 @@ function handedOn(outcome: ExchangeOutcome, at: number, retryAfterSecondsMax: nu
   };
 }
 
-/*
- * The header fields of a forwarded message, in layers; a layer cannot replace a field of an earlier one:
- * - the description of the body, from the sender: `Content-Type` and `Content-Encoding` as received;
- * - the signatures of the scheme, with the id of the message in `webhook-id` or `X-Service-Delivery`, the same for each
- *   attempt;
- * - the origin: `Comity-Sender`, `Comity-Dedupe-Key`, `Comity-Type`, `Comity-Received-At`, `Comity-Attempt`;
- * - fields of the configuration, then the sender's own fields that its rule keeps.
- *
- * Signatures cover the body (with id and time), not these fields: a receiver that must authenticate the sender needs a
- * separate secret for each.
- */
+// The header fields of a forwarded message, in layers; a layer cannot replace a field of an earlier one:
+// - the description of the body, from the sender: `Content-Type` and `Content-Encoding` as received;
+// - the signatures of the scheme, with the id of the message in `webhook-id` or `X-Service-Delivery`, the same for each
+//   attempt;
+// - the origin: `Comity-Sender`, `Comity-Dedupe-Key`, `Comity-Type`, `Comity-Received-At`, `Comity-Attempt`;
+// - fields of the configuration, then the sender's own fields that its rule keeps.
+//
+// Signatures cover the body (with id and time), not these fields: a receiver that must authenticate the sender needs a
+// separate secret for each.
+//
 
 /** Prefix of the fields of the origin, in lower case. */
 const originPrefix = 'comity-';

@@ -16,7 +16,7 @@ import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { LoopTurns } from '../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import { createEventViews } from '../../resources/events/seen-event.ts';

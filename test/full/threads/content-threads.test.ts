@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { collection } from '../../../src/config/define.ts';
-import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
+import { contentLimitsDefault } from '../../../src/kernel/content/content-shape.ts';
 import {
   type ContentThreadsOptions,
   createContentThreads,

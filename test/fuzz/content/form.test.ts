@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { formatQueryString } from '../../../src/http/syntax/query-string.ts';
-import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
-import { contentShape } from '../../../src/kernel/content/form-shape.ts';
+import {
+  contentLimitsDefault,
+  contentShape,
+  type Parsed,
+} from '../../../src/kernel/content/content-shape.ts';
 import { parseContent } from '../../../src/kernel/content/parse-content.ts';
-import type { Parsed } from '../../../src/kernel/content/parsed.ts';
 import { compileValidator } from '../../../src/kernel/content/validator.ts';
 import { proposeCreate } from '../../../src/resources/document/propose.ts';
 import { products, profiles } from '../../document/sample-collections.ts';

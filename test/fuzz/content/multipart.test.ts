@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
+import { contentLimitsDefault } from '../../../src/kernel/content/content-shape.ts';
 import { type MultipartEntries, readMultipart } from '../../../src/kernel/content/multipart.ts';
 import { bounds } from './bounds.ts';
 

@@ -10,7 +10,7 @@ import {
   writeDatagramHead,
   writeVariableInteger,
 } from '../../../src/http/syntax/capsule.ts';
-import { parseUdpTarget } from '../../../src/http/syntax/udp-target.ts';
+import { parseUdpTarget } from '../../../src/http/syntax/request-target.ts';
 
 import { bounds, fieldText } from './bounds.ts';
 

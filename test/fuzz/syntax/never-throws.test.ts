@@ -1,25 +1,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { preferredMediaType, prefersHtml } from '../../../src/http/syntax/accept.ts';
-import { parseContentCoding, preferredCoding } from '../../../src/http/syntax/accept-encoding.ts';
-import { parseAcceptQuery } from '../../../src/http/syntax/accept-query.ts';
+import { isUnderstoodTransferCoding, parseMaxForwards } from '../../../src/http/request-fields.ts';
+import {
+  parseAcceptQuery,
+  parseContentCoding,
+  preferredCoding,
+  preferredMediaType,
+  prefersHtml,
+} from '../../../src/http/syntax/accept.ts';
 import { decodeBasic, parseCredentials } from '../../../src/http/syntax/authorization.ts';
-
 import { parseEntityTagList } from '../../../src/http/syntax/entity-tag.ts';
-import { isHost } from '../../../src/http/syntax/host.ts';
 import { parseHttpDate } from '../../../src/http/syntax/http-date.ts';
-import { parseIdempotencyKey } from '../../../src/http/syntax/idempotency-key.ts';
 import { parseJson } from '../../../src/http/syntax/json.ts';
 import { parseJsonPointer } from '../../../src/http/syntax/json-pointer.ts';
 import { parseLink } from '../../../src/http/syntax/link.ts';
-import { parseMaxForwards } from '../../../src/http/syntax/max-forwards.ts';
 import { parseMediaType } from '../../../src/http/syntax/media-type.ts';
-import { isOrigin } from '../../../src/http/syntax/origin.ts';
 import { parsePrefer } from '../../../src/http/syntax/prefer.ts';
 import { parseQueryString } from '../../../src/http/syntax/query-string.ts';
 import { decodePathSegments, parseRequestTarget } from '../../../src/http/syntax/request-target.ts';
-import { isUnderstoodTransferCoding } from '../../../src/http/syntax/transfer-coding.ts';
+import { parseIdempotencyKey } from '../../../src/http/syntax/structured-field.ts';
+import { isHost, isOrigin } from '../../../src/http/syntax/uri.ts';
 import { bounds, fieldText } from './bounds.ts';
 
 const readers: Readonly<Record<string, (text: string) => unknown>> = {

@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatAcceptQuery, parseAcceptQuery } from '../../../src/http/syntax/accept-query.ts';
+import { formatAcceptQuery, parseAcceptQuery } from '../../../src/http/syntax/accept.ts';
 import { decodeBasic, formatChallenges, parseCredentials } from '../../../src/http/syntax/authorization.ts';
 import { formatEntityTag, parseEntityTagList } from '../../../src/http/syntax/entity-tag.ts';
 import { formatHttpDate, parseHttpDate } from '../../../src/http/syntax/http-date.ts';
-import { parseIdempotencyKey } from '../../../src/http/syntax/idempotency-key.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../../src/http/syntax/json-pointer.ts';
 import { formatLink, parseLink } from '../../../src/http/syntax/link.ts';
 import { formatMediaType, parseMediaType } from '../../../src/http/syntax/media-type.ts';
 import { formatPreferenceApplied, parsePrefer } from '../../../src/http/syntax/prefer.ts';
 import { formatQueryString, parseQueryString } from '../../../src/http/syntax/query-string.ts';
 import { decodePathSegments, parseRequestTarget } from '../../../src/http/syntax/request-target.ts';
-import { formatString } from '../../../src/http/syntax/structured-field.ts';
+import { formatString, parseIdempotencyKey } from '../../../src/http/syntax/structured-field.ts';
 import { bounds, quotable, token } from './bounds.ts';
 
 const etagc = fc.integer({ min: 0x21, max: 0xff }).filter((code) => code !== 0x22 && code !== 0x7f);

@@ -3,21 +3,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { parseList } from 'structured-headers';
-import { Meter, type MeterOptions } from '../../../src/kernel/rate-limit/meter.ts';
+import { Meter } from '../../../src/kernel/rate-limit/rate-limiter.ts';
 
 const minute = 60_000;
 /** The beginning of a window. */
 const start = 29_000_000 * minute;
 
-function meterOf(options: Partial<MeterOptions> = {}): Meter {
-  return new Meter({
-    policy: 'reads',
-    callers: 'address',
-    limit: 10,
-    countersMax: 1000,
-    share: undefined,
-    ...options,
-  });
+type Given = { readonly limit?: number; readonly countersMax?: number };
+
+function meterOf({ limit = 10, countersMax = 1000 }: Given = {}): Meter {
+  return new Meter({ policy: 'reads', callers: 'address', perMinute: limit }, countersMax, undefined);
 }
 
 /** How many of so many requests are admitted at one moment. */

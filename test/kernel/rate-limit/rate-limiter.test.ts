@@ -9,7 +9,7 @@ import { readRequestFields } from '../../../src/http/request-fields.ts';
 import {
   createRateLimiter,
   type RateLimiter,
-  type RateLimitOptions,
+  type RateLimits,
 } from '../../../src/kernel/rate-limit/rate-limiter.ts';
 import {
   type Authenticated,
@@ -32,22 +32,32 @@ function person(id: string): Authenticated {
   return authenticated({ id, scopes: ['read', 'write'] });
 }
 
-const alone: RateLimitOptions['store'] = {
+type Tallying = Parameters<typeof createRateLimiter>[1];
+
+const alone: Tallying = {
   shared: false,
   tally: () => assert.fail('a process of its own tells nobody'),
 };
 
-function limiterOf(options: Partial<RateLimitOptions> = {}): RateLimiter {
-  return createRateLimiter({
-    store: alone,
+type Given = Partial<RateLimits> & {
+  readonly store?: Tallying;
+  readonly onFailure?: (error: unknown) => void;
+};
+
+function limiterOf({ store = alone, onFailure = failed, ...given }: Given = {}): RateLimiter {
+  const limits = {
     rateLimitReads: 10,
     rateLimitWrites: 5,
     rateLimitSyncMs: syncMs,
     rateLimitKeysMax: 1000,
     behindProxy: false,
-    onFailure: (error) => assert.fail(String(error)),
-    ...options,
-  });
+    ...given,
+  };
+  return createRateLimiter(limits, store, onFailure);
+}
+
+function failed(error: unknown): never {
+  assert.fail(String(error));
 }
 
 function request(method: string, peer = '203.0.113.7') {
@@ -128,12 +138,12 @@ async function interval(context: TestContext, intervals = 1): Promise<void> {
 }
 
 /** Two processes on one store; `tally` may be replaced while they run. */
-function pair(context: TestContext, options: Partial<RateLimitOptions> = {}) {
+function pair(context: TestContext, options: Given = {}) {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const shared = createTallies(() => start);
   const calls: (readonly { key: string; add: number }[])[] = [];
   const ways = { tally: (async (tallies) => shared(tallies)) as Store['tally'] };
-  const store: RateLimitOptions['store'] = {
+  const store: Tallying = {
     shared: true,
     tally: (tallies) => {
       calls.push(tallies);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { stillCounted, waitMs, windowMs } from '../../../src/kernel/rate-limit/meter.ts';
+import { stillCounted, waitMs, windowMs } from '../../../src/kernel/rate-limit/rate-limiter.ts';
 
 const counts = fc.integer({ min: 0, max: 10_000 });
 const limits = fc.integer({ min: 1, max: 10_000 });

@@ -10,7 +10,7 @@ import { createOpenTransaction } from '../../../src/logic/transaction/transactio
 import { RequestLogic, type RunHooks } from '../../../src/logic/transaction/unit-logic.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, operatorId } from '../../../src/model/principal.ts';
-import { LoopTurns } from '../../../src/observe/loop-turns.ts';
+import { LoopTurns } from '../../../src/observe/event-loop.ts';
 import { createServing, serveCollection } from '../../../src/resources/collection/serving.ts';
 import type { Row, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';

@@ -9,7 +9,7 @@ import { loadSettings } from '../../../src/config/load-settings.ts';
 import type { ResourceCall, Transaction } from '../../../src/logic/transaction/resource-call.ts';
 import { createOpenTransaction } from '../../../src/logic/transaction/transaction.ts';
 import { createIdSource } from '../../../src/model/id.ts';
-import { LoopTurns } from '../../../src/observe/loop-turns.ts';
+import { LoopTurns } from '../../../src/observe/event-loop.ts';
 import { createServing } from '../../../src/resources/collection/serving.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import type { Commit, Store } from '../../../src/store/store.ts';

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   encodeHeaderBlock,
+  judgeH2cUpgrade,
   mergeSettings,
   readFirstFrames,
   writeFirstFrames,
-} from '../../../src/server/h2c/hand-over.ts';
+} from '../../../src/server/h2c-upgrade.ts';
 
-import { judgeH2cUpgrade } from '../../../src/server/h2c/judge-upgrade.ts';
-
-import { decideUpgrade, type UpgradeConditions } from '../../../src/server/take-upgrade.ts';
+import { decideUpgrade, type UpgradeConditions } from '../../../src/server/upgrades.ts';
 
 const bounds = { contentBytesMax: 32_768, fieldsBytesMax: 16_384 };
 const fields = (...more: string[]) => [

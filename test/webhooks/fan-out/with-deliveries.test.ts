@@ -1,7 +1,7 @@
 /** Deliveries in the unit that makes the event: all of them, none besides, on both stores, whoever changes endpoints meanwhile. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { OctetLine } from '../../../src/memory/octet-line.ts';
+import { OctetLine } from '../../../src/memory/program-memory.ts';
 import { workRules } from '../../../src/memory/work-rules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { always, byId } from '../../../src/model/filter.ts';

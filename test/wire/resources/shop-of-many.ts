@@ -5,7 +5,7 @@
 import type { Configuration } from '../../../src/config/configuration.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import type { Settings } from '../../../src/config/settings.ts';
-import type { RateLimitOptions } from '../../../src/kernel/rate-limit/rate-limiter.ts';
+import type { RateLimits } from '../../../src/kernel/rate-limit/rate-limiter.ts';
 import type { Identified } from '../../../src/kernel/resource.ts';
 import { anonymous, authenticated, operatorId, type Scope } from '../../../src/model/principal.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
@@ -26,7 +26,7 @@ export type Shop = {
 };
 
 export type ShopOptions = {
-  readonly limits?: Partial<Pick<RateLimitOptions, 'rateLimitReads' | 'rateLimitWrites' | 'behindProxy'>>;
+  readonly limits?: Partial<Pick<RateLimits, 'rateLimitReads' | 'rateLimitWrites' | 'behindProxy'>>;
   readonly settings?: Partial<Settings>;
   /** Where the clock stands still until it is moved; it goes with the real one unless given. */
   readonly clockMs?: number;

@@ -2,7 +2,7 @@
  * Two self-signed certificates for localhost with their keys, valid for a hundred years and good for nothing else; and one of them as the
  * listener takes it.
  */
-import type { Certificate, CertificatePair } from '../../../src/server/front/certificate.ts';
+import type { Certificate, CertificatePair } from '../../../src/server/certificate.ts';
 
 export type PemPair = { readonly cert: string; readonly key: string };
 

@@ -10,9 +10,9 @@ import { test } from 'node:test';
 import type { Request, Response } from '../../../src/http/message.ts';
 import { problemBody, problemStatus } from '../../../src/http/problem.ts';
 import type { ProblemCode } from '../../../src/http/problem-registry.ts';
-import { isHost } from '../../../src/http/syntax/host.ts';
+import { isUnderstoodTransferCoding } from '../../../src/http/request-fields.ts';
 import { parseRequestTarget } from '../../../src/http/syntax/request-target.ts';
-import { isUnderstoodTransferCoding } from '../../../src/http/syntax/transfer-coding.ts';
+import { isHost } from '../../../src/http/syntax/uri.ts';
 import { type PortKind, portKinds, serve, text } from './serve.ts';
 
 function judge(request: Request): Response {

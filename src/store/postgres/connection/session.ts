@@ -42,7 +42,7 @@ export type SessionUse = {
   /** Default 256. */
   readonly statementsKeptMax?: number;
   readonly onNotification?: (channel: string, payload: string) => void;
-  /** Returns the turn to wait for before the next part of a long answer is read (loop-turns.ts); undefined: none. */
+  /** Returns the turn to wait for before the next part of a long answer is read (event-loop.ts); undefined: none. */
   readonly nextRead?: (() => Promise<void> | undefined) | undefined;
 };
 

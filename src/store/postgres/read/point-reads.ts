@@ -2,7 +2,7 @@
  * Reads of rows by id. All reads of a table in one turn of the event loop are one statement: with 64 at a time that is 76,000 reads per
  * second at half a core of this process, against 43,000 at a whole core for one pipelined statement each (two-core machine).
  */
-import { OctetLine } from '../../../memory/octet-line.ts';
+import { OctetLine } from '../../../memory/program-memory.ts';
 import { laterVersion, purgedCounter, versionText } from '../../revision.ts';
 import { quoteName } from '../../sql-text.ts';
 import { type ManyRows, type Row, rowColumns, rowOf } from '../../store.ts';

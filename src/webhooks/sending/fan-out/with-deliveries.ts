@@ -10,10 +10,10 @@
  * A refusal of the caller's own changes is returned to the caller, with the caller's index of the change.
  */
 
-import type { OctetLine } from '../../../memory/octet-line.ts';
+import type { OctetLine } from '../../../memory/program-memory.ts';
 import { workRules } from '../../../memory/work-rules.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
-import type { LoopTurns } from '../../../observe/loop-turns.ts';
+import type { LoopTurns } from '../../../observe/event-loop.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import {
   type AddedRefused,
@@ -192,7 +192,7 @@ function announceUnknown(
   if (made.length > 0) wakes.announce(new Set(made.map(({ endpointId }) => endpointId)));
 }
 
-/* Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */
+// Matches all events of a unit with their endpoints, in several turns of the event loop if there are many.
 
 type Gathered = {
   /** The changes that prove the endpoints are complete; undefined: the unit proves it itself. */

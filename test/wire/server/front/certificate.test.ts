@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
 import type { Observation } from '../../../../src/observe/observation.ts';
-import { openCertificate } from '../../../../src/server/front/certificate.ts';
+import { openCertificate } from '../../../../src/server/certificate.ts';
 import { createListener } from '../../../../src/server/listener.ts';
 import { temporaryFolder } from '../../../harness/temporary-folder.ts';
 import { until } from '../../../harness/until.ts';
@@ -30,7 +30,7 @@ async function write(folder: string, { cert, key }: PemPair) {
 
 async function open(t: TestContext, paths: { certificate: string; key: string }) {
   const observed: Observation[] = [];
-  const certificate = await openCertificate(paths, { observe: (fact) => observed.push(fact), lookMs });
+  const certificate = await openCertificate(paths, (fact) => observed.push(fact), lookMs);
   t.after(() => certificate.close());
   const subjects = () =>
     observed.flatMap((fact) => (fact.kind === 'certificate-loaded' ? [fact.subject] : []));
@@ -55,7 +55,7 @@ test('says which file of which setting cannot serve, and why', async (t) => {
     ],
   ] as const;
   for (const [paths, message] of rows) {
-    await assert.rejects(openCertificate(paths, { observe }), (error: Error) => {
+    await assert.rejects(openCertificate(paths, observe), (error: Error) => {
       assert.equal(error.name, 'ConfigurationError');
       assert.equal(error.message.slice(0, message.length), message);
       return true;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { test } from 'node:test';
-import { protocolOf } from '../../../../src/server/front/cleartext-front.ts';
+import { protocolOf } from '../../../../src/server/port.ts';
 import { echo, serve, text } from '../serve.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';

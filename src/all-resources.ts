@@ -38,8 +38,7 @@ import { storeResource } from './resources/program/store-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
-import { replayEventsResource } from './subscribers/replay-events.ts';
-import { subscriberResources } from './subscribers/subscriber-routes.ts';
+import { replayEventsResource, subscriberResources } from './subscribers/subscriber-routes.ts';
 import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 

@@ -60,7 +60,7 @@ import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
 import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
-import { createEmitEvent } from './webhooks/sending/events/emit-event.ts';
+import { createEmitEvent } from './webhooks/sending/events/post-event.ts';
 import { createSending, type Webhooks, type WorkerIdentity } from './webhooks/sending/sending.ts';
 import { runtimeTimers, type Timers } from './work/timers.ts';
 

@@ -10,7 +10,7 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Change, type EventEntry, keptRow, type Store, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { deliveryChange } from '../../src/webhooks/sending/fan-out/delivery-row.ts';
+import { deliveryChange } from '../../src/webhooks/sending/new-deliveries.ts';
 import {
   deliveriesCollection,
   type EndpointSecrets,

@@ -13,6 +13,7 @@ import type { Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import type { SetRow } from '../store/backup-file/file-format.ts';
 import type { Services } from '../store/capabilities.ts';
+import { createFollower } from '../store/follower.ts';
 import { tryCommit } from '../store/lines.ts';
 import { type Change, Overtaken, type Row, type Store } from '../store/store.ts';
 import type { Lanes } from '../work/lanes.ts';
@@ -43,9 +44,6 @@ function releaseChange({ rev }: Row): Change {
   return { table: holdTable, id: holdId, expect: { rev }, next: null };
 }
 
-/** Waits before a read of the hold that failed is repeated. */
-const repeatMs = 1000;
-
 /**
  * The lanes of a program whose store may be held: as long as it is, none of them is this process's. The process follows the hold, so that
  * all processes begin to send when one of them gets the order.
@@ -59,21 +57,18 @@ export async function untilReleased(
   observe({ kind: 'work-held', ...holdOf(row) });
   let held = true;
   const released = Promise.withResolvers<void>();
-  let again: NodeJS.Timeout | undefined;
-  const look = async (): Promise<void> => {
-    clearTimeout(again);
-    try {
+  const follower = createFollower(
+    async () => {
       if (!held || (await store.read(holdTable, holdId)) !== undefined) return;
       held = false;
-      unfollow();
+      void follower.close();
       observe({ kind: 'work-released' });
       released.resolve();
-    } catch (error) {
-      observe({ kind: 'store-failed', what: 'reading whether deliveries and mails are held', error });
-      again = setTimeout(() => void look(), repeatMs).unref();
-    }
-  };
-  const unfollow = store.onChange(holdTable, () => void look());
+    },
+    (error) =>
+      observe({ kind: 'store-failed', what: 'reading whether deliveries and mails are held', error }),
+  );
+  follower.follow((listener) => store.onChange(holdTable, listener));
   return {
     owns: (queue) => !held && lanes.owns(queue),
     need: () => lanes.need(),
@@ -91,8 +86,7 @@ export async function untilReleased(
       };
     },
     async close() {
-      clearTimeout(again);
-      unfollow();
+      await follower.close();
       await lanes.close();
     },
   };

@@ -39,6 +39,36 @@ export function patternsOfType(type: string): readonly string[] {
   return patterns;
 }
 
+/** Finds the values with a pattern for a type, without visiting the others. */
+export class PatternIndex<Value> {
+  readonly #byPattern = new Map<string, Set<Value>>();
+
+  add(value: Value, patterns: readonly string[]): void {
+    for (const pattern of patterns) {
+      const values = this.#byPattern.get(pattern);
+      if (values === undefined) this.#byPattern.set(pattern, new Set([value]));
+      else values.add(value);
+    }
+  }
+
+  remove(value: Value, patterns: readonly string[]): void {
+    for (const pattern of patterns) {
+      const values = this.#byPattern.get(pattern);
+      values?.delete(value);
+      if (values?.size === 0) this.#byPattern.delete(pattern);
+    }
+  }
+
+  /** Returns each value that has a matching pattern once. */
+  find(type: string): readonly Value[] {
+    const found = new Set<Value>();
+    for (const pattern of patternsOfType(type)) {
+      for (const value of this.#byPattern.get(pattern) ?? []) found.add(value);
+    }
+    return [...found];
+  }
+}
+
 const star = 0x2a;
 const dot = 0x2e;
 const wrong =

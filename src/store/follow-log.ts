@@ -3,7 +3,8 @@
  * of the events, so a read looks at a bounded stretch of the log, and its reader goes on from the end of it: no read takes longer because
  * more was written, and a reader never comes back to events that it may not see.
  */
-import type { Filter } from '../model/filter.ts';
+
+import { always, type Filter } from '../model/filter.ts';
 import { compareText } from '../model/matches.ts';
 import { isTailFull } from './page-of-rows.ts';
 import {
@@ -78,4 +79,42 @@ export function isAfter(one: LogPosition, other: LogPosition): boolean {
 
 export function laterOf(one: LogPosition, other: LogPosition): LogPosition {
   return isAfter(one, other) ? one : other;
+}
+
+/*
+ * Finds a time in the event log. The log is ordered by revision, and only the events contain times; these grow with the
+ * revision except for differing clocks and units that wait for their commit, and so within the slack. The binary search
+ * reads one event for each bit of the revision.
+ */
+
+/** The greatest disorder of times in the log. */
+export const slackMs = 5 * 60_000;
+
+/**
+ * @param since milliseconds since the epoch
+ * @returns a place before every event of that time or later, within the slack
+ */
+export async function findPlace(store: Pick<Store, 'tail' | 'head'>, since: number): Promise<LogPosition> {
+  const threshold = since - slackMs;
+  let low = 0;
+  let high = (await store.head()).rev + 1;
+  // Every event before `low` is too old; none from `high` on is.
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const [event] = await store.tail({ rev: middle, id: '' }, always, 1);
+    if (event === undefined || createdOf(event.doc) >= threshold) high = middle;
+    else low = event.rev + 1;
+  }
+  return { rev: low, id: '' };
+}
+
+const createdMember = '"created":';
+
+/**
+ * Returns the creation time of an event in milliseconds since the epoch, to the second (§6.2). No text before the
+ * member can contain its name, because quotation marks in a text are escaped.
+ */
+export function createdOf(doc: string): number {
+  const start = doc.indexOf(createdMember) + createdMember.length;
+  return Number.parseInt(doc.slice(start, start + 16), 10) * 1000;
 }

@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
-import { patternsOfType } from '../model/event-pattern.ts';
+import { PatternIndex } from '../model/event-pattern.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -22,43 +22,23 @@ export function messagesStage(
   inbox: InboxWakes,
   turns: LoopTurns,
 ): CommitStage {
-  const making = { ...services, inbox, turns, subscribersOf: matcherOf(subscribers) };
+  const subscribed = new PatternIndex<DeclaredSubscriber>();
+  for (const subscriber of subscribers.values()) subscribed.add(subscriber, subscriber.events);
+  const making = { ...services, inbox, turns, subscribed };
   return (unit, commit) =>
     unit.events.length === 0 || subscribers.size === 0
       ? commit(unit)
       : commitWithMessages(making, unit, commit);
 }
 
-type SubscribersOf = (type: string) => ReadonlySet<DeclaredSubscriber>;
-
 type Making = Services & {
   readonly inbox: InboxWakes;
   readonly turns: LoopTurns;
-  readonly subscribersOf: SubscribersOf;
+  readonly subscribed: PatternIndex<DeclaredSubscriber>;
 };
 
-const none: ReadonlySet<DeclaredSubscriber> = new Set();
-
-function matcherOf(subscribers: ReadonlyMap<string, DeclaredSubscriber>): SubscribersOf {
-  const byPattern = new Map<string, DeclaredSubscriber[]>();
-  for (const subscriber of subscribers.values()) {
-    for (const pattern of subscriber.events) {
-      const known = byPattern.get(pattern);
-      if (known === undefined) byPattern.set(pattern, [subscriber]);
-      else known.push(subscriber);
-    }
-  }
-  return (type) => {
-    let found: Set<DeclaredSubscriber> | undefined;
-    for (const pattern of patternsOfType(type)) {
-      for (const subscriber of byPattern.get(pattern) ?? []) found = (found ?? new Set()).add(subscriber);
-    }
-    return found ?? none;
-  };
-}
-
 async function commitWithMessages(making: Making, unit: Unit, commit: CommitUnit): Promise<Commit> {
-  const { inbox, turns, subscribersOf } = making;
+  const { inbox, turns, subscribed } = making;
   /** Events whose messages exist: they were posted before, and may be gone from the log. */
   const repeated = new Set<EventEntry>();
   for (;;) {
@@ -70,7 +50,7 @@ async function commitWithMessages(making: Making, unit: Unit, commit: CommitUnit
       if (repeated.has(event)) continue;
       const turn = turns.next();
       if (turn !== undefined) await turn;
-      for (const subscriber of subscribersOf(event.type)) {
+      for (const subscriber of subscribed.find(event.type)) {
         sources.add(subscriber.source.name);
         for (const change of messageOf(making, subscriber, event)) {
           added.push(change);

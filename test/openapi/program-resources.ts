@@ -37,16 +37,14 @@ import { programResources } from '../../src/resources/program/program-routes.ts'
 import { slowListResource } from '../../src/resources/program/slow-list-routes.ts';
 import { storeResource } from '../../src/resources/program/store-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
-import { replayEventsResource } from '../../src/subscribers/replay-events.ts';
-import { subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
+import { replayEventsResource, subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
 import { receivedResources } from '../../src/webhooks/receiving/received/received-routes.ts';
 import { receiveResources } from '../../src/webhooks/receiving/receiver-routes.ts';
 import { senderResources } from '../../src/webhooks/receiving/senders/sender-routes.ts';
 import { deliveryResources } from '../../src/webhooks/sending/deliveries/delivery-routes.ts';
 import { endpointResources } from '../../src/webhooks/sending/endpoints/endpoint-routes.ts';
-import { eventTypeResources } from '../../src/webhooks/sending/event-types/event-type-routes.ts';
-import type { EventTypes } from '../../src/webhooks/sending/event-types/event-types.ts';
-import { recoveryResources } from '../../src/webhooks/sending/recovery/recoveries.ts';
+import { type EventTypes, eventTypeResources } from '../../src/webhooks/sending/event-types/event-types.ts';
+import { recoveryResources } from '../../src/webhooks/sending/recovery/recover-endpoint.ts';
 import { postedEvents } from '../../src/webhooks/sending/sending.ts';
 import { plainAccounts, plainNewAccounts } from '../accounts/fixtures/plain-accounts.ts';
 

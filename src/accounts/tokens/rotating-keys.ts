@@ -7,9 +7,9 @@
  * the JWK set have it by then. It stays published as long as somebody may verify its last signature; then it is removed.
  */
 import type { Services } from '../../store/capabilities.ts';
+import { createFollower, type Follower } from '../../store/follower.ts';
 import { type Tried, tryCommit } from '../../store/lines.ts';
 import { type Change, keptRow, type MaybePromise, Overtaken, type Row } from '../../store/store.ts';
-import { createTableLooks, type TableLooks } from '../../store/table-changes.ts';
 
 type Key = {
   readonly kid: string;
@@ -62,26 +62,24 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
   readonly publishedSeconds: number;
   readonly #services: Services;
   readonly #kind: RingKind<R, S, K>;
-  readonly #looks: TableLooks;
+  readonly #follower: Follower;
   #ring: R;
   #keys: readonly K[] = [];
   #rev = 0;
   #readAt = 0;
 
   constructor(services: Services, kind: RingKind<R, S, K>) {
-    const { store, settings, observe } = services;
-    const { table, what, newRing } = kind;
+    const { settings, observe } = services;
+    const { what, newRing } = kind;
     this.#services = services;
     this.#kind = kind;
     this.#ring = newRing;
     const lead = leadMs(settings.signingKeySeconds);
-    this.#looks = createTableLooks({
-      store,
-      table,
-      everyMs: Math.min(lookMsMax, lead / 4),
-      work: () => this.#lookOnce(),
-      onFailed: (error) => observe({ kind: 'store-failed', what, error }),
-    });
+    this.#follower = createFollower(
+      () => this.#lookOnce(),
+      (error) => observe({ kind: 'store-failed', what, error }),
+      Math.min(lookMsMax, lead / 4),
+    );
     this.publishedSeconds = Math.max(1, Math.min(publishedSecondsMax, Math.floor(lead / 2000)));
   }
 
@@ -101,16 +99,16 @@ export class RotatingKeys<R extends Ring<S>, S extends Key, K extends Key> {
 
   /** Creates and removes keys that are due now; a timer does the same. @throws StoreUnavailable */
   look(): Promise<void> {
-    return this.#looks.look();
+    return this.#follower.run();
   }
 
   follow(): void {
-    this.#looks.follow();
+    this.#follower.follow((listener) => this.#services.store.onChange(this.#kind.table, listener));
   }
 
   /** Stops following and waits for the look under way. */
   close(): Promise<void> {
-    return this.#looks.close();
+    return this.#follower.close();
   }
 
   #lookOnce(): Promise<void> {

@@ -1,7 +1,6 @@
 /** `comity subscribers` and `comity jobs`: functions of the application, declared in its configuration. */
 import type { ShownJob } from '../../jobs/job-routes.ts';
-import type { Replayed } from '../../subscribers/replay-events.ts';
-import type { ShownSubscriber } from '../../subscribers/subscriber-routes.ts';
+import type { Replayed, ShownSubscriber } from '../../subscribers/subscriber-routes.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';
 import { columns } from '../table.ts';
 import type { Call, Noun, Printed } from './remote-command.ts';

@@ -4,13 +4,12 @@
  * followed. A row stays when its sender leaves the configuration or its variable is set, and applies again if they
  * return.
  */
-
 import { type SecretPlace, secretPlaces } from '../../config/senders/secret-rule.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { createFollower, type Follower } from '../../store/follower.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
-import { createTableLooks, type TableLooks } from '../../store/table-changes.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../secrets.ts';
 import { type SenderSecretsRow, senderSecretsTable } from './received-tables.ts';
 
@@ -84,7 +83,7 @@ class FollowedSecrets implements SenderSecrets {
   /** By use, then by sender: a lookup per message builds no key. */
   readonly #known: Readonly<Record<SecretName['use'], Map<string, Known>>>;
   readonly #kept: readonly SecretPlace[];
-  readonly #looks: TableLooks;
+  readonly #follower: Follower;
 
   constructor(options: LoadSenderSecrets, places: readonly SecretPlace[], kept: readonly SecretPlace[]) {
     const { store, clock, random, given, observe } = options;
@@ -96,13 +95,11 @@ class FollowedSecrets implements SenderSecrets {
       const secrets = (given.get(variable) ?? []).map((secret) => ({ secret, until: null }));
       this.#known[use].set(name, { secrets, rev: 0 });
     }
-    this.#looks = createTableLooks({
-      store,
-      table: senderSecretsTable,
-      everyMs: lookMs,
-      work: () => this.#read(),
-      onFailed: (error) => observe({ kind: 'store-failed', what: 'following the secrets of senders', error }),
-    });
+    this.#follower = createFollower(
+      () => this.#read(),
+      (error) => observe({ kind: 'store-failed', what: 'following the secrets of senders', error }),
+      lookMs,
+    );
   }
 
   of({ sender, use }: SecretName): readonly SenderSecret[] {
@@ -119,15 +116,16 @@ class FollowedSecrets implements SenderSecrets {
   }
 
   refresh(): Promise<void> {
-    return this.#looks.look();
+    return this.#follower.run();
   }
 
   follow(): void {
-    if (this.#kept.length > 0) this.#looks.follow();
+    if (this.#kept.length === 0) return;
+    this.#follower.follow((listener) => this.#store.onChange(senderSecretsTable, listener));
   }
 
   close(): Promise<void> {
-    return this.#looks.close();
+    return this.#follower.close();
   }
 
   async #read(): Promise<void> {

@@ -69,13 +69,13 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
   #stopSweeps: (() => void) | undefined;
 
   constructor(options: EngineOptions) {
-    const { store, clock, random, settings, observe } = options;
+    const { store, clock, random, settings } = options;
     const budget = this.#budget;
     this.#options = options;
     this.#engine = new WorkEngine(options, this);
     this.#queues = new EndpointQueues({ store, breaker: settings, random, clock, budget });
     this.#capacity = new Capacity(settings.webhookInFlightMax);
-    this.#looks = new Looks({ store, timers: this.#engine.timers, observe, onDue: this.#onDue });
+    this.#looks = new Looks(options, this.#engine.timers, this.#onDue);
     this.#parts = {
       ...{ ...options, engine: this.#engine, capacity: this.#capacity, asking: this.#asking },
       isAlone: this.#isAlone,
@@ -89,7 +89,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     this.#stopWakes = wakes.onWake((id, deliveryId, made) => this.wake(id, deliveryId, made));
     if (store.shared) this.#stopSweeps = timers.after(sweepMs, this.#sweep);
     const listeners = { onCome: this.#onCome, onLeave: this.#onLeave, onLanes: this.#onLanes };
-    this.#roster = createRoster({ directory, lanes, timers, ...listeners });
+    this.#roster = createRoster(directory, lanes, timers, listeners);
     this.#roster.review();
   }
 

@@ -17,10 +17,10 @@ import type { Services } from '../../store/capabilities.ts';
 import type { Change, Row } from '../../store/store.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Verdict } from './delivery-claim.ts';
-import { operationalEvent } from './event-types/operational-events.ts';
+import { operationalEvent } from './event-types/event-types.ts';
 import { type Acts, type HealthTimes, Watch } from './health-watch.ts';
 import type { EndpointDirectory, KnownEndpoint } from './known-endpoint.ts';
-import { endpointHealthTable, endpointsCollection, generationLine } from './sending-tables.ts';
+import { endpointHealthTable, endpointsCollection } from './sending-tables.ts';
 
 export type HealthOfEndpoints = {
   /**
@@ -42,12 +42,12 @@ export type HealthOfEndpoints = {
 };
 
 /**
- * @param services with fan-out, so that announced events are delivered
+ * @param services with the store for all writes: events are delivered, and a disabled endpoint gets nothing more
  * @param notify notifies the owner; undefined: no mail is configured
  */
 export function createHealth(
   services: Services,
-  directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>,
+  directory: Pick<EndpointDirectory, 'get'>,
   lanes: Pick<Lanes, 'onChange'>,
   notify: Notify | undefined,
 ): HealthOfEndpoints {
@@ -66,7 +66,7 @@ export function createHealth(
 
 class Health {
   readonly #services: Services;
-  readonly #directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
+  readonly #directory: Pick<EndpointDirectory, 'get'>;
   readonly #notify: Notify | undefined;
   readonly #times: HealthTimes;
   readonly #acts: Acts = {
@@ -77,11 +77,7 @@ class Health {
   readonly #running = new Set<Promise<void>>();
   #watches = new WeakMap<KnownEndpoint, Watch>();
 
-  constructor(
-    services: Services,
-    directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>,
-    notify: Notify | undefined,
-  ) {
+  constructor(services: Services, directory: Pick<EndpointDirectory, 'get'>, notify: Notify | undefined) {
     const { endpointWarnSeconds, endpointDisableSeconds } = services.settings;
     this.#services = services;
     this.#directory = directory;
@@ -118,16 +114,12 @@ class Health {
   }
 
   async #disableNow(known: KnownEndpoint, reason: DisabledReason, since: number): Promise<void> {
-    const directory = this.#directory;
     const { id } = known.endpoint;
-    if (directory.get(id)?.endpoint.status === 'disabled') return;
-    const disabled = await disableEndpoint(this.#services, directory, known, { reason, since });
-    if (disabled !== undefined) {
-      this.#services.observe({ kind: 'endpoint-disabled', endpoint: id, reason });
-      this.#tell({ kind: 'disabled', ...disabled, since, reason });
-    }
-    // This process should stop sending now. The change is durable already, and the directory would follow by itself.
-    this.#inBackground('directory of endpoints', directory.refresh());
+    if (this.#directory.get(id)?.endpoint.status === 'disabled') return;
+    const disabled = await disableEndpoint(this.#services, known, reason, since);
+    if (disabled === undefined) return;
+    this.#services.observe({ kind: 'endpoint-disabled', endpoint: id, reason });
+    this.#tell({ kind: 'disabled', ...disabled, since, reason });
   }
 
   #warned(known: KnownEndpoint, since: number): void {
@@ -169,28 +161,22 @@ export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | n
  */
 async function disableEndpoint(
   { store, clock, newId }: Services,
-  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
   judged: KnownEndpoint,
-  { reason, since }: { readonly reason: DisabledReason; readonly since: number },
+  reason: DisabledReason,
+  since: number,
 ): Promise<Disabled> {
   const { id } = judged.endpoint;
-  return store.lines.hold(generationLine, false, async (checkTime) => {
-    for (;;) {
-      checkTime();
-      // Rare, so it need not rely on an earlier read.
-      await directory.refresh();
-      const row = await store.read(endpointsCollection.name, id);
-      if (row === undefined || row.rev !== judged.rev) return undefined;
-      const health = await store.read(endpointHealthTable, id);
-      const at = Math.max(clock(), row.updatedAt);
-      const endpoint = disabledEndpoint(row, reason, at);
-      const event = operationalEvent('endpoint.disabled', endpoint, row.owner, at, newId, since);
-      const own = [endpointChange(row, endpoint, at), ...(health === undefined ? [] : [removal(health)])];
-      const changes = [...own, ...directory.generationChanges(own)];
-      const commit = await store.commit({ changes, events: [event] });
-      if (commit.outcome === 'committed') return { endpoint, owner: row.owner };
-    }
-  });
+  for (;;) {
+    const row = await store.read(endpointsCollection.name, id);
+    if (row === undefined || row.rev !== judged.rev) return undefined;
+    const health = await store.read(endpointHealthTable, id);
+    const at = Math.max(clock(), row.updatedAt);
+    const endpoint = disabledEndpoint(row, reason, at);
+    const event = operationalEvent('endpoint.disabled', endpoint, row.owner, at, newId, since);
+    const changes = [endpointChange(row, endpoint, at), ...(health === undefined ? [] : [removal(health)])];
+    const commit = await store.commit({ changes, events: [event] });
+    if (commit.outcome === 'committed') return { endpoint, owner: row.owner };
+  }
 }
 
 function disabledEndpoint(row: Row, reason: DisabledReason, at: number): Endpoint {

@@ -6,7 +6,7 @@
  * checks the directory and the lanes itself, so nothing is sent because of an outdated roster.
  */
 
-import type { Observe } from '../../observe/observation.ts';
+import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
 import { DueRows } from '../../work/due-rows.ts';
 import type { Lanes } from '../../work/lanes.ts';
@@ -16,10 +16,7 @@ import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-end
 
 const gatherMs = 10;
 
-export type RosterOptions = {
-  readonly directory: Pick<EndpointDirectory, 'all' | 'get' | 'onChange'>;
-  readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
-  readonly timers: Timers;
+export type RosterListeners = {
   /** Reports an endpoint that came or changed. `returning`: it was disabled before. */
   readonly onCome: (id: string, returning: boolean) => void;
   readonly onLeave: (id: string) => void;
@@ -40,7 +37,12 @@ export function isSendable(known: KnownEndpoint | undefined): known is KnownEndp
   return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
 }
 
-export function createRoster({ directory, lanes, timers, onCome, onLeave, onLanes }: RosterOptions): Roster {
+export function createRoster(
+  directory: Pick<EndpointDirectory, 'all' | 'get' | 'onChange'>,
+  lanes: Pick<Lanes, 'owns' | 'onChange'>,
+  timers: Timers,
+  { onCome, onLeave, onLanes }: RosterListeners,
+): Roster {
   /** Revisions of this process's endpoints. */
   const ours = new Map<string, number>();
   const disabled = new Set<string>();
@@ -102,17 +104,11 @@ export function createRoster({ directory, lanes, timers, onCome, onLeave, onLane
   };
 }
 
+type LookServices = Pick<Services, 'observe'> & { readonly store: Pick<Store, 'plan'> };
+
 const looksAtOnce = 8;
 const looksPerTurn = 32;
 const againMs = 1000;
-
-export type LooksOptions = {
-  readonly store: Pick<Store, 'plan'>;
-  readonly timers: Timers;
-  readonly observe: Observe;
-  /** Receives the delivery of an endpoint that is due first: its time is often past. */
-  readonly onDue: (endpointId: string, delivery: Row) => void;
-};
 
 /**
  * Looks in the store, endpoint by endpoint, for the first due delivery: at the start, for endpoints that came, and in
@@ -120,13 +116,18 @@ export type LooksOptions = {
  * embedded store takes 40 µs, and there may be 10^5.
  */
 export class Looks {
-  readonly #options: LooksOptions;
+  readonly #services: LookServices;
+  readonly #timers: Timers;
+  readonly #onDue: (endpointId: string, delivery: Row) => void;
   readonly #wanted = new Set<string>();
   #working = 0;
   #closed = false;
 
-  constructor(options: LooksOptions) {
-    this.#options = options;
+  /** @param onDue receives the delivery of an endpoint that is due first: its time is often past */
+  constructor(services: LookServices, timers: Timers, onDue: (endpointId: string, delivery: Row) => void) {
+    this.#services = services;
+    this.#timers = timers;
+    this.#onDue = onDue;
   }
 
   add(endpointId: string): void {
@@ -148,10 +149,10 @@ export class Looks {
     for (const id of this.#wanted) {
       this.#wanted.delete(id);
       try {
-        const rows = new DueRows(this.#options.store, dueDeliveries, id).first(1);
+        const rows = new DueRows(this.#services.store, dueDeliveries, id).first(1);
         const [row] = rows instanceof Promise ? await rows : rows;
         if (this.#closed) break;
-        if (row !== undefined) this.#options.onDue(id, row);
+        if (row !== undefined) this.#onDue(id, row);
       } catch (error) {
         this.#failed(id, error);
         break;
@@ -164,11 +165,10 @@ export class Looks {
 
   /** Pauses: the store is unavailable for all looks. */
   #failed(id: string, error: unknown): void {
-    const { observe, timers } = this.#options;
     if (this.#closed) return;
-    observe({ kind: 'sending-failed', what: 'looking for deliveries', error });
+    this.#services.observe({ kind: 'sending-failed', what: 'looking for deliveries', error });
     this.#wanted.add(id);
-    timers.after(againMs, () => {
+    this.#timers.after(againMs, () => {
       if (!this.#closed) this.add(id);
     });
   }

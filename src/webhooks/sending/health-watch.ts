@@ -14,7 +14,7 @@ import {
   type Row,
   StoreUnavailable,
 } from '../../store/store.ts';
-import { operationalEvent } from './event-types/operational-events.ts';
+import { operationalEvent } from './event-types/event-types.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 import { type EndpointHealth, endpointHealthTable } from './sending-tables.ts';
 

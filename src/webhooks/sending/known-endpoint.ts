@@ -19,13 +19,16 @@ export type KnownEndpoint = {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
-/** The endpoints of an event, with the changes that prove their completeness at the commit. */
+/** The endpoints of an event, with the change that proves their completeness at the commit. */
 export type Matched = {
   /** Disjoint groups; a group that many events share is the same array for all of them. */
   readonly groups: readonly (readonly KnownEndpoint[])[];
   /** Superseded if an endpoint was created, changed or removed meanwhile, or such a change was lost. */
-  readonly guards: readonly Change[];
+  readonly guard: Change;
 };
+
+/** An event before it is sent. */
+export type DeliveredEvent = Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>;
 
 /** All endpoints of all owners, kept in memory and followed from the store. */
 export type EndpointDirectory = {
@@ -46,14 +49,14 @@ export type EndpointDirectory = {
    * patterns. Test events are always admitted.
    * @throws StoreUnavailable
    */
-  mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): MaybePromise<boolean>;
+  mayReceive(id: string, event: DeliveredEvent): MaybePromise<boolean>;
   /**
    * Returns the changes that a unit needs that changes endpoints or their owners' rights, so that other processes
    * notice in time.
    * @param unit its other changes; without them, everything is read again
    */
   generationChanges(unit?: readonly Change[]): readonly Change[];
-  /** Reads the current state, after a guard or a generation change was superseded. */
+  /** Reads the current state, after the guard or a change of the generation was superseded. */
   refresh(): Promise<void>;
   /** Calls back after the directory changed; returns a function that removes the listener. */
   onChange(listener: () => void): () => void;

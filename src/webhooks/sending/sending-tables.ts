@@ -38,7 +38,7 @@ export function rightsHolder(
   return rightsOf ?? owner;
 }
 
-/** Values of the endpoint's header fields (endpoint-headers.ts). */
+/** Values of the endpoint's header fields (endpoints/revise-endpoint.ts). */
 export type HeaderValues = {
   /** The endpoint's URL with these values, to detect a mismatch between the two tables. */
   readonly url: string;
@@ -46,13 +46,12 @@ export type HeaderValues = {
 };
 
 /**
- * Rows whose ids are numbers, the greatest of which is the generation of the endpoints: every change of what is sent
- * where adds the next one. A unit that has matched endpoints expects the next one to be absent, so it is made again if
- * they changed meanwhile (fan-out/generation.ts).
+ * One row, whose revision is the generation of the endpoints: every change of what is sent where writes it
+ * (fan-out/generation.ts).
  */
 export const endpointGenerationTable = 'endpoint_generation';
-/** The line in which changes of the generation wait for each other, and events for them. No row has this id. */
-export const generationLine = { table: endpointGenerationTable, id: '' } as const;
+/** The row. Changes of it wait for each other in its line, and events for them. */
+export const generationRow = { table: endpointGenerationTable, id: 'current' } as const;
 
 /** A row beside a failing endpoint, with the same id. The first success removes it. */
 export const endpointHealthTable = 'endpoint_health';
@@ -70,6 +69,8 @@ export const attemptsTable = 'attempts';
 
 /** Deliveries that a large unit owes (fan-out/owed-deliveries.ts). A row is removed when its deliveries are made. */
 export const fanOutTable = 'fan_out_parts';
+/** Deliveries in one unit: about 5 ms of the writer, and 2 ms of the event loop. */
+export const deliveriesPerUnitMax = 256;
 
 /** Announces due work without an event to other processes. Rows last a minute. */
 export const wakesTable = 'webhook_wakes';

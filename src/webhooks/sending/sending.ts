@@ -31,20 +31,20 @@ import { createStarts, type Starts } from '../../work/starts.ts';
 import { runtimeTimers, type Timers } from '../../work/timers.ts';
 import { deliveryResources } from './deliveries/delivery-routes.ts';
 import { createEngine, type Engine } from './delivery-engine.ts';
-import { moveHeaderValues } from './endpoint-headers.ts';
 import { createHealth, type Notify } from './endpoint-health.ts';
-import { giveToTenants } from './endpoints/endpoint-owner.ts';
+import { updateEarlierEndpoints } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
-import { generationStage } from './endpoints/with-generation.ts';
-import { eventTypeResources, isTold } from './event-types/event-type-routes.ts';
-import { type EventTypes, eventTypesOf } from './event-types/event-types.ts';
+import { type EventTypes, eventTypeResources, eventTypesOf, mayConcern } from './event-types/event-types.ts';
 import { expungeResource } from './events/expunge.ts';
 import { postEventOperation } from './events/post-event.ts';
-import { createEndpointDirectory, type FollowedDirectory } from './fan-out/directory.ts';
-import { createWants } from './fan-out/event-rights.ts';
-import { createExpansion } from './fan-out/make-owed-deliveries.ts';
+import { createEndpointDirectory } from './fan-out/directory.ts';
+import { generationStage } from './fan-out/generation.ts';
+import { createWants } from './fan-out/matcher.ts';
+import { makeOwedDeliveries } from './fan-out/owed-deliveries.ts';
 import { deliveriesStage } from './fan-out/with-deliveries.ts';
-import { createRecoveries, recoveryResources } from './recovery/recoveries.ts';
+import type { EndpointDirectory } from './known-endpoint.ts';
+import { recoveryResources } from './recovery/recover-endpoint.ts';
+import { createRecoveries } from './recovery/recovery.ts';
 import { createSend } from './send-delivery.ts';
 import type { SendingParts } from './sending-parts.ts';
 import { sendingRetention } from './sending-tables.ts';
@@ -96,37 +96,36 @@ export type Webhooks<S extends Store> = {
 };
 
 type Parts<S extends Store> = WebhooksOptions<S> & {
-  readonly directory: FollowedDirectory;
+  readonly directory: EndpointDirectory;
   readonly wakes: Wakes;
   readonly policy: EgressPolicy;
   readonly events: EventSource;
-  readonly fannedOut: S;
+  /** The store for all writes. */
+  readonly written: S;
 };
 
 export async function createSending<S extends Store>(options: WebhooksOptions<S>): Promise<Webhooks<S>> {
   const { configuration, settings, store, memory } = options;
   const collections = [...configuration.collections.values()];
-  const directory = await createEndpointDirectory({
-    ...options,
-    collections,
-    principalTables: [usersTable, keysTable],
-  });
+  const directory = await createEndpointDirectory(options, collections, options.principalOf, [
+    usersTable,
+    keysTable,
+  ]);
   const generation = generationStage(directory, store.lines);
-  await moveHeaderValues(withStages(store, generation), directory);
-  await giveToTenants(withStages(store, generation), directory);
+  await updateEarlierEndpoints(withStages(store, generation), directory);
   const wakes = await createWakes(options, directory);
-  const expansion = createExpansion(options, directory, wakes);
+  const owed = makeOwedDeliveries(options, directory, wakes);
   const events = createEventSource(options);
   const deliveries = deliveriesStage({
-    ...{ ...options, directory, wakes, expansion, events },
+    ...{ ...options, directory, wakes, owed, events },
     fanOuts: memory.fanOuts,
   });
-  const fannedOut = withStages(store, deliveries);
+  const written = withStages(store, generation, deliveries);
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
-  const parts = { ...options, directory, wakes, policy, events, fannedOut };
+  const parts = { ...options, directory, wakes, policy, events, written };
   const sender = await composeSender(parts);
   return {
-    store: withStages(store, generation, deliveries),
+    store: written,
     generation: { generationChanges: () => directory.generationChanges() },
     keys: sender.keys,
     exchange: sender.exchange,
@@ -141,7 +140,7 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     drain: (ms) => sender.engine.drain(ms),
     async close() {
       await sender.close();
-      await expansion.close();
+      await owed.close();
       await wakes.close();
       await directory.close();
     },
@@ -162,7 +161,7 @@ type Sender = {
 
 async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> {
   const { configuration, settings, store, clock, observe, directory, wakes, policy } = parts;
-  const { events, fannedOut, memory } = parts;
+  const { events, written, memory } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const { lanes, sendingLanes, starts } = await lanesOf(parts, monotonic);
@@ -189,7 +188,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     memory: memory.deliveries,
     version: packageVersion(),
   });
-  const health = createHealth({ ...parts, store: fannedOut }, directory, sendingLanes, parts.notify);
+  const health = createHealth({ ...parts, store: written }, directory, sendingLanes, parts.notify);
   const { schedules } = configuration;
   const settle = createSettle(parts, schedules, health, random);
   const engine = createEngine({
@@ -209,7 +208,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     timers: parts.timers ?? runtimeTimers,
   });
   const wants = createWants(configuration.collections.values());
-  const recoveries = createRecoveries({ ...parts, lanes, wants });
+  const recoveries = createRecoveries(parts, lanes, wakes, wants);
   return {
     ...{ keys, engine, exchange, dial },
     ...{ lanes, sendingLanes, starts },
@@ -254,7 +253,7 @@ function resourcesOf<S extends Store>(
   };
   const sampleOf = (type: string, principal: Principal) => {
     const found = eventTypes.get(type);
-    return found !== undefined && isTold(found, principal) ? found.sample : undefined;
+    return found !== undefined && mayConcern(found, principal) ? found.sample : undefined;
   };
   const forget = (id: string): void => parts.events.forget(id);
   const own: SendingParts = { ...parts, eventTypes, view, refuseUrl, sampleOf, forget };
@@ -291,7 +290,7 @@ export function postedEvents(
   };
 }
 
-function gaugesOf(engine: Engine, directory: FollowedDirectory): Webhooks<Store>['gauges'] {
+function gaugesOf(engine: Engine, directory: EndpointDirectory): Webhooks<Store>['gauges'] {
   return [
     ['comity_deliveries_in_flight', 'Webhook attempts under way.', () => engine.counts().inFlight],
     ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => directory.size()],

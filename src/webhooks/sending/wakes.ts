@@ -12,13 +12,12 @@ import { OctetCache } from '../../memory/octet-cache.ts';
 import { idField } from '../../model/field.ts';
 import { always } from '../../model/filter.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { createFollower, type Follower, type Signal } from '../../store/follower.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { type Change, keptRow, type Row } from '../../store/store.ts';
-import { oneAtATime } from '../../store/table-changes.ts';
-import { deliveriesPerUnitMax } from './fan-out/owed-deliveries.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
-import { wakesTable } from './sending-tables.ts';
+import { deliveriesPerUnitMax, wakesTable } from './sending-tables.ts';
 
 export type Wakes = {
   /**
@@ -26,7 +25,7 @@ export type Wakes = {
    * @param deliveryId of a requested delivery
    */
   changesFor(endpointId: string, deliveryId?: string): readonly Change[];
-  /** The same for several endpoints, without a requested delivery: at most one row. */
+  /** The same for several endpoints without a requested delivery: at most one row. */
   changesForAll(endpointIds: ReadonlySet<string>): readonly Change[];
   /** Announces it in this process, after the commit. */
   announce(endpointIds: Iterable<string>, deliveryId?: string): void;
@@ -135,7 +134,7 @@ async function followEvents(
     }
   }
 
-  return createFollower(services, 'event log', (listener) => store.onAppend(listener), read);
+  return startFollower(services, 'event log', read, (listener) => store.onAppend(listener));
 }
 
 /** Rows of one read. They last a minute; older ones wait for the sender's sweep. */
@@ -177,55 +176,21 @@ async function followWakeRows(
   }
 
   await unseen();
-  const subscribe = (listener: () => void) => store.onChange(wakesTable, listener);
-  return createFollower(services, 'wakes of other processes', subscribe, read);
+  return startFollower(services, 'wakes of other processes', read, (listener) =>
+    store.onChange(wakesTable, listener),
+  );
 }
 
-/*
- * Reads whenever the store signals a change: one read at a time, and one more for all signals during it. A failed read
- * is repeated after a second.
- */
-
-const againAfterMs = 1000;
-
-type Follower = { close(): Promise<void> };
-
-/**
- * @param what name of what is read, for the log
- * @param subscribe registers the listener with the store; returns a function that removes it
- * @param read reads everything that is new
- */
-export function createFollower(
+/** @param what name of what is read, for the log */
+function startFollower(
   { observe }: Services,
   what: string,
-  subscribe: (listener: () => void) => () => void,
   read: () => Promise<void>,
+  signal: Signal,
 ): Follower {
-  let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
-  const readOnce = oneAtATime(async () => {
-    if (!isClosed) await read();
-  });
-
-  function soon(): void {
-    readOnce().catch((error: unknown) => {
-      if (isClosed) return;
-      observe({ kind: 'sending-failed', what, error });
-      clearTimeout(timer);
-      timer = setTimeout(soon, againAfterMs);
-      timer.unref();
-    });
-  }
-
-  const stop = subscribe(soon);
-  // For changes between the caller's own read and the subscription.
-  soon();
-  return {
-    async close() {
-      isClosed = true;
-      stop();
-      clearTimeout(timer);
-      await readOnce.idle();
-    },
-  };
+  const follower = createFollower(read, (error) => observe({ kind: 'sending-failed', what, error }));
+  follower.follow(signal);
+  // For changes between the first read and the subscription.
+  follower.soon();
+  return follower;
 }

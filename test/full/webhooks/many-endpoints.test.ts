@@ -2,6 +2,7 @@
  * Events that thousands of endpoints of many owners want, on both stores: the unit of the event stays small, and each endpoint gets
  * its delivery once, whoever is killed meanwhile and however often endpoints change.
  */
+
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
@@ -9,11 +10,10 @@ import { byId } from '../../../src/model/filter.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
 import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
-import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
-import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
-import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
+import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
+import { makeOwedDeliveries, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
 import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
-import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { deliveriesCollection, deliveriesPerUnitMax } from '../../../src/webhooks/sending/sending-tables.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
@@ -88,16 +88,16 @@ async function killed(
     };
     const { directory, wakes, events: sent } = one;
     const parts = { directory, wakes, events: sent, newId, clock: Date.now };
-    const expansion = createExpansion(servicesOver(dying, { newId }), directory, wakes);
+    const owed = makeOwedDeliveries(servicesOver(dying, { newId }), directory, wakes);
     const event = eventOf('products.created');
-    const store = withStages(dying, deliveriesStage({ ...parts, store: dying, expansion }));
+    const store = withStages(dying, deliveriesStage({ ...parts, store: dying, owed }));
     assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
     await until(() => left <= 0, 'the units were committed');
     events.push(event);
   }
   // Two that find the same rows: the process that started anew, and another one.
   const survivors = [one, other].map(({ plain, directory, wakes }) =>
-    createExpansion(
+    makeOwedDeliveries(
       servicesOver({ ...plain, hasEnded: (processId) => processId.startsWith('dead-') }, { newId }),
       directory,
       wakes,
@@ -116,13 +116,15 @@ async function owed(context: TestContext, process: Process): Promise<void> {
   ];
   const sleeping = { ...plain, processId: 'asleep' };
   const parts = { directory, wakes, events, newId, clock: Date.now };
-  const expansion = { look: () => undefined };
-  const store = withStages(sleeping, deliveriesStage({ ...parts, store: sleeping, expansion }));
+  const store = withStages(
+    sleeping,
+    deliveriesStage({ ...parts, store: sleeping, owed: { look: () => undefined } }),
+  );
   const event = eventOf('products.created');
   assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
   assert.deepEqual([...(await owedTo(plain, kept.id))], [event.id]);
   await drop(process, removed.id);
-  const awake = createExpansion(servicesOver(sleeping, { newId }), directory, wakes);
+  const awake = makeOwedDeliveries(servicesOver(sleeping, { newId }), directory, wakes);
   context.after(() => awake.close());
   await settled(plain);
   assert.deepEqual([...(await owedTo(plain, kept.id))], []);

@@ -15,7 +15,7 @@ import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts
 import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
-import { createEmitEvent } from '../../../src/webhooks/sending/events/emit-event.ts';
+import { createEmitEvent } from '../../../src/webhooks/sending/events/post-event.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';

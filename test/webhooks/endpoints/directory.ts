@@ -5,12 +5,10 @@ import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/d
 import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
 
 export function openDirectory(store: Store, clock: () => number): Promise<EndpointDirectory> {
-  return createEndpointDirectory({
-    store,
-    collections: [],
-    principalOf: async (owner, scopes) => (owner === null ? undefined : authenticated({ id: owner, scopes })),
-    principalTables: [],
-    clock,
-    observe: () => undefined,
-  });
+  return createEndpointDirectory(
+    { store, clock, observe: () => undefined },
+    [],
+    async (owner, scopes) => (owner === null ? undefined : authenticated({ id: owner, scopes })),
+    [],
+  );
 }

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
 import { keptRow } from '../../../src/store/store.ts';
-import { hiddenValue, moveHeaderValues } from '../../../src/webhooks/sending/endpoint-headers.ts';
-import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { updateEarlierEndpoints } from '../../../src/webhooks/sending/endpoints/endpoint-owner.ts';
+import { hiddenValue } from '../../../src/webhooks/sending/endpoints/revise-endpoint.ts';
 import { endpointSecretsTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
@@ -123,8 +122,7 @@ test('moves the values that an earlier version stored in the endpoint', async ()
   const next = { ...keptRow(doc, row.owner, row.createdAt, row.updatedAt), search: 'findable' };
   const old = { table: 'endpoints', id: made.id, expect: { rev: row.rev }, next };
   await room.store.commit({ changes: [old], events: [] });
-  const stage = generationStage(room.directory, room.store.lines);
-  await moveHeaderValues(withStages(room.store, stage), room.directory);
+  await updateEarlierEndpoints(room.store, room.directory);
   const read = await room.ask('ada', 'GET', 'endpoints?q=findable');
   assert.deepEqual(read.json.items[0].headers, hidden);
   assert.deepEqual(await sentWith(made.id), whole);

@@ -1,4 +1,5 @@
 /** The resources of endpoints and recoveries behind the walk, with the wakes that they announce. */
+
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Settings } from '../../../src/config/settings.ts';
@@ -6,9 +7,9 @@ import { createEgressPolicy } from '../../../src/egress/policy.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { endpointResources } from '../../../src/webhooks/sending/endpoints/endpoint-routes.ts';
-import { generationStage } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
 import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
-import { recoveryResources } from '../../../src/webhooks/sending/recovery/recoveries.ts';
+import { recoveryResources } from '../../../src/webhooks/sending/recovery/recover-endpoint.ts';
 import type { SendingParts } from '../../../src/webhooks/sending/sending-parts.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import {
@@ -38,9 +39,10 @@ export async function walkEndpoints(
   context: { after(close: () => Promise<void>): void } = { after },
   bounds: Partial<Pick<Settings, 'endpointsMax' | 'endpointsPerOwnerMax'>> = {},
 ): Promise<WalkedEndpoints> {
-  const surroundings = surround(store, bounds);
-  const { settings, clock } = surroundings;
+  const plain = surround(store, bounds);
+  const { settings, clock } = plain;
   const directory = await openDirectory(store, clock);
+  const surroundings = { ...plain, store: withStages(store, generationStage(directory, store.lines)) };
   context.after(() => directory.close());
   const woken: string[] = [];
   const policy = createEgressPolicy({ ...settings, ownListeners: () => [] });
@@ -57,13 +59,9 @@ export async function walkEndpoints(
     sampleOf: (type) => (type === 'orders.paid' ? { id: 'o1', total: 3 } : undefined),
     forget: () => undefined,
   };
-  const staged = withStages(surroundings.store, generationStage(directory, store.lines));
-  const resources = routed(
-    { ...surroundings, store: staged },
-    {
-      builtIn: (serving) => [endpointResources(parts, serving), recoveryResources(serving)],
-    },
-  );
+  const resources = routed(surroundings, {
+    builtIn: (serving) => [endpointResources(parts, serving), recoveryResources(serving)],
+  });
   const ask = askerOf(roomOf(surroundings, resources));
   return {
     ...surroundings,

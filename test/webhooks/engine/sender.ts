@@ -2,6 +2,7 @@
  * The sender as the program has it, over a real store: directory, wakes, fan-out, health, settlement and engine. What is sent goes to
  * a function of the test.
  */
+
 import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
@@ -15,7 +16,8 @@ import type { Claim, Send } from '../../../src/webhooks/sending/delivery-claim.t
 import { createEngine, type Engine } from '../../../src/webhooks/sending/delivery-engine.ts';
 import { createHealth } from '../../../src/webhooks/sending/endpoint-health.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
-import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
+import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
+import { makeOwedDeliveries } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
 import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import {
   endpointHealthTable,
@@ -82,9 +84,9 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const { directory, wakes, lanes, health, engine } = rooms;
   const observe = (observation: Observation): void => void observed.push(observation);
   const services = servicesOver(store, { clock, newId, observe });
-  const expansion = createExpansion(services, directory, wakes);
+  const owed = makeOwedDeliveries(services, directory, wakes);
   const events = { keep: () => undefined };
-  const fanOut = deliveriesStage({ store, directory, wakes, events, expansion, newId, clock });
+  const fanOut = deliveriesStage({ store, directory, wakes, events, owed, newId, clock });
   const told = withStages(store, fanOut);
 
   async function put(changes: readonly Change[]): Promise<void> {
@@ -124,7 +126,7 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
       await engine.drain(0);
       await lanes.close();
       await health.close();
-      await expansion.close();
+      await owed.close();
       await wakes.close();
       await directory.close();
     },
@@ -142,10 +144,12 @@ async function openRooms(options: RoomOptions) {
   const { store, answer, clock, newId, timers, pid = 1 } = options;
   const chosen = { ...settings, ...options.settings };
   const observe = (observation: Observation) => void options.observed.push(observation);
-  const directory = await createEndpointDirectory({
-    ...{ store, clock, observe, collections: [], principalTables: [] },
-    principalOf: async (id, scopes) => (id === null ? undefined : authenticated({ id, scopes })),
-  });
+  const directory = await createEndpointDirectory(
+    { store, clock, observe },
+    [],
+    async (id, scopes) => (id === null ? undefined : authenticated({ id, scopes })),
+    [],
+  );
   const services = servicesOver(store, { clock, newId, observe, settings: chosen });
   const wakes = await createWakes(services, directory);
   const time = { clock, monotonic: clock, ...(timers === undefined ? {} : { timers }) };
@@ -154,7 +158,8 @@ async function openRooms(options: RoomOptions) {
     ...{ ...time, store, directory, settings: chosen, holder, observe },
     ...{ isAlive: () => true, hasEnded: () => false },
   });
-  const health = createHealth(services, directory, lanes, async ({ kind, endpoint }) => {
+  const written = { ...services, store: withStages(store, generationStage(directory, store.lines)) };
+  const health = createHealth(written, directory, lanes, async ({ kind, endpoint }) => {
     options.notices.push(`${kind} ${endpoint.id}`);
   });
   const random = () => 0.5;

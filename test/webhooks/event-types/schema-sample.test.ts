@@ -5,8 +5,7 @@ import fc from 'fast-check';
 import { type TSchema, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { plainSchema } from '../../../src/config/declared-schema.ts';
-import { schemaSample } from '../../../src/webhooks/sending/event-types/schema-sample.ts';
-import { patternSample } from '../../../src/webhooks/sending/event-types/text-sample.ts';
+import { patternSample, schemaSample } from '../../../src/webhooks/sending/event-types/schema-sample.ts';
 
 function assertSample(schema: TSchema): void {
   const sample = schemaSample(plainSchema(schema));

@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import { always, byId } from '../../../src/model/filter.ts';
-import type { Authenticated } from '../../../src/model/principal.ts';
+import { always } from '../../../src/model/filter.ts';
+import { oneAtATime } from '../../../src/store/follower.ts';
 import { type Change, keptRow, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { oneAtATime } from '../../../src/store/table-changes.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import type { PrincipalOf } from '../../../src/webhooks/sending/fan-out/endpoints-in-memory.ts';
 import {
   endpointGenerationTable,
   endpointSecretsTable,
+  generationRow,
 } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
@@ -43,14 +44,20 @@ for (const [engine, open] of engines) {
       'takes an endpoint without status and scheme for an enabled one of the default scheme',
       (inner) => bare(inner, plainOne),
     );
-    await context.test('lets old generations go, and never the newest', (inner) => old(inner, plainOne));
+    await context.test('names the last changes in its generation, and no more than fit', (inner) =>
+      named(inner, plainOne, plainOther),
+    );
+    await context.test('replaces the generations that earlier versions numbered', (inner) =>
+      numbered(inner, plainOne),
+    );
   });
 }
 
 async function beginning(context: TestContext, one: Store, other: Store): Promise<void> {
   const processes = await Promise.all([startProcess(context, one), startProcess(context, other)]);
-  const guards = processes.map(({ directory }) => directory.matching(eventOf('products.created')).guards);
-  assert.equal(guards[0]?.[0]?.id, '000000000000002');
+  const guards = processes.map(({ directory }) => directory.matching(eventOf('products.created')).guard);
+  const row = await one.read(generationRow.table, generationRow.id);
+  assert.deepEqual(guards[0]?.expect, { rev: row?.rev });
   assert.deepEqual(guards[1], guards[0]);
   assert.equal(await one.count(endpointGenerationTable, always), 1);
 }
@@ -97,12 +104,11 @@ async function following(context: TestContext, plainOne: Store, plainOther: Stor
 async function accounts(context: TestContext, plainOne: Store, plainOther: Store): Promise<void> {
   let isDisabled = false;
   let asked = 0;
-  const { directory } = await startProcess(context, plainOne, {
-    principalOf: async (owner, scopes): Promise<Authenticated | undefined> => {
-      asked += 1;
-      return isDisabled ? undefined : person(owner, scopes);
-    },
-  });
+  const principalOf: PrincipalOf = async (owner, scopes) => {
+    asked += 1;
+    return isDisabled ? undefined : person(owner, scopes);
+  };
+  const { directory } = await startProcess(context, plainOne, { principalOf });
   const endpoints = [
     await addEndpoint({ plain: plainOne, directory }, 'usr_ada', { events: ['notes.*'] }),
     await addEndpoint({ plain: plainOne, directory }, 'usr_ada', { events: ['notes.*'] }),
@@ -171,28 +177,57 @@ async function bare(context: TestContext, store: Store): Promise<void> {
   assert.equal(process.directory.get(row.id)?.endpoint.scheme, 'standard');
 }
 
-async function old(context: TestContext, plain: Store): Promise<void> {
-  let now = Date.now() + 86_400_000;
-  const { directory } = await startProcess(context, plain, { clock: () => now });
-  const numbers = async (): Promise<readonly number[]> => {
-    const plan = plain.plan({ table: endpointGenerationTable, filter: always, sort: byId, limit: 1000 });
-    return (await plan.rows({ from: 'start' })).map(({ id }) => Number(id));
+async function named(context: TestContext, plain: Store, plainOther: Store): Promise<void> {
+  let scans = 0;
+  const deaf: Store = {
+    ...plainOther,
+    onChange: () => () => undefined,
+    plan: (query) => {
+      scans += 1;
+      return plainOther.plan(query);
+    },
   };
-  const before = await numbers();
-  const newest = before.at(-1) ?? 0;
-  assert.ok(before.length > 3, 'earlier tests left some');
-  now -= 60_000;
-  await change(plain, directory, []);
-  assert.deepEqual(await numbers(), [...before, newest + 1], 'none within a day');
-  now += 120_000;
-  for (let at = 0; at < before.length; at += 1) {
+  const [{ directory }, behind] = [await startProcess(context, plain), await startProcess(context, deaf)];
+  const made = await addEndpoint({ plain, directory }, 'usr_ada');
+  const { rev: _, ...endpoint } = made;
+  let { rev } = made;
+  scans = 0;
+  await behind.directory.refresh();
+  assert.equal(scans, 0, 'only what the generation names is read');
+  assert.notEqual(behind.directory.get(made.id), undefined);
+  // More than the row names.
+  for (let at = 0; at < 70; at += 1) {
+    rev = await change(plain, directory, [
+      putEndpoint({ ...endpoint, description: `change ${at}` }, 'usr_ada', rev),
+    ]);
     await directory.refresh();
-    await change(plain, directory, []);
   }
-  assert.deepEqual(
-    await numbers(),
-    Array.from({ length: before.length + 1 }, (_, at) => newest + 1 + at),
-  );
+  const row = await plain.read(generationRow.table, generationRow.id);
+  assert.equal(JSON.parse(row?.doc ?? '').ended.length, 64);
+  await behind.directory.refresh();
+  assert.ok(scans > 0, 'everything is read');
+  assert.equal(behind.directory.get(made.id)?.endpoint.description, 'change 69');
+  assert.equal(await plain.count(endpointGenerationTable, always), 1);
+  await change(plain, directory, await removals(plain, [made.id]));
+}
+
+async function numbered(context: TestContext, plain: Store): Promise<void> {
+  const before = await startProcess(context, plain);
+  const row = await plain.read(generationRow.table, generationRow.id);
+  assert.ok(row !== undefined);
+  const numbers: readonly Change[] = Array.from({ length: 300 }, (_, at) => ({
+    table: endpointGenerationTable,
+    id: String(at + 1).padStart(15, '0'),
+    expect: { absent: true },
+    next: keptRow('{}', null, 1, 1),
+  }));
+  const current: Change = { ...generationRow, expect: { rev: row.rev }, next: null };
+  assert.equal((await plain.commit({ changes: [current, ...numbers], events: [] })).outcome, 'committed');
+  const { directory } = await startProcess(context, plain);
+  assert.equal(await plain.count(endpointGenerationTable, always), 1);
+  const endpoint = await addEndpoint({ plain, directory }, 'usr_ada');
+  await until(() => before.directory.get(endpoint.id) !== undefined, 'the endpoint is known');
+  await change(plain, directory, await removals(plain, [endpoint.id]));
 }
 
 test('keeps what it knows while the store fails, says so, and goes on by itself', async (context) => {
@@ -200,29 +235,23 @@ test('keeps what it knows while the store fails, says so, and goes on by itself'
   let isFailing = true;
   const failing: Store = {
     ...plain,
-    plan: (asked) => {
-      const plan = plain.plan(asked);
-      return {
-        ...plan,
-        rows: (...given) => {
-          if (isFailing) throw new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
-          return plan.rows(...given);
-        },
-      };
+    read: (...name) => {
+      if (isFailing) throw new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
+      return plain.read(...name);
     },
   };
   const observed: string[] = [];
-  const options = {
-    store: failing,
-    collections,
-    principalOf: async () => person('usr_ada', usualScopes),
-    principalTables: [],
-    clock: Date.now,
-    observe: ({ kind }: { readonly kind: string }) => void observed.push(kind),
-  };
-  await assert.rejects(createEndpointDirectory(options), StoreUnavailable);
+  const observe = ({ kind }: { readonly kind: string }) => void observed.push(kind);
+  const open = () =>
+    createEndpointDirectory(
+      { store: failing, clock: Date.now, observe },
+      collections,
+      async () => person('usr_ada', usualScopes),
+      [],
+    );
+  await assert.rejects(open(), StoreUnavailable);
   isFailing = false;
-  const directory = await createEndpointDirectory(options);
+  const directory = await open();
   context.after(() => directory.close());
   const first = await addEndpoint({ plain, directory }, 'usr_ada');
   await until(() => directory.get(first.id) !== undefined, 'the first is known');
@@ -263,8 +292,8 @@ async function removals(store: Store, ids: readonly string[]): Promise<readonly 
   );
 }
 
-let numbered = 0;
+let users = 0;
 function engineNumber(): number {
-  numbered += 1;
-  return numbered;
+  users += 1;
+  return users;
 }

@@ -1,9 +1,11 @@
 /** Collections with different rights, people, endpoints and events of them, and processes that share a store. */
+
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../../src/config/collections.ts';
+import type { Collection } from '../../../src/model/collection.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always, byId } from '../../../src/model/filter.ts';
@@ -12,15 +14,9 @@ import { type Authenticated, authenticated, type Scope } from '../../../src/mode
 import type { Observation } from '../../../src/observe/observation.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
 import { type Change, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
-import {
-  createEndpointDirectory,
-  type DirectoryOptions,
-  type FollowedDirectory,
-} from '../../../src/webhooks/sending/fan-out/directory.ts';
-import {
-  createExpansion,
-  type Expansion,
-} from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
+import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import type { PrincipalOf } from '../../../src/webhooks/sending/fan-out/endpoints-in-memory.ts';
+import { makeOwedDeliveries } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
 import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
@@ -122,9 +118,9 @@ export type Process = {
   /** Without fan-out. */
   readonly plain: Store;
   readonly store: Store;
-  readonly directory: FollowedDirectory;
+  readonly directory: EndpointDirectory;
   readonly wakes: Wakes;
-  readonly expansion: Expansion;
+  readonly owed: ReturnType<typeof makeOwedDeliveries>;
   readonly events: EventSource;
   readonly clock: () => number;
   /** Endpoints that were named, in order. */
@@ -135,33 +131,30 @@ export type Process = {
 export async function startProcess(
   context: TestContext,
   plain: Store,
-  options: Partial<DirectoryOptions> = {},
+  given: { readonly principalOf?: PrincipalOf; readonly collections?: Iterable<Collection> } = {},
 ): Promise<Process> {
   const observed: Observation[] = [];
   const observe = (observation: Observation): void => void observed.push(observation);
-  const directory = await createEndpointDirectory({
-    store: plain,
-    collections,
-    principalOf: async (owner, scopes) => person(owner, scopes),
-    principalTables: ['users'],
-    clock: Date.now,
-    observe,
-    ...options,
-  });
   const services = servicesOver(plain, { newId, observe });
+  const directory = await createEndpointDirectory(
+    services,
+    given.collections ?? collections,
+    given.principalOf ?? (async (owner, scopes) => person(owner, scopes)),
+    ['users'],
+  );
   const wakes = await createWakes(services, directory);
   const woken: string[] = [];
   wakes.onWake((id) => woken.push(id));
   context.after(async () => {
-    await expansion.close();
+    await owed.close();
     await wakes.close();
     await directory.close();
   });
-  const expansion = createExpansion(services, directory, wakes);
+  const owed = makeOwedDeliveries(services, directory, wakes);
   const events = createEventSource(services);
-  const parts = { directory, wakes, events, expansion, newId, clock: Date.now };
+  const parts = { directory, wakes, events, owed, newId, clock: Date.now };
   const store = withStages(plain, deliveriesStage({ ...parts, store: plain }));
-  return { plain, store, directory, wakes, events, expansion, clock: Date.now, woken, observed };
+  return { plain, store, directory, wakes, events, owed, clock: Date.now, woken, observed };
 }
 
 export function putEndpoint(endpoint: Endpoint, owner: string | null, rev?: number): Change {

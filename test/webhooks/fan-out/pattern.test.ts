@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { eventPatternFault, matchesEventPattern } from '../../../src/model/event-pattern.ts';
-import { createPatternIndex } from '../../../src/webhooks/sending/fan-out/matcher.ts';
+import { eventPatternFault, matchesEventPattern, PatternIndex } from '../../../src/model/event-pattern.ts';
 
 const cases: readonly (readonly [pattern: string, matching: readonly string[], others: readonly string[]])[] =
   [
@@ -23,7 +22,7 @@ const cases: readonly (readonly [pattern: string, matching: readonly string[], o
 
 for (const [pattern, matching, others] of cases) {
   test(`the pattern ${pattern} matches what it says and nothing else`, () => {
-    const index = createPatternIndex<string>();
+    const index = new PatternIndex<string>();
     index.add('it', [pattern]);
     for (const type of matching) {
       assert.equal(matchesEventPattern(pattern, type), true, type);
@@ -68,7 +67,7 @@ test('finds by the index everyone whose patterns match, once', () => {
   );
   fc.assert(
     fc.property(fc.array(fc.array(pattern, { maxLength: 4 }), { maxLength: 8 }), type, (all, wanted) => {
-      const index = createPatternIndex<number>();
+      const index = new PatternIndex<number>();
       for (const [at, patterns] of all.entries()) index.add(at, patterns);
       // One that came and left leaves nothing behind.
       index.add(-1, [wanted, '*']);

@@ -7,8 +7,11 @@ import { matches, memberAt } from '../../../src/model/matches.ts';
 import type { Scope } from '../../../src/model/principal.ts';
 import { visibleEvents } from '../../../src/resources/events/visibility.ts';
 import type { EventEntry } from '../../../src/store/store.ts';
-import { createEventRights, createWants } from '../../../src/webhooks/sending/fan-out/event-rights.ts';
-import { createMatcher } from '../../../src/webhooks/sending/fan-out/matcher.ts';
+import {
+  createEventRights,
+  createMatcher,
+  createWants,
+} from '../../../src/webhooks/sending/fan-out/matcher.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { collections, eventOf, knownOf, people, usualScopes } from './fixture.ts';
 

@@ -16,26 +16,24 @@ import {
   StoreUnavailable,
   type Unit,
 } from '../../../src/store/store.ts';
-import { operationalEvent } from '../../../src/webhooks/sending/event-types/operational-events.ts';
+import { operationalEvent } from '../../../src/webhooks/sending/event-types/event-types.ts';
 import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { targeted } from '../../../src/webhooks/sending/new-deliveries.ts';
 import {
   deliveriesCollection,
-  endpointGenerationTable,
   endpointSecretsTable,
   endpointsCollection,
+  generationRow,
 } from '../../../src/webhooks/sending/sending-tables.ts';
-import { targeted } from '../../../src/webhooks/sending/test-events.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,
   change,
-  endpointOf,
   eventOf,
   knownOf,
   newId,
   type Process,
   putEndpoint,
-  putSecrets,
   startProcess,
 } from './fixture.ts';
 
@@ -55,7 +53,7 @@ for (const [engine, open] of engines) {
       unheard(inner, plainOne, other),
     );
     await context.test(
-      'go to nobody by a change of endpoints that was lost, though its number came again',
+      'go to nobody by a change of endpoints that was lost, though another one followed',
       (inner) => lost(inner, plainOne, other),
     );
     await context.test('leave the outcomes of the caller in its own numbering', () => numbering(one));
@@ -225,10 +223,12 @@ test('a store with fan-out', async (context) => {
     assert.equal((await store.read('things', 'p'))?.doc, '{}');
   });
 
-  await context.test('expects the next generation absent even while there is no endpoint', async () => {
+  await context.test('expects the generation as it was read even while there is no endpoint', async () => {
     await committed(store, { changes: [], events: [eventOf('products.created')] });
+    const row = await plain.read(generationRow.table, generationRow.id);
+    assert.ok(row !== undefined);
     assert.deepEqual(seen.pop()?.changes, [
-      { table: endpointGenerationTable, id: '000000000000002', expect: { absent: true }, next: null },
+      { ...generationRow, expect: { rev: row.rev }, next: null, stays: true },
     ]);
   });
 
@@ -240,7 +240,7 @@ test('a store with fan-out', async (context) => {
   await context.test('gives up in time where another process changes endpoints with every attempt', () =>
     stubborn(plain),
   );
-  await context.test('reads the endpoints before it relies on what it learned an hour ago', (inner) =>
+  await context.test('relies on nothing of long ago, however often the endpoints changed since', (inner) =>
     forgotten(inner, plain),
   );
 });
@@ -292,14 +292,17 @@ async function unanswered(process: Process): Promise<void> {
   await drop(process, endpoint.id);
 }
 
-/** Takes back the last change of endpoints, as a failover does: its rows and its number are gone. */
-async function lose(plain: Store, endpointId: string, number: string | undefined): Promise<void> {
+/** Takes back the last change of endpoints, as a failover does: its rows are gone, and the generation is the earlier one. */
+async function lose(plain: Store, endpointId: string, earlier: Row | undefined): Promise<void> {
   const tables = [
     [endpointsCollection.name, endpointId],
     [endpointSecretsTable, endpointId],
-    [endpointGenerationTable, number ?? ''],
   ] as const;
-  const changes: Change[] = [];
+  const row = await plain.read(generationRow.table, generationRow.id);
+  assert.ok(earlier !== undefined && row !== undefined);
+  const { doc, createdAt, updatedAt } = earlier;
+  const next = keptRow(doc, null, createdAt, updatedAt);
+  const changes: Change[] = [{ ...generationRow, expect: { rev: row.rev }, next }];
   for (const [table, id] of tables) {
     const row = await plain.read(table, id);
     assert.ok(row !== undefined, table);
@@ -312,13 +315,13 @@ async function lost(context: TestContext, plain: Store, other: Process): Promise
   const deaf = { ...plain, onChange: () => () => undefined };
   for (const comesAgain of [false, true]) {
     const [sender, writer] = [await startProcess(context, deaf), await startProcess(context, deaf)];
-    const number = sender.directory.matching(eventOf('products.created')).guards[0]?.id;
+    const earlier = await plain.read(generationRow.table, generationRow.id);
     const gone = await addEndpoint(sender, 'usr_root', { events: ['*'] });
     for (const { directory } of [sender, writer]) {
       await directory.refresh();
       assert.notEqual(directory.get(gone.id), undefined);
     }
-    await lose(plain, gone.id, number);
+    await lose(plain, gone.id, earlier);
     await other.directory.refresh();
     assert.equal(other.directory.get(gone.id), undefined);
     const later = comesAgain ? await addEndpoint(other, 'usr_root', { events: ['*'] }) : undefined;
@@ -334,11 +337,10 @@ async function stubborn(plain: Store): Promise<void> {
   await committed(plain, { changes: [thing('there')], events: [] });
   let readings = 0;
   const directory = {
-    matching: () => ({ groups: [], guards: [{ ...thing('there'), next: null }] }),
+    matching: () => ({ groups: [], guard: { ...thing('there'), next: null } }),
     async refresh() {
       readings += 1;
     },
-    freshen: () => undefined,
   };
   const announce = (): void => assert.fail('nothing was made');
   const event = eventOf('products.created');
@@ -348,7 +350,7 @@ async function stubborn(plain: Store): Promise<void> {
     directory,
     wakes: { announce, announceMade: announce, noteEvent: () => undefined },
     events: { keep: announce },
-    expansion: { look: announce },
+    owed: { look: announce },
     newId,
     clock: Date.now,
   });
@@ -359,20 +361,22 @@ async function stubborn(plain: Store): Promise<void> {
 }
 
 async function forgotten(context: TestContext, plain: Store): Promise<void> {
-  let now = Date.now();
   const deaf = { ...plain, onChange: () => () => undefined };
-  const idle = await startProcess(context, deaf, { clock: () => now });
-  const endpoint = endpointOf({ events: ['*'] });
-  // Without a generation: as if so many had come since that the next one is gone again.
-  const changes = [putEndpoint(endpoint, 'usr_root'), putSecrets(endpoint.id, 'whsec_1')];
-  await committed(plain, { changes, events: [] });
-  const [before, after] = [eventOf('products.created'), eventOf('products.created')];
-  now += 3_599_000;
-  await committed(idle.store, { changes: [], events: [before] });
-  now += 2000;
-  await committed(idle.store, { changes: [], events: [after] });
-  assert.deepEqual(await toldOf(plain, before), []);
-  assert.deepEqual(await toldOf(plain, after), [endpoint.id]);
+  const idle = await startProcess(context, deaf);
+  const active = await startProcess(context, plain);
+  const made = await addEndpoint(active, 'usr_root', { events: ['*'] });
+  const { rev: _, ...endpoint } = made;
+  let { rev } = made;
+  // More than the generation names.
+  for (let at = 0; at < 100; at += 1) {
+    rev = await change(plain, active.directory, [
+      putEndpoint({ ...endpoint, description: `change ${at}` }, 'usr_root', rev),
+    ]);
+    await active.directory.refresh();
+  }
+  const event = eventOf('products.created');
+  await committed(idle.store, { changes: [], events: [event] });
+  assert.deepEqual(await toldOf(plain, event), [endpoint.id]);
 }
 
 function thing(id: string): Change {

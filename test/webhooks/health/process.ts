@@ -1,4 +1,5 @@
 /** A process with the parts of the sender that watch over endpoints, on a store and a clock that a test gives it. */
+
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
@@ -13,12 +14,10 @@ import {
   type EndpointNotice,
   type HealthOfEndpoints,
 } from '../../../src/webhooks/sending/endpoint-health.ts';
-import {
-  createEndpointDirectory,
-  type FollowedDirectory,
-} from '../../../src/webhooks/sending/fan-out/directory.ts';
+import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
 import { deliveriesStage } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
-import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
   type EndpointHealth,
   endpointHealthTable,
@@ -37,7 +36,7 @@ export const startedAt = Date.UTC(2030, 0, 1);
 export type Time = { now: number };
 
 export type Process = {
-  readonly directory: FollowedDirectory;
+  readonly directory: EndpointDirectory;
   readonly health: HealthOfEndpoints;
   readonly notices: EndpointNotice[];
   readonly facts: Observation[];
@@ -52,24 +51,22 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
   const notices: EndpointNotice[] = [];
   const lanesListeners = new Set<() => void>();
   const clock = () => time.now;
-  const directory = await createEndpointDirectory({
-    store,
-    collections: [],
-    principalOf: async (id, scopes: readonly Scope[]) => authenticated({ id: id ?? '', scopes }),
-    principalTables: [],
-    clock,
-    observe: (fact) => facts.push(fact),
-  });
+  const directory = await createEndpointDirectory(
+    { store, clock, observe: (fact) => facts.push(fact) },
+    [],
+    async (id, scopes: readonly Scope[]) => authenticated({ id: id ?? '', scopes }),
+    [],
+  );
   const fanOut = deliveriesStage({
     store,
     directory,
     wakes: { announce: () => undefined, announceMade: () => undefined, noteEvent: () => undefined },
     events: { keep: () => undefined },
-    expansion: { look: () => undefined },
+    owed: { look: () => undefined },
     newId,
     clock,
   });
-  const telling = withStages(store, fanOut);
+  const telling = withStages(store, generationStage(directory, store.lines), fanOut);
   const lanes: Pick<Lanes, 'onChange'> = {
     onChange(listener) {
       lanesListeners.add(listener);

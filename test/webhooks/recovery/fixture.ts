@@ -7,10 +7,10 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Change, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
-import { createWants } from '../../../src/webhooks/sending/fan-out/event-rights.ts';
-import { createRecoveries, type Recoveries } from '../../../src/webhooks/sending/recovery/recoveries.ts';
+import { createWants } from '../../../src/webhooks/sending/fan-out/matcher.ts';
 import {
   beginRecovery,
+  createRecoveries,
   type NewRecovery,
   type Recovery,
   recoveriesTable,
@@ -114,7 +114,7 @@ export async function begin(store: Store, endpointId: string, { since, until = n
 }
 
 export type Following = {
-  readonly recoveries: Recoveries;
+  readonly recoveries: ReturnType<typeof createRecoveries>;
   readonly woken: string[];
   readonly failures: unknown[];
   /** What became of it, once it runs no more. */
@@ -138,13 +138,12 @@ export async function follow(
   const directory = await openDirectory(directoryStore, clock);
   const woken: string[] = [];
   const failures: unknown[] = [];
-  const recoveries = createRecoveries({
-    ...servicesOver(store, { clock, newId, observe: (fact) => void failures.push(fact) }),
-    directory,
-    wants: createWants([]),
-    lanes: { owns, onChange: () => () => undefined },
-    wakes: { changesFor: () => [], announce: (ids) => void woken.push(...ids) },
-  });
+  const recoveries = createRecoveries(
+    { ...servicesOver(store, { clock, newId, observe: (fact) => void failures.push(fact) }), directory },
+    { owns, onChange: () => () => undefined },
+    { changesForAll: () => [], announce: (ids) => void woken.push(...ids) },
+    createWants([]),
+  );
   recoveries.start();
   context.after(async () => {
     await recoveries.close();

@@ -4,13 +4,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
+import { createdOf, findPlace, slackMs } from '../../../src/store/follow-log.ts';
 import { keptRow, type Store } from '../../../src/store/store.ts';
-import {
-  chunkEventsMax,
-  createdOf,
-  findPlace,
-  slackMs,
-} from '../../../src/webhooks/sending/recovery/recovery-step.ts';
+import { chunkEventsMax } from '../../../src/webhooks/sending/recovery/recovery.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,

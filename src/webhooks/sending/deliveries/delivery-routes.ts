@@ -1,15 +1,34 @@
-/** `/deliveries`: the log of deliveries (§3, §6), a read-only collection. resend.ts sends a delivery again. */
-import type { CollectionOperation, Item } from '../../../kernel/documentation.ts';
+/** `/deliveries`: the log of deliveries (§3, §6), a read-only collection, their attempts, resends, and the requests that they send. */
+
+import { Type } from 'typebox';
+import { actionResource, type Done } from '../../../kernel/action.ts';
+import {
+  type CollectionOperation,
+  type Item,
+  named,
+  representationOf,
+} from '../../../kernel/documentation.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import { withoutCause } from '../../../model/actor.ts';
+import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
+import { timeAfter } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
 import {
   type ServedCollection,
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../../store/store.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
+import { messageId, plainFields, standardFields, timestampedFields } from '../../sent-headers.ts';
+import type { KnownEndpoint } from '../known-endpoint.ts';
+import type { ViewOf } from '../send-delivery.ts';
 import type { SendingParts } from '../sending-parts.ts';
-import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
-import { resendResource } from './resend.ts';
-import { sentRequestResource } from './sent-request.ts';
+import { attemptsTable, deliveriesCollection, endpointsCollection } from '../sending-tables.ts';
+import { createStandardMessages, isExpunged, type SentEvent } from '../sent-event.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
 
@@ -26,7 +45,7 @@ export function deliveryResources(parts: SendingParts, serving: Serving): Served
     ...plain,
     resources: [
       ...plain.resources,
-      attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, documentation),
+      attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, attemptsDocumentation),
       resendResource(parts, plain.served),
       sentRequestResource(parts, plain.served),
     ],
@@ -99,7 +118,7 @@ const attemptExample: Item = {
   cut: null,
 };
 
-const documentation: AttemptsDocumentation = {
+const attemptsDocumentation: AttemptsDocumentation = {
   name: 'Attempt',
   noun: 'the attempts of a delivery',
   of: 'Id of the delivery.',
@@ -108,3 +127,223 @@ const documentation: AttemptsDocumentation = {
   schema: attemptSchema,
   example: attemptExample,
 };
+
+/*
+ * POST to `/deliveries/{id}/resend` (§6): makes the delivery due at once, whatever its state. Its schedule is
+ * unchanged, so a failed resend costs no attempt. The response, 202, comes before the attempt.
+ */
+
+const resendInput = Type.Object({
+  via: Type.Optional(
+    Type.Literal('command-line', {
+      description: 'Permits older deliveries (`COMITY_RESEND_COMMAND_LINE_SECONDS`).',
+    }),
+  ),
+});
+
+export function resendResource(parts: SendingParts, served: Served): Resource {
+  const { resendSeconds, resendCommandLineSeconds } = parts.settings;
+  return actionResource(
+    {
+      ...onMember(served, 'resend', 'update', 'Id of the delivery.'),
+      noun: 'the resend of a delivery',
+      id: 'resendDelivery',
+      summary: 'Resend a delivery',
+      description:
+        'Sends it immediately, regardless of its status. Scheduled retries stay scheduled. 409 if the delivery is too old, or if its event or its endpoint no longer exists.',
+      input: { name: 'Resend', schema: resendInput, example: {}, optional: true },
+      output: { schema: representationOf(served.collection) },
+      answers: 'queued',
+      codes: ['endpoint_unavailable', 'event_unavailable', 'resend_window_over'],
+      changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+      handler: (_ask, { via }, standing) =>
+        resend(parts, served, standing, via === undefined ? resendSeconds : resendCommandLineSeconds),
+    },
+    parts.settings,
+  );
+}
+
+async function resend(
+  { wakes, directory }: SendingParts,
+  served: Served,
+  { row, id }: MemberStanding,
+  windowSeconds: number,
+): Promise<Done> {
+  const { store, clock, collection, path } = served;
+  if (row === undefined) throw new Error('a resend requires the row of its delivery');
+  const current = JSON.parse(row.doc) as Delivery;
+  const at = timeAfter(clock, row.updatedAt);
+  const refused = await resendRefusal(store, directory, current, row, at, windowSeconds);
+  if (refused !== undefined) return refused;
+  const asked = dueAtOnce(current, at);
+  const { endpointId } = asked;
+  const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
+  const change = { table: collection.name, id, expect: { rev: row.rev }, next };
+  const commit = await tryCommit(store, {
+    changes: [change, ...wakes.changesFor(endpointId, id)],
+    events: [],
+  });
+  if (commit instanceof Overtaken) return commit;
+  wakes.announce([endpointId], id);
+  return { content: asked, queued: `${path}/${id}` };
+}
+
+/**
+ * An attempt is by schedule if `dueAt` equals `nextAttemptAt` (model/delivery.ts), so a request at that time is due one
+ * millisecond earlier.
+ */
+function dueAtOnce(current: Delivery, at: number): Delivery {
+  const now = new Date(at).toISOString();
+  const dueAt = now === current.nextAttemptAt ? new Date(at - 1).toISOString() : now;
+  return { ...current, status: 'pending', dueAt, updatedAt: now };
+}
+
+async function resendRefusal(
+  store: Store,
+  directory: SendingParts['directory'],
+  { endpointId, eventId, eventType: type }: Delivery,
+  { createdAt }: Row,
+  at: number,
+  windowSeconds: number,
+): Promise<Done | undefined> {
+  if (at - createdAt > windowSeconds * 1000) return { refused: { code: 'resend_window_over' } };
+  const endpoint = await store.read(endpointsCollection.name, endpointId);
+  const status = endpoint === undefined ? 'gone' : readEndpoint(endpoint.doc).status;
+  if (status !== 'enabled') {
+    return { refused: { code: 'endpoint_unavailable', message: `the endpoint is ${status}` } };
+  }
+  const event = await store.read(eventsTable, eventId);
+  if (event === undefined) return { refused: { code: 'event_unavailable' } };
+  const mayReceive = await directory.mayReceive(endpointId, { ...event, id: eventId, type });
+  const isOwned = directory.get(endpointId)?.principal !== undefined;
+  if (mayReceive && isOwned) return undefined;
+  const message = isOwned
+    ? 'the owner of the endpoint may no longer read this event'
+    : 'the owner of the endpoint was deleted or disabled';
+  return { refused: { code: 'endpoint_unavailable', message } };
+}
+
+/*
+ * GET `/deliveries/{id}/request` (§6.8): the request of a delivery as its next attempt sends it, made from the event as the owner of the
+ * endpoint may see it now. Signatures, which are new for each attempt, and the values of the endpoint's own header fields are not shown.
+ */
+
+export function sentRequestResource(parts: SendingParts, served: Served): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'request', 'read', 'Id of the delivery.'),
+      method: 'GET',
+      name: 'SentRequest',
+      noun: 'the request of a delivery',
+      id: 'readSentRequest',
+      summary: 'Read the request of a delivery',
+      description:
+        'As the next attempt sends it. Signatures and times are new for each attempt; they and the values of the header fields of the endpoint are shown as `********`. 409 if the event or the endpoint no longer exists, or if the owner of the endpoint may no longer read the event.',
+      output: { schema: requestSchema, example: requestExample },
+      mayBeMissing: true,
+      codes: ['endpoint_unavailable', 'event_unavailable'],
+      handler: (_ask, _input, standing) => requestOf(parts, served, standing),
+    },
+    parts.settings,
+  );
+}
+
+const pair: Item = { type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 2 };
+const requestSchema = named('SentRequest', {
+  description: 'The request of a delivery.',
+  type: 'object',
+  properties: {
+    method: { enum: ['POST'] },
+    url: { type: 'string' },
+    headers: { type: 'array', description: 'Header fields, as pairs of name and value.', items: pair },
+    content: { type: 'string', description: 'The content, letter by letter.' },
+  },
+  required: ['method', 'url', 'headers', 'content'],
+});
+
+const hidden = '********';
+const requestExample = {
+  method: 'POST',
+  url: 'https://shop.example/hooks',
+  headers: [
+    ['Content-Type', 'application/json'],
+    ['webhook-id', 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga'],
+    ['webhook-timestamp', hidden],
+    ['webhook-signature', hidden],
+  ],
+  content: '{"type":"products.created","timestamp":"2026-08-01T09:30:00.000Z","data":{}}',
+};
+
+async function requestOf(
+  { directory, view }: SendingParts,
+  { store }: Served,
+  { row }: MemberStanding,
+): Promise<Done> {
+  if (row === undefined) throw new Error('the request of a delivery requires its row');
+  const delivery = JSON.parse(row.doc) as Delivery;
+  const found = await store.read(eventsTable, delivery.eventId);
+  if (found === undefined || isExpunged(found.doc)) return { refused: { code: 'event_unavailable' } };
+  const known = directory.get(delivery.endpointId);
+  if (known === undefined)
+    return { refused: { code: 'endpoint_unavailable', message: 'the endpoint is gone' } };
+  const event = { doc: withoutCause(found.doc), owner: found.owner, createdAt: found.createdAt };
+  const mayReceive = await directory.mayReceive(known.endpoint.id, {
+    ...{ id: delivery.eventId, type: delivery.eventType, doc: event.doc, owner: event.owner },
+  });
+  const made = mayReceive ? madeRequest(view, delivery, event, known) : undefined;
+  if (made === undefined) {
+    const message = 'the owner of the endpoint may no longer read this event';
+    return { refused: { code: 'endpoint_unavailable', message } };
+  }
+  return { content: made };
+}
+
+type MadeRequest = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly content: string;
+};
+
+/** Signs with no key at all. */
+const unsigned = createStandardMessages({ sign: async () => [] });
+
+function madeRequest(
+  view: ViewOf,
+  delivery: Delivery,
+  event: SentEvent,
+  { endpoint, principal, headers, url }: KnownEndpoint,
+): MadeRequest | undefined {
+  if (principal === undefined) return undefined;
+  const doc = view(principal)?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+  const { scheme } = endpoint;
+  const body = scheme === 'standard' ? unsigned(event, delivery.eventType, doc)?.body : Buffer.from(doc);
+  if (body === undefined) return undefined;
+  const signed = { delivery, body, keys: [], timestamp: 0 };
+  const fields =
+    scheme === 'standard'
+      ? standardFields(signed, messageId(delivery.eventId), [])
+      : scheme === 'plain'
+        ? plainFields(signed)
+        : timestampedFields(signed);
+  return {
+    method: 'POST',
+    url: String(url),
+    headers: [
+      ['Content-Type', 'application/json'],
+      ...pairsOf(fields).map(([name, value]) => [name, changing.test(name) ? hidden : value] as const),
+      ...Object.keys(headers ?? {}).map((name) => [name, hidden] as const),
+    ],
+    content: body.toString(),
+  };
+}
+
+/** The names of fields that differ between attempts. */
+const changing = /signature|timestamp/i;
+
+function pairsOf(fields: readonly string[]): readonly (readonly [name: string, value: string])[] {
+  return Array.from({ length: fields.length / 2 }, (_, at) => [
+    fields[2 * at] ?? '',
+    fields[2 * at + 1] ?? '',
+  ]);
+}

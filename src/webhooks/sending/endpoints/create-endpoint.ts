@@ -23,10 +23,10 @@ import type { Served } from '../../../resources/collection/served.ts';
 import { closedTo } from '../../../resources/collection/standing.ts';
 import { type Change, keptRow } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';
-import { type Headers, withHeaders } from '../endpoint-headers.ts';
 import type { SendingParts } from '../sending-parts.ts';
 import { endpointSecretsTable } from '../sending-tables.ts';
 import { keepingRights, ownerAfter } from './endpoint-owner.ts';
+import { type Headers, withHeaders } from './revise-endpoint.ts';
 import { madeEndpoint } from './rotate-secret.ts';
 
 export function createEndpointOperation(parts: SendingParts, served: Served, revise: Revise): Operation {
@@ -70,7 +70,7 @@ async function create(
 }
 
 async function commitNew(
-  { directory, random }: SendingParts,
+  { random }: SendingParts,
   served: Served,
   ask: Ask,
   principal: Authenticated,
@@ -95,7 +95,6 @@ async function commitNew(
       expect,
       next: keptRow(JSON.stringify(secrets), owner, at, at),
     },
-    ...directory.generationChanges(),
   ];
   const location = `${served.path}/${id}`;
   const plain = madeOf(served, principal, row, {

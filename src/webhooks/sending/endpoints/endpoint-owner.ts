@@ -6,10 +6,13 @@
 import type { Problem } from '../../../http/problem.ts';
 import { searchTextOf } from '../../../model/collection.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
+import { always, byId } from '../../../model/filter.ts';
 import { isAdministrator, type Principal, tenantOfId, tenantPrincipalId } from '../../../model/principal.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
 import { type Change, keptRow, type Row, type Store } from '../../../store/store.ts';
-import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
+import type { EndpointDirectory } from '../known-endpoint.ts';
 import { type EndpointSecrets, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+import { type Headers, hiddenValue, hideValues, withHeaders } from './revise-endpoint.ts';
 
 /** The owner after a change. @param scopes of the credential that created the endpoint */
 export function ownerAfter(
@@ -73,53 +76,66 @@ export function withOwnerAfter(
   };
 }
 
+/*
+ * Endpoints of earlier versions, brought up to date at the start: values of header fields move from the endpoint to its
+ * encrypted secrets, and what administrators created for a tenant belongs to the tenant. Of several processes, the first
+ * one changes each.
+ */
+
+/** Each up to 176 KiB, including header fields stored by earlier versions. */
+const endpointsPerRead = 32;
+
 /**
- * Gives endpoints that administrators created for tenants under earlier versions to these tenants. Another process may do the same: the
- * first one counts.
+ * @param store ends the generation of the endpoints, so that running processes read what changed
  * @throws StoreUnavailable
  */
-export async function giveToTenants(
-  store: Pick<Store, 'read' | 'commit'>,
-  directory: Pick<EndpointDirectory, 'all' | 'generationChanges'>,
+export async function updateEarlierEndpoints(
+  store: Pick<Store, 'plan' | 'read' | 'commit'>,
+  directory: Pick<EndpointDirectory, 'get'>,
 ): Promise<void> {
-  for (const known of [...directory.all()].filter(isAdministrators)) {
-    const { id } = known.endpoint;
-    const row = await store.read(endpointsCollection.name, id);
-    const secretsRow = await store.read(endpointSecretsTable, id);
-    if (row === undefined || secretsRow === undefined) continue;
-    const secrets = JSON.parse(secretsRow.doc) as EndpointSecrets;
-    const { tenant } = readEndpoint(row.doc);
-    if (tenant === undefined || !secrets.scopes.includes('admin')) continue;
-    const owner = tenantPrincipalId(tenant);
-    const search = searchTextOf(endpointsCollection, JSON.parse(row.doc));
-    await store.commit({
-      changes: [
-        changeOf(endpointsCollection.name, row, { doc: row.doc, owner, search }),
-        changeOf(endpointSecretsTable, secretsRow, {
-          doc: JSON.stringify(keepingRights(secrets, row.owner, owner)),
-          owner: secretsRow.owner,
-          search: null,
-        }),
-        ...directory.generationChanges(),
-      ],
-      events: [],
-    });
+  const plan = store.plan({
+    ...{ table: endpointsCollection.name, filter: always, sort: byId },
+    limit: endpointsPerRead,
+  });
+  for await (const rows of rowBatches(plan, endpointsPerRead)) {
+    for (const row of rows) await update(store, directory, row);
   }
 }
 
-function isAdministrators({ endpoint: { tenant }, owner, principal }: KnownEndpoint): boolean {
-  return tenant !== undefined && tenantOfId(owner) === undefined && principal?.scopes.has('admin') === true;
-}
+type StoredEndpoint = { readonly url: string; readonly tenant?: string; readonly headers?: Headers };
 
-function changeOf(
-  table: string,
-  { id, rev, createdAt, updatedAt }: Row,
-  {
-    doc,
-    owner,
-    search,
-  }: { readonly doc: string; readonly owner: string | null; readonly search: string | null },
-): Change {
-  const next = { ...keptRow(doc, owner, createdAt, updatedAt), search };
-  return { table, id, expect: { rev }, next };
+async function update(
+  store: Pick<Store, 'read' | 'commit'>,
+  directory: Pick<EndpointDirectory, 'get'>,
+  row: Row,
+): Promise<void> {
+  const endpoint = JSON.parse(row.doc) as StoredEndpoint;
+  const { tenant, headers = {} } = endpoint;
+  const hasValues = Object.values(headers).some((value) => value !== hiddenValue);
+  const isOfTenant =
+    tenant !== undefined &&
+    tenantOfId(row.owner) === undefined &&
+    directory.get(row.id)?.principal?.scopes.has('admin') === true;
+  const secretsRow = hasValues || isOfTenant ? await store.read(endpointSecretsTable, row.id) : undefined;
+  if (secretsRow === undefined) return;
+  const before = JSON.parse(secretsRow.doc) as EndpointSecrets;
+  const owner = isOfTenant && before.scopes.includes('admin') ? tenantPrincipalId(tenant) : row.owner;
+  if (!hasValues && owner === row.owner) return;
+  const next = hasValues ? { ...endpoint, headers: hideValues(headers) } : endpoint;
+  const kept = hasValues ? withHeaders(before, headers, endpoint.url) : before;
+  const secrets = keepingRights(kept, row.owner, owner);
+  const search = searchTextOf(endpointsCollection, next);
+  await store.commit({
+    changes: [
+      {
+        ...{ table: endpointsCollection.name, id: row.id, expect: { rev: row.rev } },
+        next: { ...keptRow(JSON.stringify(next), owner, row.createdAt, row.updatedAt), search },
+      },
+      {
+        ...{ table: endpointSecretsTable, id: row.id, expect: { rev: secretsRow.rev } },
+        next: keptRow(JSON.stringify(secrets), secretsRow.owner, secretsRow.createdAt, secretsRow.updatedAt),
+      },
+    ],
+    events: [],
+  });
 }

@@ -2,9 +2,15 @@
  * `/endpoints`: the collection of webhook endpoints (§5.6, §6). Every caller whose credential has the scope `webhooks`
  * has its own; administrators see all. The secret is only in the responses that create it.
  */
+
+import { Type } from 'typebox';
+import type { Settings } from '../../../config/settings.ts';
 import type { Problem } from '../../../http/problem.ts';
-import type { Operation, Resource } from '../../../kernel/resource.ts';
+import { actionResource, type Done } from '../../../kernel/action.ts';
+import { type Item, named, representationOf } from '../../../kernel/documentation.ts';
+import type { Ask, Operation, Resource } from '../../../kernel/resource.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
+import { eventDocument } from '../../../model/event.ts';
 import { equalJson } from '../../../model/json-value.ts';
 import type { Principal } from '../../../model/principal.ts';
 import { patchOperation, replaceOperation } from '../../../resources/collection/proposing.ts';
@@ -15,12 +21,14 @@ import {
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
-import { type Change, keptRow, type Store } from '../../../store/store.ts';
-import { type Headers, hiddenValue, withHeaders } from '../endpoint-headers.ts';
-import type { EndpointDirectory } from '../known-endpoint.ts';
+import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { type Change, type EventEntry, keptRow, type Row, type Store } from '../../../store/store.ts';
+import { targeted, testEventId } from '../new-deliveries.ts';
+import { recoverResource } from '../recovery/recover-endpoint.ts';
 import type { SendingParts } from '../sending-parts.ts';
 import {
   deliveriesCollection,
+  type EndpointHealth,
   type EndpointSecrets,
   endpointHealthTable,
   endpointSecretsTable,
@@ -36,16 +44,19 @@ import {
   ownerAfter,
   withOwnerAfter,
 } from './endpoint-owner.ts';
-import { endpointHealthResource } from './read-health.ts';
-import { recoverResource } from './recover-endpoint.ts';
-import { reviseEndpoint } from './revise-endpoint.ts';
+import {
+  disabledProblem,
+  type Headers,
+  hiddenValue,
+  reviseEndpoint,
+  withHeaders,
+} from './revise-endpoint.ts';
 import { rotateSecretResource } from './rotate-secret.ts';
-import { testEndpointResource } from './test-endpoint.ts';
 
 export function endpointResources(parts: SendingParts, serving: Serving): ServedCollection {
-  const { directory, settings, refuseUrl } = parts;
+  const { settings, refuseUrl } = parts;
   const revise = reviseEndpoint(settings, refuseUrl);
-  const accompany = accompanyEndpoint(serving.store, directory);
+  const accompany = accompanyEndpoint(serving.store);
   const plain = serveCollection(serving, endpointsCollection, {
     announced: false,
     accompany,
@@ -125,8 +136,7 @@ const limitedMethods = 'GET, HEAD, OPTIONS, PATCH';
 
 /**
  * Returns the changes that accompany a change of an endpoint in one unit. Removing an endpoint removes its secrets and
- * health; enabling it again resets its health; every change advances the generation (with-generation.ts), so that all
- * processes read it. Deliveries of a removed endpoint stay in the log until retention, and are never tried again,
+ * health; enabling it again resets its health. Deliveries of a removed endpoint stay in the log until retention, and are never tried again,
  * because the sender finds no endpoint for them.
  *
  * Header values are stored with the secrets, so a change of them, or of the URL to which they are sent, changes the
@@ -137,7 +147,6 @@ const limitedMethods = 'GET, HEAD, OPTIONS, PATCH';
  */
 function accompanyEndpoint(
   store: Pick<Store, 'read'>,
-  directory: Pick<EndpointDirectory, 'generationChanges'>,
 ): (written: Written, headers?: Headers) => Promise<Accompaniment> {
   return async ({ ask, id, before, next }, headers) => {
     const { principal } = ask;
@@ -150,7 +159,7 @@ function accompanyEndpoint(
     if (next === null || after === undefined) {
       const tables = [endpointSecretsTable, endpointHealthTable];
       const removals = await Promise.all(tables.map((table) => removalOf(store, table, id)));
-      return { changes: [...removals.flat(), ...directory.generationChanges()] };
+      return { changes: removals.flat() };
     }
     const values = await secretsChange(store, id, after, headers, (secrets) => {
       const owner = ownerAfter(next.owner, after.tenant, secrets, principal);
@@ -158,7 +167,7 @@ function accompanyEndpoint(
     });
     const isEnabled = current?.status === 'disabled' && after.status === 'enabled';
     const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
-    return { changes: [...values, ...health, ...directory.generationChanges()] };
+    return { changes: [...values, ...health] };
   };
 }
 
@@ -221,4 +230,167 @@ async function refusalOf(
 async function removalOf(store: Pick<Store, 'read'>, table: string, id: string): Promise<readonly Change[]> {
   const row = await store.read(table, id);
   return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];
+}
+
+/*
+ * POST to `/endpoints/{id}/test` (§6.6): sends an event to this endpoint alone, regardless of its patterns:
+ * `endpoint.test`, or a sample of the requested type. The event is in the log, for the owner of the endpoint, and its
+ * delivery is retried like any other; the 202 refers to the delivery.
+ */
+
+const testType = 'endpoint.test';
+const testInput = Type.Object({
+  type: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'An event type with a sample; `/event-types` lists them. Default: `endpoint.test`.',
+    }),
+  ),
+});
+
+/** @param deliveries the path of the deliveries */
+export function testEndpointResource(parts: SendingParts, served: Served, deliveries: string): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'test', 'update', 'Id of the endpoint.'),
+      noun: 'a test of an endpoint',
+      id: 'testEndpoint',
+      summary: 'Send a test event to an endpoint',
+      description: 'Sends it only to this endpoint, regardless of its patterns. Location names the delivery.',
+      input: { name: 'EndpointTest', schema: testInput, example: { type: testType }, optional: true },
+      output: { schema: representationOf(deliveriesCollection) },
+      answers: 'queued',
+      codes: ['endpoint_unavailable'],
+      handler: (ask, { type = testType }) => sendTest(parts, served, deliveries, ask, type),
+    },
+    parts.settings,
+  );
+}
+
+async function sendTest(
+  { store, wakes, sampleOf }: SendingParts,
+  served: Served,
+  path: string,
+  ask: Ask,
+  type: string,
+): Promise<Done> {
+  const { exists, permitted, row } = await memberStanding(served, ask, 'update');
+  // Removed since the request was permitted.
+  if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
+  const endpoint = readEndpoint(row.doc);
+  if (endpoint.status === 'disabled') return { refused: disabledProblem };
+  const object = type === testType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type, ask.principal);
+  if (object === undefined) {
+    const message = 'must be an event type that has a sample; GET /event-types lists them';
+    return { refused: { code: 'validation_failed', errors: [{ pointer: '/type', message }] } };
+  }
+  const at = served.clock();
+  const event = testEvent(row, testEventId(served.newId), type, object, at);
+  const { newId } = served;
+  const unit = targeted(event, { endpoint, owner: row.owner }, { wakes, newId });
+  const [delivery] = unit.changes;
+  if (delivery === undefined) throw new Error('a test requires its delivery');
+  const commit = await store.commit(unit);
+  if (commit.outcome !== 'committed') throw new Error(`the test could not be stored: ${commit.outcome}`);
+  wakes.announce([endpoint.id], delivery.id);
+  return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
+}
+
+/** Without a collection, so that only the owner of the endpoint and administrators see it. */
+function testEvent({ owner }: Row, id: string, type: string, object: object, at: number): EventEntry {
+  const doc = eventDocument(id, type, at, JSON.stringify(object));
+  return { id, type, collection: '', owner, doc, createdAt: at };
+}
+
+/*
+ * GET `/endpoints/{id}/health` (§6.6): since when an endpoint fails, when it would be disabled, and until when each of its secrets signs.
+ * Secrets themselves are in no response.
+ */
+
+export function endpointHealthResource(settings: Settings, served: Served): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'health', 'read', 'Id of the endpoint.'),
+      method: 'GET',
+      name: 'EndpointHealth',
+      noun: 'the health of an endpoint',
+      id: 'readEndpointHealth',
+      summary: 'Read the health of an endpoint',
+      output: { schema: healthSchema, example: healthExample },
+      mayBeMissing: true,
+      codes: [],
+      handler: async (_ask, _input, standing) => ({ content: await healthOf(settings, served, standing) }),
+    },
+    settings,
+  );
+}
+
+const timeOrNull = (description: string): Item => ({
+  type: ['string', 'null'],
+  format: 'date-time',
+  description,
+});
+
+const healthSchema = named('EndpointHealth', {
+  description: 'The health of an endpoint.',
+  type: 'object',
+  properties: {
+    status: { enum: ['healthy', 'failing', 'disabled'] },
+    failingSince: timeOrNull('The first failure after the last success; null: the last attempt succeeded.'),
+    failures: { type: 'integer', description: 'Scheduled attempts that failed since then.' },
+    warnedAt: timeOrNull('When its owner was warned.'),
+    disablesAt: timeOrNull('The earliest time at which it is disabled, unless an attempt succeeds before.'),
+    secrets: {
+      type: 'array',
+      description: 'Its secrets, without their values, the current one first.',
+      items: {
+        type: 'object',
+        properties: { until: timeOrNull('When a replaced secret stops signing; null: the current one.') },
+        required: ['until'],
+      },
+    },
+  },
+  required: ['status', 'failingSince', 'failures', 'warnedAt', 'disablesAt', 'secrets'],
+});
+
+const healthExample = {
+  status: 'failing',
+  failingSince: '2026-08-01T09:30:00.000Z',
+  failures: 4,
+  warnedAt: null,
+  disablesAt: '2026-08-06T09:30:00.000Z',
+  secrets: [{ until: null }],
+};
+
+async function healthOf(
+  { endpointDisableSeconds }: Settings,
+  { store, clock }: Served,
+  { row, id }: MemberStanding,
+): Promise<Readonly<Record<string, unknown>>> {
+  const [healthRow, secretsRow] = await Promise.all([
+    store.read(endpointHealthTable, id),
+    store.read(endpointSecretsTable, id),
+  ]);
+  const isEnabled = row !== undefined && readEndpoint(row.doc).status === 'enabled';
+  const health = healthRow === undefined ? undefined : (JSON.parse(healthRow.doc) as EndpointHealth);
+  const { secrets } = secretsRow === undefined ? noSecrets : (JSON.parse(secretsRow.doc) as EndpointSecrets);
+  const now = clock();
+  const standing = secrets.filter(({ until }) => until === null || until > now);
+  return {
+    status: isEnabled ? (health === undefined ? 'healthy' : 'failing') : 'disabled',
+    failingSince: isoOrNull(health?.failingSince),
+    failures: health?.failures ?? 0,
+    warnedAt: isoOrNull(health?.warnedAt),
+    disablesAt: isoOrNull(
+      isEnabled && health !== undefined ? health.failingSince + endpointDisableSeconds * 1000 : null,
+    ),
+    secrets: standing.map(({ until }) => ({ until: isoOrNull(until) })),
+  };
+}
+
+const noSecrets: Pick<EndpointSecrets, 'secrets'> = { secrets: [] };
+
+function isoOrNull(ms: number | null | undefined): string | null {
+  return ms === null || ms === undefined ? null : new Date(ms).toISOString();
 }

@@ -12,9 +12,8 @@ import { eventPatternFault } from '../../../model/event-pattern.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import type { NewFields, Revise } from '../../../resources/collection/revised.ts';
 import { refuseHeaders } from '../../sent-headers.ts';
-import { hiddenValue, hideValues, namesWithoutValue } from '../endpoint-headers.ts';
 import type { SendingParts } from '../sending-parts.ts';
-import { endpointsCollection } from '../sending-tables.ts';
+import { type EndpointSecrets, endpointsCollection, type HeaderValues } from '../sending-tables.ts';
 
 type Fields = Omit<Endpoint, 'id' | 'createdAt' | 'updatedAt'>;
 
@@ -156,3 +155,46 @@ export const disabledProblem: Problem = {
   code: 'endpoint_unavailable',
   message: 'the endpoint is disabled; set its status to enabled first',
 };
+
+/*
+ * The header fields that an endpoint adds to its deliveries. Their values are often credentials, so a representation
+ * shows a mask for each value, and the values are stored with the endpoint's encrypted secrets. A mask in a PUT or a
+ * patch keeps the value.
+ */
+
+/** The mask of every value; therefore invalid as a value. */
+export const hiddenValue = '********';
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** Returns the header fields as served. */
+export function hideValues(headers: Headers): Headers {
+  return Object.fromEntries(Object.keys(headers).map((name) => [name, hiddenValue]));
+}
+
+/** Returns the names whose value is the mask although the endpoint has no value to keep. */
+function namesWithoutValue(headers: Headers, before: Headers | undefined): readonly string[] {
+  return Object.entries(headers)
+    .filter(([name, value]) => value === hiddenValue && !Object.hasOwn(before ?? {}, name))
+    .map(([name]) => name);
+}
+
+/**
+ * Returns the secrets of an endpoint after a change of its header fields or URL; the same object if nothing changed.
+ */
+export function withHeaders(
+  secrets: EndpointSecrets,
+  headers: Headers | undefined,
+  url: string,
+): EndpointSecrets {
+  const before = secrets.headers;
+  const { headers: _before, ...others } = secrets;
+  if (headers === undefined || Object.keys(headers).length === 0)
+    return before === undefined ? secrets : others;
+  const entries = Object.entries(headers).flatMap(([name, value]) => {
+    const kept = value === hiddenValue ? before?.values[name] : value;
+    return kept === undefined ? [] : [[name, kept] as const];
+  });
+  const after: HeaderValues = { url, values: Object.fromEntries(entries) };
+  return JSON.stringify(after) === JSON.stringify(before) ? secrets : { ...others, headers: after };
+}

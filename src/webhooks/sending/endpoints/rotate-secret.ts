@@ -85,7 +85,7 @@ type Rotation = {
 };
 
 async function rotate(
-  { random, directory }: SendingParts,
+  { random }: SendingParts,
   served: Served,
   { standing, principal, overlapMs }: Rotation,
 ): Promise<Done> {
@@ -104,8 +104,7 @@ async function rotate(
   };
   const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
   const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };
-  const changes = [change, ...directory.generationChanges()];
-  const commit = await tryCommit(store, { changes, events: [] });
+  const commit = await tryCommit(store, { changes: [change], events: [] });
   if (commit instanceof Overtaken) return commit;
   return { content: { ...JSON.parse(row.doc), secret } };
 }

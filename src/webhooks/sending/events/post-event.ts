@@ -5,7 +5,9 @@
  * It belongs to the principal that posts it, and to the tenant that it names. Only administrators may post events with
  * the types of collection writes: a receiver that trusts `products.created` must not receive it from any client.
  */
+
 import { type TObject, Type } from 'typebox';
+import type { Configuration } from '../../../config/configuration.ts';
 import {
   collectionOfType,
   eventTypeFault,
@@ -26,6 +28,8 @@ import {
   type Result,
   type Standing,
 } from '../../../kernel/resource.ts';
+import { askOf, contentOf, refusalOf } from '../../../logic/transaction/asking.ts';
+import type { EmitEvent } from '../../../logic/transaction/transaction.ts';
 import { permission } from '../../../model/access.ts';
 import { withoutCause } from '../../../model/actor.ts';
 import { eventDocument, noCollection } from '../../../model/event.ts';
@@ -333,4 +337,30 @@ function isSame(one: string, other: string): boolean {
     JSON.parse(other),
   ] as [Record<string, unknown>, Record<string, unknown>];
   return equalJson(left, right);
+}
+
+/* An event that an application's function emits: checked like a POST to `/events`, and appended with the function's unit. */
+
+/** The schemas of event types are compiled when a function first emits. */
+export function createEmitEvent(
+  services: Services,
+  configuration: Pick<Configuration, 'base' | 'collections'>,
+  eventTypes: EventTypes,
+): EmitEvent {
+  let operation: ReturnType<typeof postEventOperation> | undefined;
+  return async ({ type, tenant, object: given }, principal) => {
+    operation ??= postEventOperation(services, configuration, eventTypes);
+    const ask = askOf(principal, []);
+    const object: unknown = typeof given === 'string' ? JSON.parse(given) : given;
+    const content = JSON.stringify({ type, data: { object }, ...(tenant === undefined ? {} : { tenant }) });
+    const understood = await contentOf(operation, ask, content);
+    const proposal = await operation.propose?.(ask, await operation.standing(ask), understood);
+    if (proposal === undefined || proposal.problem !== null)
+      throw refusalOf(proposal?.problem ?? { code: 'internal' });
+    const { posted } = proposal;
+    if (posted === undefined) throw new Error('a proposed event requires its content');
+    // Without an owner, like resources that a handler creates; administrators and the members of its tenant see it.
+    const at = services.clock();
+    return { entry: (id) => postedEntry(posted, { id, at, owner: null }), characters: content.length };
+  };
 }

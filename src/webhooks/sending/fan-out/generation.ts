@@ -1,164 +1,187 @@
 /**
- * The generation of the endpoints: the greatest number among the rows of its table, which never change. Every change of
- * what is sent where adds the next number in its own unit; a unit that has matched endpoints expects the next number to
- * be absent.
+ * The generation of the endpoints: the revision of one row. Every change of what is sent where writes the row in its own unit; a unit that
+ * has matched endpoints expects the row as it was when they were read. A revision never comes again, so a process that is behind, or that
+ * read a change which a failover lost, is refused.
  *
- * A number must not be removed while a process may be behind it: one that knows generation 5 would miss 6 and 7 if 7
- * had removed 6. So numbers stay for a day, and a process whose last read is older than an hour reads before it relies
- * on it (directory.ts).
- *
- * The row of a number names the endpoints and owners that its unit changed, so that a directory reads only these, and a
- * change costs the same however many endpoints exist. If a row names nothing, or one is missing, everything is read.
- *
- * A failover that loses the last numbers gives them again, to other changes. So a generation is a number with the revision of its row, which
- * never comes again: units on a shared store expect that row too, and a directory that knew another row reads everything.
+ * The row names the endpoints and owners that the last units changed, so that a directory reads only these, and a change costs the same
+ * however many endpoints exist. A directory that is further behind reads everything.
  */
-import { idField } from '../../../model/field.ts';
 import { always, byId } from '../../../model/filter.ts';
-import { type Change, keptRow, type Plan, type Row, type Store } from '../../../store/store.ts';
-import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+import { type CommitStage, type CommitUnit, commitAdding } from '../../../store/commit-stages.ts';
+import { rowBatches } from '../../../store/in-batches.ts';
+import {
+  type Change,
+  type ChangeLines,
+  type Commit,
+  keptRow,
+  type Row,
+  type Store,
+  type Unit,
+} from '../../../store/store.ts';
+import type { EndpointDirectory } from '../known-endpoint.ts';
+import { endpointSecretsTable, endpointsCollection, generationRow } from '../sending-tables.ts';
 
 /** Changed endpoints and owners, by id. */
 export type Named = { readonly endpoints: readonly string[]; readonly owners: readonly string[] };
 
+/** The document of the row: the changes of the last units, each with the generation that it ended. */
+type Ended = Named & { readonly rev: number };
+type GenerationDocument = { readonly ended: readonly Ended[] };
+
 export type Generation = {
-  readonly number: number;
-  /** Revision of the row of the number. */
+  /** Revision of the row. */
   readonly rev: number;
-  /** Changes since the generation passed to `read`; `all`: unknown. */
+  /** Changes since the generation passed to `readGeneration`; `all`: unknown. */
   readonly changed: Named | 'all';
-  /** The changes by which a unit expects that this generation has not ended, and was not lost. */
-  readonly guards: readonly Change[];
-  /**
-   * Returns the changes that end this generation.
-   * @param at milliseconds since the epoch
-   * @param unit its other changes; undefined: they are not named
-   */
-  next(at: number, unit?: readonly Change[]): readonly Change[];
+  /** Returns the change that ends this generation. @param unit the other changes of its unit; undefined: not named */
+  end(at: number, unit?: readonly Change[]): Change;
 };
 
-type KnownGeneration = Pick<Generation, 'number' | 'rev'>;
-
-export type GenerationReader = {
-  /** Reads the current generation, and creates the first. @param since the known one @throws StoreUnavailable */
-  read(since: KnownGeneration | undefined): Promise<Generation>;
-};
-
-const table = endpointGenerationTable;
-/** Numbers compare as texts. */
-const digits = 15;
-/** A day: no process relies on an older read. */
-const keptMs = 86_400_000;
-/** Generations since the last read, above which everything is read. */
-const passedMax = 256;
-/** Endpoints and owners that one row may name. */
+/** Units that the row names; a directory that is more behind reads everything. */
+const endedMax = 64;
+/** Endpoints and owners that the row names. */
 const namedMax = 1000;
-/** Old numbers that a change removes: more than the one it adds, so that they become fewer. */
-const removedAtOnce = 2;
+const rowsPerRead = 256;
 
-/** @param ownerTables tables whose row ids are those of owners */
-export function createGenerationReader(
-  store: Store,
+/**
+ * Reads the current generation, and creates the first.
+ * @param since revision of the known one
+ * @param ownerTables tables whose row ids are those of owners
+ * @throws StoreUnavailable
+ */
+export async function readGeneration(
+  store: Pick<Store, 'read' | 'commit' | 'plan'>,
   clock: () => number,
   ownerTables: readonly string[],
-): GenerationReader {
-  // With the known one before them.
-  const passed = store.plan({ table, filter: always, sort: byId, limit: passedMax + 1 });
-  const newest = store.plan({
-    table,
-    filter: always,
-    sort: [{ field: idField, direction: 'desc' }],
-    limit: 1,
-  });
-  // One more than may be removed: the newest never is.
-  const oldest = store.plan({ table, filter: always, sort: byId, limit: removedAtOnce + 1 });
-
-  return {
-    async read(since) {
-      for (;;) {
-        const [[last], old] = await Promise.all([
-          newest.rows({ from: 'start' }),
-          oldest.rows({ from: 'start' }),
-        ]);
-        if (last !== undefined) {
-          const known = { number: Number(last.id), rev: last.rev };
-          const changed = await changedBetween(passed, since, known);
-          return { ...known, changed, ...endingOf(store, known, old, ownerTables) };
-        }
-        // Superseded: another process created it.
-        await store.commit({ changes: [numberChange(1, clock(), undefined)], events: [] });
-      }
-    },
-  };
+  since: number | undefined,
+): Promise<Generation> {
+  for (;;) {
+    const row = await store.read(generationRow.table, generationRow.id);
+    if (row !== undefined) {
+      const { ended } = JSON.parse(row.doc) as GenerationDocument;
+      return {
+        rev: row.rev,
+        changed: changedSince(since, row.rev, ended),
+        end: (at, unit) =>
+          ending(row, unit === undefined ? [] : named(ended, row.rev, unit, ownerTables), at),
+      };
+    }
+    await removeNumbers(store);
+    const at = clock();
+    const next = keptRow(documentOf([]), null, at, at);
+    // Superseded: another process created it.
+    await store.commit({ changes: [{ ...generationRow, expect: { absent: true }, next }], events: [] });
+  }
 }
 
-function endingOf(
-  { shared }: Pick<Store, 'shared'>,
-  { number, rev }: KnownGeneration,
-  old: readonly Row[],
+/** Returns the change by which a unit expects that the generation has not ended. */
+export function guardOf({ rev }: Pick<Generation, 'rev'>): Change {
+  return { ...generationRow, expect: { rev }, next: null, stays: true };
+}
+
+/** Earlier versions numbered the generations, and kept a row for each. */
+async function removeNumbers(store: Pick<Store, 'commit' | 'plan'>): Promise<void> {
+  const plan = store.plan({ table: generationRow.table, filter: always, sort: byId, limit: rowsPerRead });
+  for await (const rows of rowBatches(plan, rowsPerRead)) {
+    const numbers = rows.filter(({ id }) => id !== generationRow.id);
+    await Promise.all(
+      numbers.map(({ id, rev }) => {
+        const change = { table: generationRow.table, id, expect: { rev }, next: null };
+        return store.commit({ changes: [change], events: [] });
+      }),
+    );
+  }
+}
+
+function changedSince(since: number | undefined, rev: number, ended: readonly Ended[]): Named | 'all' {
+  if (since === rev) return { endpoints: [], owners: [] };
+  const from = ended.findIndex((each) => each.rev === since);
+  if (from < 0) return 'all';
+  const passed = ended.slice(from);
+  const endpoints = new Set(passed.flatMap((each) => each.endpoints));
+  const owners = new Set(passed.flatMap((each) => each.owners));
+  return { endpoints: [...endpoints], owners: [...owners] };
+}
+
+function ending({ rev, createdAt, updatedAt }: Row, ended: readonly Ended[], at: number): Change {
+  const next = keptRow(documentOf(ended), null, createdAt, Math.max(at, updatedAt));
+  return { ...generationRow, expect: { rev }, next };
+}
+
+function documentOf(ended: readonly Ended[]): string {
+  return JSON.stringify({ ended } satisfies GenerationDocument);
+}
+
+/** Adds the names of a unit, and leaves out the oldest ones that are too many. */
+function named(
+  ended: readonly Ended[],
+  rev: number,
+  unit: readonly Change[],
   ownerTables: readonly string[],
-): Pick<Generation, 'guards' | 'next'> {
-  const ended = (at: number): readonly Row[] =>
-    old.filter((row) => row.id !== idOf(number) && row.createdAt < at - keptMs);
-  // Under a store of this process alone nothing is lost while it is open.
-  const stands: readonly Change[] = shared
-    ? [{ table, id: idOf(number), expect: { rev }, next: null, stays: true }]
-    : [];
-  return {
-    guards: [{ table, id: idOf(number + 1), expect: { absent: true }, next: null }, ...stands],
-    next: (at, unit) => [
-      numberChange(number + 1, at, unit === undefined ? undefined : namesOf(unit, ownerTables)),
-      ...stands,
-      ...ended(at).map(removal),
-    ],
+): readonly Ended[] {
+  const endpoints = new Set<string>();
+  const owners = new Set<string>();
+  for (const { table, id } of unit) {
+    if (isOfEndpoints(table)) endpoints.add(id);
+    else if (ownerTables.includes(table)) owners.add(id);
+  }
+  const all = [...ended, { rev, endpoints: [...endpoints], owners: [...owners] }].slice(-endedMax);
+  let names = 0;
+  const excess = all.findLastIndex((each) => {
+    names += each.endpoints.length + each.owners.length;
+    return names > namedMax;
+  });
+  return all.slice(excess + 1);
+}
+
+function isOfEndpoints(table: string): boolean {
+  return table === endpointsCollection.name || table === endpointSecretsTable;
+}
+
+/*
+ * The stage of the commit that ends the generation: in every unit that changes endpoints or their secrets, and in units
+ * that say so because they change the rights of owners (`generationChanges`). The change is that which is right at the
+ * commit, so a race with another endpoint causes no conflict and no failed If-Match.
+ *
+ * The units of one process wait for each other in one line, because one of two concurrent ones would be superseded.
+ * When the commit resolves, this process sends accordingly; other processes do as soon as the store notifies them.
+ */
+
+export function generationStage(
+  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
+  lines: Pick<ChangeLines, 'hold'>,
+): CommitStage {
+  return (unit, commit) => {
+    if (!unit.changes.some(({ table }) => isGeneration(table) || isOfEndpoints(table))) return commit(unit);
+    return lines.hold(generationRow, false, (checkTime) => commitNext(unit, commit, directory, checkTime));
   };
 }
 
-async function changedBetween(
-  passed: Plan,
-  since: KnownGeneration | undefined,
-  { number, rev }: KnownGeneration,
-): Promise<Named | 'all'> {
-  if (since === undefined || number < since.number || number - since.number > passedMax) return 'all';
-  if (since.number === number) return since.rev === rev ? { endpoints: [], owners: [] } : 'all';
-  const [known, ...rows] = await passed.rows({ from: 'after', key: [idOf(since.number - 1)] });
-  if (known?.id !== idOf(since.number) || known.rev !== since.rev) return 'all';
-  const names = rows
-    .filter(({ id }) => id <= idOf(number))
-    .map(({ doc }) => JSON.parse(doc) as Partial<Named>);
-  if (names.length < number - since.number) return 'all';
-  const endpoints = new Set<string>();
-  const owners = new Set<string>();
-  for (const named of names) {
-    if (named.endpoints === undefined || named.owners === undefined) return 'all';
-    for (const id of named.endpoints) endpoints.add(id);
-    for (const id of named.owners) owners.add(id);
+async function commitNext(
+  { changes, events }: Unit,
+  commit: CommitUnit,
+  directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
+  checkTime: () => void,
+): Promise<Commit> {
+  const own = [...changes.entries()].filter(([, { table }]) => !isGeneration(table));
+  const unit = { changes: own.map(([, change]) => change), events };
+  for (;;) {
+    checkTime();
+    const result = await commitAdding(unit, directory.generationChanges(unit.changes), commit);
+    if (result.outcome === 'added-refused') {
+      await directory.refresh();
+      continue;
+    }
+    if (result.outcome === 'committed') {
+      // A failure is ignored: the caller must get its response, since there is no other way to learn a new secret. The directory repeats it.
+      await directory.refresh().catch(() => undefined);
+      return result;
+    }
+    const { change } = result;
+    return { ...result, change: own[change]?.[0] ?? change - own.length + changes.length };
   }
-  return { endpoints: [...endpoints], owners: [...owners] };
 }
 
-/** Undefined if they are too many for one row. */
-function namesOf(unit: readonly Change[], ownerTables: readonly string[]): Named | undefined {
-  const endpoints = new Set<string>();
-  const owners = new Set<string>();
-  for (const change of unit) {
-    const isEndpoint = change.table === endpointsCollection.name || change.table === endpointSecretsTable;
-    if (isEndpoint) endpoints.add(change.id);
-    else if (ownerTables.includes(change.table)) owners.add(change.id);
-  }
-  if (endpoints.size + owners.size > namedMax) return undefined;
-  return { endpoints: [...endpoints], owners: [...owners] };
-}
-
-function idOf(number: number): string {
-  return String(number).padStart(digits, '0');
-}
-
-function numberChange(number: number, at: number, named: Named | undefined): Change {
-  const doc = JSON.stringify(named ?? {});
-  return { table, id: idOf(number), expect: { absent: true }, next: keptRow(doc, null, at, at) };
-}
-
-function removal({ id, rev }: Row): Change {
-  return { table, id, expect: { rev }, next: null };
+function isGeneration(table: string): boolean {
+  return table === generationRow.table;
 }

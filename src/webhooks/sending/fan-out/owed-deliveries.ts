@@ -1,18 +1,26 @@
 /**
  * Owed deliveries: a unit that matches more endpoints than one unit may hold writes which endpoints receive which
- * events, in rows of a table of their own (docs/decisions/0053). make-owed-deliveries.ts makes the deliveries.
+ * events, in rows of a table of their own (docs/decisions/0053). The process that committed it makes the deliveries
+ * afterwards, a few hundred in a step; other processes find the parts of a process that has ended.
  *
  * A part is a list of blocks; a block stands for a delivery of each of its events to each of its endpoints.
  */
 import { always, byId } from '../../../model/filter.ts';
+import type { Services } from '../../../store/capabilities.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
-import { type Change, type EventEntry, keptRow, type Row, type Store } from '../../../store/store.ts';
-import type { KnownEndpoint } from '../known-endpoint.ts';
-import { fanOutTable } from '../sending-tables.ts';
-import { deliveryChange } from './delivery-row.ts';
-
-/** Deliveries in one unit: about 5 ms of the writer, and 2 ms of the event loop. */
-export const deliveriesPerUnitMax = 256;
+import {
+  type Change,
+  type EventEntry,
+  keptRow,
+  type ListQuery,
+  type Row,
+  type Store,
+} from '../../../store/store.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
+import { deliveryChange } from '../new-deliveries.ts';
+import { deliveriesPerUnitMax, fanOutTable } from '../sending-tables.ts';
+import { type Step, Steps } from '../steps.ts';
+import type { Wakes } from '../wakes.ts';
 
 /** Events in one block: each unit of deliveries rewrites its part. */
 const eventsPerBlockMax = 64;
@@ -22,18 +30,18 @@ const partsPerTurn = 64;
 const partsPerReadMax = 8;
 
 /** `at`: when its deliveries are due, in milliseconds since the epoch. */
-export type OwedEvent = { readonly id: string; readonly type: string; readonly at: number };
+type OwedEvent = { readonly id: string; readonly type: string; readonly at: number };
 
-export type Block = { readonly events: readonly OwedEvent[]; readonly endpointIds: readonly string[] };
+type Block = { readonly events: readonly OwedEvent[]; readonly endpointIds: readonly string[] };
 
-export type FanOutPart = {
+type FanOutPart = {
   /** The process that created the part, and makes its deliveries unless it ends. */
   readonly processId: string;
   readonly blocks: readonly Block[];
 };
 
 /** Events by list of endpoints; events with the same endpoints share one list. */
-export type MatchedLists = ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
+type MatchedLists = ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
 
 /**
  * Returns the rows of owed deliveries. Yields to the event loop in between.
@@ -85,17 +93,56 @@ function* blocksOf(lists: MatchedLists): Generator<Block> {
   }
 }
 
-export type Taken = {
-  readonly deliveries: readonly Change[];
-  readonly endpointIds: ReadonlySet<string>;
-  readonly rest: readonly Block[];
-};
+const parts: ListQuery = { table: fanOutTable, filter: always, sort: byId, limit: partsPerReadMax };
+const lookMsDefault = 10_000;
+
+/**
+ * Makes owed deliveries.
+ * @param lookMs interval of looks for parts of processes that have ended
+ */
+export function makeOwedDeliveries(
+  services: Services,
+  directory: Pick<EndpointDirectory, 'get' | 'refresh'>,
+  wakes: Pick<Wakes, 'changesForAll' | 'announce'>,
+  lookMs = lookMsDefault,
+): Pick<Steps, 'look' | 'close'> {
+  const { store, newId, clock } = services;
+  const steps = new Steps(services, wakes, {
+    what: 'deliveries that are owed',
+    query: parts,
+    isInOrder: true,
+    everyMs: lookMs,
+    async isOurs({ doc }) {
+      const { processId } = readPart(doc);
+      if (processId === store.processId) return true;
+      if (!(await store.hasEnded(processId))) return false;
+      // Its endpoints may be newer than this process's directory.
+      await directory.refresh();
+      return true;
+    },
+    async step({ doc, createdAt }): Promise<Step> {
+      const { processId, blocks } = readPart(doc);
+      const { rest, ...made } = takeDeliveries(blocks, directory.get, newId);
+      if (rest.length === 0) return { ...made, next: null };
+      const part: FanOutPart = { processId, blocks: rest };
+      return { ...made, next: keptRow(JSON.stringify(part), null, createdAt, Math.max(clock(), createdAt)) };
+    },
+  });
+  steps.start();
+  return steps;
+}
+
+function readPart(doc: string): FanOutPart {
+  return JSON.parse(doc) as FanOutPart;
+}
+
+type Taken = Pick<Step, 'deliveries' | 'endpointIds'> & { readonly rest: readonly Block[] };
 
 /**
  * Takes as many deliveries as one unit holds, and returns what is still owed.
  * @param find returns the current endpoint; undefined: it was removed, and is owed nothing
  */
-export function takeDeliveries(
+function takeDeliveries(
   blocks: readonly Block[],
   find: (id: string) => KnownEndpoint | undefined,
   newId: () => string,
@@ -120,32 +167,14 @@ export function takeDeliveries(
   return { deliveries, endpointIds, rest };
 }
 
-/** Returns the change of the part for a unit that makes these deliveries. */
-export function partAfter(row: Pick<Row, 'id' | 'rev' | 'createdAt'>, part: FanOutPart, at: number): Change {
-  const { id, rev, createdAt } = row;
-  const next =
-    part.blocks.length === 0 ? null : keptRow(JSON.stringify(part), null, createdAt, Math.max(at, createdAt));
-  return { table: fanOutTable, id, expect: { rev }, next };
-}
-
-/** Oldest first. @throws StoreUnavailable */
-export async function* readParts(
-  store: Pick<Store, 'plan'>,
-): AsyncGenerator<{ readonly row: Row; readonly part: FanOutPart }> {
-  const plan = store.plan({ table: fanOutTable, filter: always, sort: byId, limit: partsPerReadMax });
-  for await (const rows of rowBatches(plan, partsPerReadMax)) {
-    for (const row of rows) yield { row, part: JSON.parse(row.doc) as FanOutPart };
-  }
-}
-
 /**
  * Returns the events of which the endpoint is owed a delivery. A caller that reads deliveries afterwards misses none.
  * @throws StoreUnavailable
  */
 export async function owedTo(store: Pick<Store, 'plan'>, endpointId: string): Promise<ReadonlySet<string>> {
   const owed = new Set<string>();
-  for await (const { part } of readParts(store)) {
-    for (const { events, endpointIds } of part.blocks) {
+  for await (const rows of rowBatches(store.plan(parts), partsPerReadMax)) {
+    for (const { events, endpointIds } of rows.flatMap(({ doc }: Row) => readPart(doc).blocks)) {
       if (endpointIds.includes(endpointId)) for (const { id } of events) owed.add(id);
     }
   }

@@ -23,21 +23,20 @@ import {
 } from '../../../store/commit-stages.ts';
 import { RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
-import type { KnownEndpoint } from '../known-endpoint.ts';
-import { endpointGenerationTable, endpointsCollection, generationLine } from '../sending-tables.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
+import { deliveryChange } from '../new-deliveries.ts';
+import { deliveriesPerUnitMax, endpointsCollection, generationRow } from '../sending-tables.ts';
 import type { EventSource } from '../sent-event.ts';
 import type { Wakes } from '../wakes.ts';
-import { deliveryChange } from './delivery-row.ts';
-import type { FollowedDirectory } from './directory.ts';
-import type { Expansion } from './make-owed-deliveries.ts';
-import { deliveriesPerUnitMax, partChanges } from './owed-deliveries.ts';
+import { partChanges } from './owed-deliveries.ts';
 
 export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
   readonly store: Pick<Store, 'lines' | 'processId' | 'read'>;
-  readonly directory: Pick<FollowedDirectory, 'matching' | 'refresh' | 'freshen'>;
+  readonly directory: Pick<EndpointDirectory, 'matching' | 'refresh'>;
   readonly wakes: Pick<Wakes, 'announce' | 'announceMade' | 'noteEvent'>;
   readonly events: Pick<EventSource, 'keep'>;
-  readonly expansion: Pick<Expansion, 'look'>;
+  /** Makes owed deliveries. */
+  readonly owed: { readonly look: () => void };
   /** The octets of deliveries that units under way make; absent: without a bound. */
   readonly fanOuts?: OctetLine;
   readonly turns?: Pick<LoopTurns, 'next' | 'nextOfBegun'>;
@@ -50,15 +49,12 @@ export function deliveriesStage(options: FanOutOptions): CommitStage {
 
 async function commitWithDeliveries(options: FanOutOptions, unit: Unit, commit: CommitUnit): Promise<Commit> {
   const { directory, store } = options;
-  // Awaited only if necessary: units are built in the order of their calls.
-  const reading = directory.freshen();
-  if (reading !== undefined) await reading;
   // A unit that ends the generation has the line already.
-  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
+  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationRow)) {
     const result = await tryOnce(options, unit, commit);
     if (result.outcome !== 'added-refused') return result;
   }
-  return store.lines.hold(generationLine, true, async (checkTime) => {
+  return store.lines.hold(generationRow, true, async (checkTime) => {
     for (;;) {
       checkTime();
       await directory.refresh();
@@ -71,8 +67,9 @@ async function commitWithDeliveries(options: FanOutOptions, unit: Unit, commit: 
 /** @returns `added-refused` if the generation of the endpoints had ended */
 function tryOnce(options: FanOutOptions, unit: Unit, commit: CommitUnit): Promise<Commit | AddedRefused> {
   const commitGathered = (gathered: Gathered): Promise<Commit | AddedRefused> => {
-    const { total, guards = [] } = gathered;
-    return total === 0 ? commitAdding(unit, guards, commit) : commitInLine(options, unit, gathered, commit);
+    return gathered.total === 0
+      ? commitAdding(unit, guardsOf(gathered), commit)
+      : commitInLine(options, unit, gathered, commit);
   };
   const gathered = gather(options.directory, unit, new UnitRows(options.store, unit));
   return gathered instanceof Promise ? gathered.then(commitGathered) : commitGathered(gathered);
@@ -119,19 +116,19 @@ async function announced<C extends Commit | AddedRefused>(
 }
 
 type FanOut = {
-  /** The guards, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
+  /** The guard, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
   /** Called after the commit with the revision of the unit; without one, its outcome is unknown. */
   readonly announce: Announce;
 };
 
 function addedTo(options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
-  const { total, lists, guards = [] } = gathered;
+  const { total, lists } = gathered;
   if (total > deliveriesPerUnitMax) {
-    const { store, expansion, clock, newId } = options;
+    const { store, owed, clock, newId } = options;
     return partChanges(lists, store.processId, clock(), newId).then((parts) => ({
-      added: [...guards, ...parts],
-      announce: () => expansion.look(),
+      added: [...guardsOf(gathered), ...parts],
+      announce: () => owed.look(),
     }));
   }
   const made: Made[] = [];
@@ -148,7 +145,7 @@ function addedTo(options: FanOutOptions, gathered: Gathered): MaybePromise<FanOu
   for (const { id } of sent) options.wakes.noteEvent(id, true);
   const at = options.clock();
   return {
-    added: [...guards, ...made.map(({ change }) => change)],
+    added: [...guardsOf(gathered), ...made.map(({ change }) => change)],
     announce(rev) {
       const announce = () => {
         if (rev === undefined) announceUnknown(options, made, sent);
@@ -195,19 +192,23 @@ function announceUnknown(
 // Matches all events of a unit with their endpoints, in several turns of the event loop if there are many.
 
 type Gathered = {
-  /** The changes that prove the endpoints are complete; undefined: the unit proves it itself. */
-  readonly guards: readonly Change[] | undefined;
+  /** The change that proves the endpoints are complete; undefined: the unit proves it itself. */
+  readonly guard: Change | undefined;
   /** The events by list of endpoints; a list is the same object for all events that share it. */
   readonly lists: ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
   readonly total: number;
 };
+
+function guardsOf({ guard }: Gathered): readonly Change[] {
+  return guard === undefined ? [] : [guard];
+}
 
 /** Endpoints examined in one turn of the event loop: about 5 ms if each has its own rule. */
 const endpointsPerTurn = 8192;
 
 /** @returns a promise only if it needs several turns of the event loop, or rows that the store has to be waited for */
 function gather(
-  directory: Pick<FollowedDirectory, 'matching'>,
+  directory: Pick<EndpointDirectory, 'matching'>,
   unit: Unit,
   rows: UnitRows,
 ): MaybePromise<Gathered> {
@@ -260,9 +261,9 @@ function withOwn(store: Pick<Store, 'read'>, { changes }: Unit): Pick<Store, 're
 
 class Gathering implements Gathered {
   #lists: Map<readonly KnownEndpoint[], EventEntry[]> | undefined;
-  guards: readonly Change[] | undefined;
+  guard: Change | undefined;
   total = 0;
-  readonly #directory: Pick<FollowedDirectory, 'matching'>;
+  readonly #directory: Pick<EndpointDirectory, 'matching'>;
   readonly #events: readonly EventEntry[];
   readonly #isProven: boolean;
   readonly #leaving: ReadonlySet<string> | undefined;
@@ -271,7 +272,7 @@ class Gathering implements Gathered {
   #staying: Map<readonly KnownEndpoint[], readonly KnownEndpoint[]> | undefined;
   #next = 0;
 
-  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit, rows: UnitRows) {
+  constructor(directory: Pick<EndpointDirectory, 'matching'>, { changes, events }: Unit, rows: UnitRows) {
     this.#directory = directory;
     this.#rows = rows;
     this.#events = events;
@@ -289,9 +290,9 @@ class Gathering implements Gathered {
       if (examined >= endpointsPerTurn) return false;
       const event = this.#events[this.#next];
       if (event === undefined) break;
-      const { groups, guards } = this.#directory.matching(event, this.#rows.find);
-      // The first guards: if the endpoints change in a later turn, the unit is refused.
-      if (!this.#isProven) this.guards ??= guards;
+      const { groups, guard } = this.#directory.matching(event, this.#rows.find);
+      // The first guard: if the endpoints change in a later turn, the unit is refused.
+      if (!this.#isProven) this.guard ??= guard;
       for (const group of groups) {
         examined += group.length;
         this.#add(event, this.#leaving === undefined ? group : this.#withoutLeaving(group, this.#leaving));
@@ -320,7 +321,7 @@ class Gathering implements Gathered {
 }
 
 function endsGeneration(changes: readonly Change[]): boolean {
-  return changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
+  return changes.some(({ table, next }) => table === generationRow.table && next !== null);
 }
 
 /** Endpoints that the unit removes or disables. */

@@ -1,22 +1,27 @@
 /**
  * POST to `/endpoints/{id}/recover` (§6.6): sends again what the endpoint missed between two times, without a bound on
- * the amount. It begins the recovery, which runs in the background (webhooks/sending/recovery); the 202 refers to the
- * recovery, which shows its progress.
+ * the amount. It begins the recovery, which runs in the background (recovery.ts); the 202 refers to the recovery at
+ * `/recoveries`, which shows its progress.
  */
 import { type Static, Type } from 'typebox';
 import type { FieldError } from '../../../http/problem.ts';
 import { actionResource, type Done } from '../../../kernel/action.ts';
-import { representationOf } from '../../../kernel/documentation.ts';
+import { type CollectionOperation, representationOf } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import { byId } from '../../../model/filter.ts';
 import type { Served } from '../../../resources/collection/served.ts';
+import {
+  type ServedCollection,
+  type Serving,
+  serveCollection,
+} from '../../../resources/collection/serving.ts';
 import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
 import type { Store } from '../../../store/store.ts';
-import { beginRecovery, shownRecovery } from '../recovery/recovery.ts';
+import { disabledProblem } from '../endpoints/revise-endpoint.ts';
 import type { SendingParts } from '../sending-parts.ts';
 import { recoveriesCollection } from '../sending-tables.ts';
-import { disabledProblem } from './revise-endpoint.ts';
+import { beginRecovery, shownRecovery } from './recovery.ts';
 
 const schema = Type.Object({
   since: Type.String({ format: 'date-time', description: 'Start of the time span; must be in the past.' }),
@@ -104,4 +109,26 @@ async function runningRecovery(store: Served['store'], endpointId: string): Prom
   const plan = store.plan({ table: recoveriesCollection.name, filter, sort: byId, limit: 1 });
   const { docs } = await plan.page({ from: 'start' });
   return docs[0] === undefined ? undefined : (JSON.parse(docs[0]) as { id: string }).id;
+}
+
+const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read', 'remove']);
+
+/**
+ * `/recoveries`: the progress of recoveries (§6.6), which no client changes. DELETE stops a running one and removes it.
+ */
+export function recoveryResources(serving: Serving): ServedCollection {
+  return serveCollection(serving, recoveriesCollection, {
+    announced: false,
+    operations,
+    documentation: {
+      names: { singular: 'Recovery', plural: 'Recoveries', one: 'a recovery', many: 'recoveries' },
+      idPrefix: 'rcv_',
+      revise: {
+        remove: (standard) => ({
+          ...standard,
+          description: 'Stops the recovery if it is running, and removes it.',
+        }),
+      },
+    },
+  });
 }

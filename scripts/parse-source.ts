@@ -83,7 +83,7 @@ function collectFromTree(program: Parameters<Visitor['visit']>[0], lineAt: LineA
   const add = (node: Node) => {
     const line = lineAt(node.start);
     const name = names.get(node) ?? 'anonymous';
-    const groupsTests = /^(describe|suite)\b/.test(name);
+    const groupsTests = /^(describe|describeOnEachStore|suite)\b/.test(name);
     found.functions.push({ name, line, lines: lineAt(node.end) - line + 1, groupsTests });
   };
   const name = (node: Node | null | undefined, text: string) => {

@@ -58,7 +58,7 @@ export function listDeciders(): readonly Decider[] {
   }));
 }
 
-const title = /\b(?:test|it|describe)(?:\.\w+)?\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g;
+const title = /\b(?:test|it|describe|describeOnEachStore)(?:\.\w+)?\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g;
 const literal = /(['"`])((?:\\.|(?!\1)[^\\\n])*)\1/g;
 
 function readTestFile(root: string, path: string): TestFile {

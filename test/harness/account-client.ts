@@ -2,29 +2,20 @@
  * A client that speaks HTTP/1.1 over connections it keeps, sends exactly the fields that it is told to, and follows nothing. What
  * accounts need besides is here too: a jar of cookies, and the few calls that lead to a credential.
  */
-import assert from 'node:assert/strict';
-import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { after } from 'node:test';
-import { adminKey } from './exchange.ts';
+import { type Answer as AnyAnswer, adminKey, messageOf, type RequestOptions, targetOf } from './exchange.ts';
+import { assertAnswer } from './expected-answer.ts';
 import { type RunningServer, type StartOptions, startServer } from './running-server.ts';
 
 export const base = '/api/v1';
 
-export type Asked = {
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: string | Uint8Array;
-  /** Sent as JSON, with its Content-Type unless one is given. */
-  readonly json?: unknown;
-};
+/** Without `as`, no credential is sent. */
+export type Asked = Omit<RequestOptions, 'anonymous'>;
 
-export type Answer = {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+export type Answer = AnyAnswer & {
   /** The fields as they came, names and values in turn. */
   readonly rawHeaders: readonly string[];
-  readonly body: string;
-  /** The body as JSON; throws where it is none. */
-  json(): Record<string, unknown>;
 };
 
 export type Client = {
@@ -51,6 +42,7 @@ export function openClient(port: number, connectionsMax = 16): Client {
     async ask(method, path, asked = {}) {
       const answer = await exchange(agent, port, method, path, asked);
       count += 1;
+      if (asked.expect !== undefined) assertAnswer(answer, asked.expect, `${method} ${path}`);
       return answer;
     },
   };
@@ -70,29 +62,26 @@ export async function serveAccounts(
 }
 
 function exchange(agent: Agent, port: number, method: string, path: string, asked: Asked): Promise<Answer> {
-  const body = asked.json === undefined ? asked.body : JSON.stringify(asked.json);
-  const headers: Record<string, string | string[]> = {};
-  if (asked.json !== undefined) headers['Content-Type'] = 'application/json';
-  if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
-  for (const [name, value] of Object.entries(asked.headers ?? {})) {
-    headers[name] = typeof value === 'string' ? value : [...value];
-  }
+  const { headers, body } = messageOf(asked);
   return new Promise((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, agent, method, path, headers }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8');
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          rawHeaders: response.rawHeaders,
-          body: text,
-          json: () => JSON.parse(text) as Record<string, unknown>,
+    const sent = request(
+      { host: '127.0.0.1', port, agent, method, path: targetOf(path), headers },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8');
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            rawHeaders: response.rawHeaders,
+            body: text,
+            json: () => JSON.parse(text),
+          });
         });
-      });
-    });
+      },
+    );
     sent.on('error', reject);
     sent.setTimeout(answerMsMax, () => sent.destroy(new Error(`${method} ${path} was not answered`)));
     sent.end(body);
@@ -121,9 +110,8 @@ export type Tokens = {
 };
 
 export async function register(client: Client, email: string, password: string): Promise<Tokens> {
-  const answer = await client.ask('POST', `${base}/auth/register`, { json: { email, password } });
-  assert.equal(answer.status, 201, answer.body);
-  return tokensOf(answer);
+  const json = { email, password };
+  return tokensOf(await client.ask('POST', `${base}/auth/register`, { json, expect: 201 }));
 }
 
 export async function login(
@@ -133,17 +121,11 @@ export async function login(
   cookie = false,
 ): Promise<Tokens> {
   const json = { email, password, ...(cookie ? { cookie } : {}) };
-  const answer = await client.ask('POST', `${base}/auth/login`, { json });
-  assert.equal(answer.status, 200, answer.body);
-  return tokensOf(answer);
+  return tokensOf(await client.ask('POST', `${base}/auth/login`, { json, expect: 200 }));
 }
 
 export function tokensOf(answer: Answer): Tokens {
-  const { token, refreshToken, user } = answer.json() as {
-    token: string;
-    refreshToken: string;
-    user?: { id: string };
-  };
+  const { token, refreshToken, user } = answer.json();
   return { token, refreshToken, userId: user?.id ?? '', cookie: cookieOf(answer) ?? '' };
 }
 
@@ -164,8 +146,7 @@ export async function changeUser(
   id: string,
   json: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const answer = await client.ask('PATCH', `${base}/users/${id}`, { json, headers: asAdministrator });
-  assert.equal(answer.status, 200, answer.body);
+  await client.ask('PATCH', `${base}/users/${id}`, { json, as: adminKey, expect: 200 });
 }
 
 export type MadeKey = { readonly id: string; readonly key: string };
@@ -178,9 +159,9 @@ export async function makeKey(
   const answer = await client.ask('POST', `${base}/keys`, {
     json: { name: 'test', kind: 'secret', ...json },
     headers,
+    expect: 201,
   });
-  assert.equal(answer.status, 201, answer.body);
-  const { id, key } = answer.json() as { id: string; key: string };
+  const { id, key } = answer.json();
   return { id, key };
 }
 

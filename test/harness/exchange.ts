@@ -7,6 +7,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { assertAnswer, type Expectation } from './expected-answer.ts';
 
 export const adminKey = 'sk_test_0123456789abcdef';
 
@@ -15,7 +16,8 @@ export type Answer = {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   /** The body as JSON; throws where it is none. */
-  readonly json: () => Record<string, unknown>;
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it, it says itself.
+  readonly json: () => any;
 };
 
 export type RequestOptions = {
@@ -25,6 +27,10 @@ export type RequestOptions = {
   readonly json?: unknown;
   /** Send no credential. Default: the administrator key as Bearer. */
   readonly anonymous?: boolean;
+  /** The credential, as Bearer. */
+  readonly as?: string | undefined;
+  /** The answer that it must have. */
+  readonly expect?: Expectation | undefined;
 };
 
 type Sent = {
@@ -35,26 +41,43 @@ type Sent = {
   readonly body: string | Uint8Array | undefined;
 };
 
-/** Sends exactly the fields given besides Host and the credential. */
+/** Sends exactly the fields given besides Host and the credential, and compares the answer with what is expected. */
 export async function send(
   port: number,
   method: string,
   path: string,
   options: RequestOptions = {},
 ): Promise<Answer> {
-  const body = options.json === undefined ? options.body : JSON.stringify(options.json);
-  const headers: Record<string, string | string[]> = {};
-  if (options.anonymous !== true) headers.Authorization = `Bearer ${adminKey}`;
-  if (options.json !== undefined) headers['Content-Type'] = 'application/json';
-  for (const [name, value] of Object.entries(options.headers ?? {})) {
-    headers[name] = typeof value === 'string' ? value : [...value];
-  }
-  if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
-  const sent = { port, method, path, headers, body };
+  const credential = options.as ?? (options.anonymous === true ? undefined : adminKey);
+  const sent = { port, method, path: targetOf(path), ...messageOf({ ...options, as: credential }) };
   const answer = await (process.env.COMITY_TEST_PROTOCOL === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
   if (exchanges.hasSubscribers) exchanges.publish(textOf(sent, answer));
   if (tracedPorts.has(port)) delete answer.headers['comity-trace'];
+  if (options.expect !== undefined) assertAnswer(answer, options.expect, `${method} ${path}`);
   return answer;
+}
+
+/** A path without a slash before it is below the API's base. */
+export function targetOf(path: string): string {
+  return /^[a-z]/.test(path) && !/^[a-z]+:\/\//.test(path) ? `/api/v1/${path}` : path;
+}
+
+/** The fields and the content that the options ask for. */
+export function messageOf({
+  as,
+  json,
+  body: given,
+  headers: others = {},
+}: RequestOptions): Pick<Sent, 'headers' | 'body'> {
+  const body = json === undefined ? given : JSON.stringify(json);
+  const headers: Record<string, string | string[]> = {};
+  if (as !== undefined) headers.Authorization = `Bearer ${as}`;
+  if (json !== undefined) headers['Content-Type'] = 'application/json';
+  for (const [name, value] of Object.entries(others)) {
+    headers[name] = typeof value === 'string' ? value : [...value];
+  }
+  if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
+  return { headers, body };
 }
 
 /** Ports of servers whose answers carry the trace of their decisions for the report of a failing test alone. */
@@ -155,5 +178,5 @@ function sendHttp2({ port, method, path, headers, body }: Sent): Promise<Answer>
 
 function answerOf(status: number, headers: IncomingHttpHeaders, chunks: readonly Buffer[]): Answer {
   const text = Buffer.concat(chunks).toString('utf8');
-  return { status, headers, body: text, json: () => JSON.parse(text) as Record<string, unknown> };
+  return { status, headers, body: text, json: () => JSON.parse(text) };
 }

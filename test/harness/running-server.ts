@@ -50,6 +50,11 @@ export type RunningServer = {
   /** Warnings, and the log, a JSON object a line. */
   readonly stderr: () => string;
   send(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  /** The items of a list, which must be answered 200. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of them, it says itself.
+  list(path: string, options?: RequestOptions): Promise<any[]>;
+  /** The lines of the log about the request with this answer. */
+  logOf(answer: Answer): string;
   /** Drains and closes; again, it only waits for that. */
   stop(): Promise<unknown>;
 };
@@ -88,11 +93,23 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     stdout: () => welcomeText(welcome),
     stderr: () => stderr,
     send: (method, path, requestOptions) => send(port, method, path, requestOptions),
+    list: (path, requestOptions) => listAt(port, path, requestOptions),
+    logOf: (answer) => linesWith(stderr, String(answer.json().requestId)).join('\n'),
     stop() {
       stopped ??= stop();
       return stopped;
     },
   };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a test expects of them, it says itself.
+export async function listAt(port: number, path: string, options: RequestOptions = {}): Promise<any[]> {
+  return (await send(port, 'GET', path, { ...options, expect: 200 })).json().items;
+}
+
+/** Lines of a text, such as a log, that contain another text. */
+export function linesWith(text: string, part: string): readonly string[] {
+  return text.split('\n').filter((line) => line.includes(part));
 }
 
 /** With COMITY_TEST_PROCESSES=3 every server has three workers, whose log goes to standard error: so all of test/wire can be run on them. */

@@ -2,7 +2,14 @@
 import type { ChildProcess } from 'node:child_process';
 import { type CommandProcess, type SpawnOptions, spawnCommand } from './command-line.ts';
 import { forgetServer, send } from './exchange.ts';
-import { environmentOf, placeOf, type RunningServer, type StartOptions } from './running-server.ts';
+import {
+  environmentOf,
+  linesWith,
+  listAt,
+  placeOf,
+  type RunningServer,
+  type StartOptions,
+} from './running-server.ts';
 
 /** How long the program may take to be ready before the test gives up. */
 const patienceMs = 20_000;
@@ -38,6 +45,8 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     port,
     folder: place.folder,
     send: (method, path, requestOptions) => send(port, method, path, requestOptions),
+    list: (path, requestOptions) => listAt(port, path, requestOptions),
+    logOf: (answer) => linesWith(stderr(), String(answer.json().requestId)).join('\n'),
     async stop() {
       child.kill('SIGTERM');
       const code = await exited;

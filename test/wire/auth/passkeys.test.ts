@@ -2,9 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  type Answer,
-  asAdministrator,
-  base,
   bearer,
   cookieOf,
   register,
@@ -12,6 +9,9 @@ import {
   type Tokens,
   tokensOf,
 } from '../../harness/account-client.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import type { Expectation } from '../../harness/expected-answer.ts';
+import { valuesOf } from '../../harness/values-of.ts';
 import { type Ceremony, createPasskey, type SoftwarePasskey } from './fixtures/software-authenticator.ts';
 
 const password = 'correct horse';
@@ -26,6 +26,9 @@ const { client } = await serveAccounts({
   },
 });
 
+const invalid: Expectation = [401, 'passkey_invalid'];
+const spent: Expectation = [400, 'challenge_invalid'];
+
 let people = 0;
 type Person = Tokens & { readonly email: string };
 
@@ -35,30 +38,13 @@ async function join(): Promise<Person> {
   return { ...(await register(client, email, password)), email };
 }
 
-function post(path: string, json: unknown, token?: string): Promise<Answer> {
-  const headers = token === undefined ? {} : bearer(token);
-  return client.ask('POST', `${base}/auth/${path}`, { json, headers });
-}
+const post = (path: string, json: unknown, expect: Expectation, token?: string) =>
+  client.ask('POST', `auth/${path}`, { json, as: token, expect });
 
-function assertRefused(answer: Answer, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.body);
-  assert.equal(answer.json().code, code);
-}
-
-type Begun = { readonly challenge: string; readonly ceremony: Ceremony; readonly options: Options };
-type Options = {
-  readonly challenge: string;
-  readonly user?: { readonly id: string };
-  readonly rp?: { readonly id: string };
-  readonly allowCredentials?: readonly { readonly id: string }[];
-  readonly userVerification?: string;
-};
-
-async function begin(path: string, json: unknown, token?: string): Promise<Begun> {
-  const answer = await post(path, json, token);
-  assert.equal(answer.status, 200, answer.body);
-  const { challenge, options } = answer.json() as { challenge: string; options: Options };
-  return { challenge, options, ceremony: { origin, rpId, challenge: options.challenge } };
+async function begin(path: string, json: unknown, token?: string) {
+  const { challenge, options } = (await post(path, json, 200, token)).json();
+  const ceremony: Ceremony = { origin, rpId, challenge: options.challenge };
+  return { challenge, options, ceremony };
 }
 
 type Holder = Person & {
@@ -69,35 +55,24 @@ type Holder = Person & {
 };
 
 async function enrol(person: Person): Promise<Holder> {
-  const begun = await begin('passkeys/options', { password }, person.token);
+  const { challenge, ceremony, options } = await begin('passkeys/options', { password }, person.token);
   const passkey = createPasskey();
-  const response = passkey.register(begun.ceremony);
-  const added = await post(
-    'passkeys',
-    { challenge: begun.challenge, name: 'Laptop', response },
-    person.token,
-  );
-  assert.equal(added.status, 200, added.body);
-  const { passkey: shown, recoveryCodes } = added.json() as {
-    passkey: { id: string };
-    recoveryCodes: string[];
-  };
+  const json = { challenge, name: 'Laptop', response: passkey.register(ceremony) };
+  const { passkey: shown, recoveryCodes } = (await post('passkeys', json, 200, person.token)).json();
   assert.equal(recoveryCodes.length, 10);
-  const userHandle = begun.options.user?.id ?? '';
-  return { ...person, passkey, passkeyId: shown.id, recoveryCodes, userHandle };
+  return { ...person, passkey, passkeyId: shown.id, recoveryCodes, userHandle: options.user?.id ?? '' };
 }
 
-async function logIn(holder: Holder, fault: Partial<Ceremony> = {}, cookie = false): Promise<Answer> {
+async function logIn(holder: Holder, expect: Expectation, fault: Partial<Ceremony> = {}, cookie = false) {
   const { challenge, ceremony } = await begin('login/passkey/options', {});
   const response = holder.passkey.use({ ...ceremony, userHandle: holder.userHandle, ...fault });
-  return post('login/passkey', { challenge, response, cookie });
+  return post('login/passkey', { challenge, response, cookie }, expect);
 }
 
-async function stepOf(holder: Holder): Promise<string> {
-  const answer = await post('login', { email: holder.email, password });
-  assertRefused(answer, 401, 'second_factor_required');
-  assert.deepEqual(answer.json().methods, ['passkey', 'recovery_code']);
-  return String(answer.json().challenge);
+async function stepOf({ email }: Holder): Promise<string> {
+  const members = { methods: ['passkey', 'recovery_code'] };
+  const expected = { status: 401, code: 'second_factor_required', members };
+  return String((await post('login', { email, password }, expected)).json().challenge);
 }
 
 test('logs in by a discoverable passkey alone, with tokens and a cookie', async () => {
@@ -105,12 +80,11 @@ test('logs in by a discoverable passkey alone, with tokens and a cookie', async 
   const { options } = await begin('login/passkey/options', {});
   assert.equal(options.userVerification, 'required');
   assert.equal(options.allowCredentials, undefined);
-  const answer = await logIn(holder, {}, true);
-  assert.equal(answer.status, 200, answer.body);
+  const answer = await logIn(holder, 200, {}, true);
   const tokens = tokensOf(answer);
   assert.equal(tokens.userId, holder.userId);
   for (const headers of [bearer(tokens.token), { Cookie: cookieOf(answer) ?? '' }]) {
-    assert.equal((await client.ask('GET', `${base}/auth/me`, { headers })).status, 200);
+    await client.ask('GET', 'auth/me', { headers, expect: 200 });
   }
 });
 
@@ -118,17 +92,12 @@ test('takes a passkey as the second step of a login by password', async () => {
   const holder = await enrol(await join());
   const step = await stepOf(holder);
   const { challenge, ceremony, options } = await begin('login/passkey/options', { challenge: step });
-  assert.deepEqual(
-    options.allowCredentials?.map(({ id }) => id),
-    [holder.passkey.id],
-  );
+  assert.deepEqual(valuesOf(options.allowCredentials, 'id'), [holder.passkey.id]);
   const response = holder.passkey.use({ ...ceremony, userVerified: false });
-  const answer = await post('login/passkey', { challenge, response });
-  assert.equal(answer.status, 200, answer.body);
+  await post('login/passkey', { challenge, response }, 200);
   // The login is over: neither its own challenge nor that of the passkey works again.
-  const code = holder.recoveryCodes[0];
-  assertRefused(await post('login/second-factor', { challenge: step, code }), 400, 'challenge_invalid');
-  assertRefused(await post('login/passkey', { challenge, response }), 400, 'challenge_invalid');
+  await post('login/second-factor', { challenge: step, code: holder.recoveryCodes[0] }, spent);
+  await post('login/passkey', { challenge, response }, spent);
 });
 
 for (const [what, fault] of [
@@ -142,32 +111,32 @@ for (const [what, fault] of [
 ] as const) {
   test(`refuses a passkey with ${what}`, async () => {
     const holder = await enrol(await join());
-    assert.equal((await logIn(holder)).status, 200);
-    assertRefused(await logIn(holder, fault), 401, 'passkey_invalid');
-    assert.equal((await logIn(holder, { counter: 9 })).status, 200);
+    await logIn(holder, 200);
+    await logIn(holder, invalid, fault);
+    await logIn(holder, 200, { counter: 9 });
   });
 }
 
 test('refuses a passkey with the signature or the account of another', async () => {
   const [ada, eve] = [await enrol(await join()), await enrol(await join())];
-  assertRefused(await logIn({ ...eve, userHandle: ada.userHandle }), 401, 'passkey_invalid');
+  await logIn({ ...eve, userHandle: ada.userHandle }, invalid);
   const step = await stepOf(ada);
   const { challenge, ceremony } = await begin('login/passkey/options', { challenge: step });
   const response = eve.passkey.use({ ...ceremony, userHandle: ada.userHandle });
-  assertRefused(await post('login/passkey', { challenge, response }), 401, 'passkey_invalid');
+  await post('login/passkey', { challenge, response }, invalid);
   type Used = { readonly response: Record<string, unknown> };
   const forged = ada.passkey.use(ceremony) as Used;
   forged.response.signature = (eve.passkey.use(ceremony) as Used).response.signature;
-  assertRefused(await post('login/passkey', { challenge, response: forged }), 401, 'passkey_invalid');
+  await post('login/passkey', { challenge, response: forged }, invalid);
 });
 
 test('opens one session for one response of a passkey, however many send it at once', async () => {
   const holder = await enrol(await join());
   const { challenge, ceremony } = await begin('login/passkey/options', {});
   const response = holder.passkey.use({ ...ceremony, userHandle: holder.userHandle });
-  const answers = await Promise.all(
-    Array.from({ length: 30 }, () => post('login/passkey', { challenge, response })),
-  );
+  const json = { challenge, response };
+  const asked = Array.from({ length: 30 }, () => client.ask('POST', 'auth/login/passkey', { json }));
+  const answers = await Promise.all(asked);
   assert.equal(answers.filter(({ status }) => status === 200).length, 1);
   assert.equal(answers.filter(({ status }) => status === 400).length, 29);
 });
@@ -176,18 +145,16 @@ test('registers a passkey once, for the account and the purpose of its challenge
   const [person, other] = [await join(), await join()];
   const begun = await begin('passkeys/options', { password }, person.token);
   assert.equal(begun.options.rp?.id, rpId);
-  const passkey = createPasskey();
-  const response = passkey.register(begun.ceremony);
-  const add = (token: string, challenge = begun.challenge) =>
-    post('passkeys', { challenge, response }, token);
-  assertRefused(await add(other.token), 400, 'challenge_invalid');
-  assertRefused(await add(person.token, `${begun.challenge}A`), 400, 'challenge_invalid');
-  const answers = await Promise.all(Array.from({ length: 10 }, () => add(person.token)));
-  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
-  const listed = await client.ask('GET', `${base}/auth/passkeys`, { headers: bearer(person.token) });
-  const { items } = listed.json() as { items: Record<string, unknown>[] };
+  const json = { challenge: begun.challenge, response: createPasskey().register(begun.ceremony) };
+  await post('passkeys', json, spent, other.token);
+  await post('passkeys', { ...json, challenge: `${begun.challenge}A` }, spent, person.token);
+  const asked = Array.from({ length: 10 }, () =>
+    client.ask('POST', 'auth/passkeys', { json, as: person.token }),
+  );
+  assert.equal((await Promise.all(asked)).filter(({ status }) => status === 200).length, 1);
+  const { items } = (await client.ask('GET', 'auth/passkeys', { as: person.token })).json();
   assert.equal(items.length, 1);
-  assert.deepEqual(Object.keys(items[0] ?? {}), [
+  assert.deepEqual(Object.keys(items[0]), [
     ...['id', 'name', 'transports', 'backedUp', 'createdAt', 'lastUsedAt'],
   ]);
 });
@@ -201,13 +168,9 @@ for (const [what, broken] of [
   test(`refuses an attestation object of ${what}`, async () => {
     const person = await join();
     const { challenge, ceremony } = await begin('passkeys/options', { password }, person.token);
-    const made = createPasskey().register(ceremony) as { response: Record<string, unknown> };
-    made.response.attestationObject = broken.toString('base64url');
-    assertRefused(
-      await post('passkeys', { challenge, response: made }, person.token),
-      401,
-      'passkey_invalid',
-    );
+    const response = createPasskey().register(ceremony) as { response: Record<string, unknown> };
+    response.response.attestationObject = broken.toString('base64url');
+    await post('passkeys', { challenge, response }, invalid, person.token);
   });
 }
 
@@ -217,60 +180,48 @@ test('refuses attestation by certificates, and what is longer than it may be', a
   const certificates = { format: 'packed', statement: new Map([['x5c', [Buffer.alloc(100)]]]) };
   for (const format of ['packed', 'tpm', 'apple', 'android-key', 'android-safetynet', 'fido-u2f', 'mine']) {
     const response = createPasskey().register(ceremony, { ...certificates, format });
-    assertRefused(await post('passkeys', { challenge, response }, person.token), 401, 'passkey_invalid');
+    await post('passkeys', { challenge, response }, invalid, person.token);
   }
   const long = createPasskey().register(ceremony) as { response: Record<string, unknown> };
   long.response.attestationObject = 'A'.repeat(16_385);
-  assertRefused(
-    await post('passkeys', { challenge, response: long }, person.token),
-    422,
-    'validation_failed',
-  );
+  await post('passkeys', { challenge, response: long }, [422, 'validation_failed'], person.token);
 });
 
 test('keeps several passkeys with names, which their owner renames and removes by a proof', async () => {
   const holder = await enrol(await join());
+  const { token } = holder;
   const prove = async () => {
-    const { challenge, ceremony } = await begin('second-factor/passkey-options', {}, holder.token);
+    const { challenge, ceremony } = await begin('second-factor/passkey-options', {}, token);
     return { passkey: { challenge, response: holder.passkey.use({ ...ceremony, userVerified: false }) } };
   };
+  const add = async (proof: object, name: string | undefined, expect: Expectation) => {
+    const { challenge, ceremony } = await begin('passkeys/options', proof, token);
+    const response = createPasskey().register(ceremony);
+    await post('passkeys', { challenge, name, response }, expect, token);
+  };
   for (const name of ['Phone', 'Key']) {
-    const begun = await begin('passkeys/options', await prove(), holder.token);
-    const response = createPasskey().register(begun.ceremony);
-    const added = await post('passkeys', { challenge: begun.challenge, name, response }, holder.token);
-    assert.equal(added.status, 200, added.body);
-    assert.equal(added.json().recoveryCodes, undefined);
+    await add(await prove(), name, { status: 200, members: { recoveryCodes: undefined } });
   }
-  const begun = await begin('passkeys/options', { code: holder.recoveryCodes[0] }, holder.token);
-  const response = createPasskey().register(begun.ceremony);
-  const full = await post('passkeys', { challenge: begun.challenge, response }, holder.token);
-  assertRefused(full, 409, 'passkeys_exhausted');
+  await add({ code: holder.recoveryCodes[0] }, undefined, [409, 'passkeys_exhausted']);
   const path = `passkeys/${holder.passkeyId}`;
-  const renamed = await post(`${path}/rename`, { name: 'Old laptop' }, holder.token);
-  assert.equal(renamed.json().name, 'Old laptop', renamed.body);
-  assertRefused(await post(`${path}/remove`, {}, holder.token), 401, 'second_factor_required');
+  const name = 'Old laptop';
+  await post(`${path}/rename`, { name }, { status: 200, members: { name } }, token);
+  await post(`${path}/remove`, {}, [401, 'second_factor_required'], token);
   const proof = await prove();
-  const removed = await post(`${path}/remove`, proof, holder.token);
-  assert.equal(removed.status, 204, removed.body);
-  assertRefused(await post(`${path}/remove`, proof, holder.token), 400, 'challenge_invalid');
-  assertRefused(await logIn(holder), 401, 'passkey_invalid');
-  const listed = await client.ask('GET', `${base}/auth/passkeys`, { headers: bearer(holder.token) });
-  const { items } = listed.json() as { items: { name: string }[] };
-  assert.deepEqual(
-    items.map(({ name }) => name),
-    ['Phone', 'Key'],
-  );
+  await post(`${path}/remove`, proof, 204, token);
+  await post(`${path}/remove`, proof, spent, token);
+  await logIn(holder, invalid);
+  const { items } = (await client.ask('GET', 'auth/passkeys', { as: token })).json();
+  assert.deepEqual(valuesOf(items, 'name'), ['Phone', 'Key']);
 });
 
 test('ends the passkeys of an account that is disabled, reset or deleted', async () => {
   const holder = await enrol(await join());
-  const path = `${base}/users/${holder.userId}`;
-  const admin = { headers: asAdministrator };
-  await client.ask('PATCH', path, { ...admin, json: { disabled: true } });
-  assertRefused(await logIn(holder), 401, 'passkey_invalid');
-  await client.ask('PATCH', path, { ...admin, json: { disabled: false } });
-  assert.equal((await logIn(holder)).status, 200);
-  const reset = await client.ask('POST', `${path}/reset-second-factor`, admin);
-  assert.equal(reset.status, 204, reset.body);
-  assertRefused(await logIn(holder), 401, 'passkey_invalid');
+  const path = `users/${holder.userId}`;
+  await client.ask('PATCH', path, { as: adminKey, json: { disabled: true }, expect: 200 });
+  await logIn(holder, invalid);
+  await client.ask('PATCH', path, { as: adminKey, json: { disabled: false }, expect: 200 });
+  await logIn(holder, 200);
+  await client.ask('POST', `${path}/reset-second-factor`, { as: adminKey, expect: 204 });
+  await logIn(holder, invalid);
 });

@@ -203,7 +203,7 @@ async function named(context: TestContext, plain: Store, plainOther: Store): Pro
     await directory.refresh();
   }
   const row = await plain.read(generationRow.table, generationRow.id);
-  assert.equal(JSON.parse(row?.doc ?? '').ended.length, 64);
+  assert.equal(JSON.parse(row?.doc ?? '').ended.length, 40);
   await behind.directory.refresh();
   assert.ok(scans > 0, 'everything is read');
   assert.equal(behind.directory.get(made.id)?.endpoint.description, 'change 69');

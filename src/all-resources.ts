@@ -16,7 +16,7 @@ import type { Resource } from './kernel/resource.ts';
 import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
-import { shownMigrations } from './migrations/shown-migrations.ts';
+import { shownMigrations } from './migrations/migration-state.ts';
 import type { LoopTurns } from './observe/event-loop.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { OpenConnections } from './observe/open-connections.ts';

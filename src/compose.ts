@@ -32,7 +32,7 @@ import { createMails } from './mail/mails.ts';
 import type { Transport } from './mail/smtp.ts';
 import type { MemoryRefusal } from './memory/budget.ts';
 import { createMemory } from './memory/program-memory.ts';
-import { type DocumentsAtStart, judgeDocumentsAtStart } from './migrations/documents-at-start.ts';
+import { judgeDocumentsAtStart } from './migrations/migrate-documents.ts';
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
 import { createDifferences } from './observe/differences.ts';
@@ -226,7 +226,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     const addressOf = createCallerAddress(settings.behindProxy);
     const timers = options.outside?.timers ?? runtimeTimers;
     const common = { ...options, ...services, timers, cors: corsPolicy(settings), addressOf };
-    const documents = await documentsOf(options, services);
+    const documents = await judgeDocumentsAtStart({ ...options, ...services, program: packageVersion() });
     const mailKeeper = createMailKeeper(services, configuration.mail.templates, options.outside);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const inbox: InboxWakes = { wake: () => undefined };
@@ -239,8 +239,7 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     });
     await documents.beforeServing(webhooks.store);
     const logic = logicOf(configuration, services, { accounts, webhooks, mailKeeper });
-    const mailWork = { timers, starts: webhooks.starts, lanes: webhooks.sendingLanes };
-    const mails = createMails(services, configuration.mail, mailWork, options.outside?.mail);
+    const mails = createMails(services, configuration.mail, webhooks.sendingWork, options.outside?.mail);
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
     const jobs = createScheduler(services, configuration.jobs, received.wake, timers);
@@ -281,15 +280,6 @@ async function assemble(options: ReturnType<typeof withProgram>): Promise<Assemb
     await store.close();
     throw error;
   }
-}
-
-function documentsOf(
-  { configuration, settings, module, observe }: ComposeOptions,
-  services: Pick<Services, 'store' | 'clock' | 'newId'>,
-): Promise<DocumentsAtStart> {
-  return judgeDocumentsAtStart({
-    ...{ ...settings, ...services, configuration, module, observe, program: packageVersion() },
-  });
 }
 
 /** The store of a test need not survive the machine. */

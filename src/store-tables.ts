@@ -2,7 +2,6 @@
  * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
  * `comity migrate` share.
  */
-
 import { auditCollection, keysCollection, usersCollection } from './accounts/account-collections.ts';
 import {
   identitiesTable,
@@ -19,7 +18,7 @@ import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.t
 import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
 import { holdTable } from './hold/hold.ts';
-import { jobStatesTable } from './jobs/job-state.ts';
+import { jobStatesTable } from './jobs/scheduler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import { deletionMarksTable } from './kernel/operations/deletion-marks.ts';
 import {
@@ -28,7 +27,7 @@ import {
   renewedAtField,
 } from './kernel/operations/stored-request.ts';
 import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
-import { migrationsTable } from './migrations/migration-rows.ts';
+import { migrationsTable } from './migrations/migration-state.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { ownerField } from './model/field.ts';
@@ -55,7 +54,7 @@ import {
   wakesTable,
   webhookKeysTable,
 } from './webhooks/sending/sending-tables.ts';
-import { lanesTable } from './work/lease-rows.ts';
+import { lanesTable } from './work/lane-leases.ts';
 import { startsTable } from './work/starts.ts';
 
 /**

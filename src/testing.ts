@@ -230,6 +230,8 @@ class TurnedClock implements TestClock, Timers {
     this.set(new Date(this.ms + ms));
   }
 
+  readonly monotonic = (): number => performance.now();
+
   after(delayMs: number, call: () => void): () => void {
     const cancel = (): void => {
       clearTimeout(timer);

@@ -7,7 +7,7 @@
  * few mails an hour.
  */
 import type { Done } from '../kernel/action.ts';
-import type { MailPort } from '../mail/mail-port.ts';
+import type { MailPort } from '../mail/keep-mail.ts';
 import { ownerField } from '../model/field.ts';
 import { byId } from '../model/filter.ts';
 import type { Services } from '../store/capabilities.ts';

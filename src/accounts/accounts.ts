@@ -6,7 +6,7 @@ import type { LoadedSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
-import type { MailPort } from '../mail/mail-port.ts';
+import type { MailPort } from '../mail/keep-mail.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';

@@ -6,8 +6,7 @@
 import { ConfigurationError } from '../config/inspection.ts';
 import { type MailTemplate, parseTemplate } from '../config/mail-templates.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Letter, MailPort } from '../mail/mail-port.ts';
-import { type MailValues, renderTemplate } from '../mail/render-template.ts';
+import { type Letter, type MailPort, type MailValues, renderTemplate } from '../mail/keep-mail.ts';
 import type { Change } from '../store/store.ts';
 import type { User } from './account-tables.ts';
 

@@ -1,14 +1,18 @@
 /** The part of `comity migrate` that is documents: which store, with which indexes, and what is printed about it. */
-
 import { randomInt } from 'node:crypto';
 import { composeMounted } from '../compose.ts';
 import { forgetStarts } from '../migrations/collection-run.ts';
-import { countOf, isHopeless, judgeDocuments, sentencesOf } from '../migrations/judge-documents.ts';
-import type { LookReport } from '../migrations/look-at-documents.ts';
+import {
+  countOf,
+  isHopeless,
+  judgeDocuments,
+  type LookReport,
+  sentencesOf,
+} from '../migrations/judge-documents.ts';
 import {
   findStrays,
   type MadeRun,
-  type MigrateDocumentsOptions,
+  type Migrating,
   migrateDocuments,
   previewDocuments,
 } from '../migrations/migrate-documents.ts';
@@ -112,10 +116,10 @@ function ignore(): void {
   // Nothing is printed about a store that is only looked at.
 }
 
-function optionsOf(reading: Reading, store: Store): MigrateDocumentsOptions {
+function optionsOf(reading: Reading, store: Store): Migrating {
   const { configuration, settings, module } = reading;
   return {
-    ...{ ...settings, configuration, module, store, clock: Date.now, observe: ignore },
+    ...{ settings, configuration, module, store, clock: Date.now, observe: ignore },
     ...{ program: packageVersion(), isAlone: !store.shared },
     newId: createIdSource(Date.now, () => randomInt(32)),
   };
@@ -190,7 +194,7 @@ async function migrateStore(
     try {
       const options = optionsOf(reading, store);
       await forgetStarts(options);
-      const { state } = await judgeDocuments({ ...options, migrationLookDocumentsMax: 1 });
+      const { state } = await judgeDocuments(options, 1);
       const appends = state.runs.some(({ migrations }) => migrations.some(({ events }) => events));
       if (appends) {
         await store.close();

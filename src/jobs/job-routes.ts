@@ -16,11 +16,22 @@ import {
   receivedAttemptsTable,
   receivedCollection,
 } from '../webhooks/receiving/received-tables.ts';
-import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-list.ts';
-import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
-import { attemptId } from '../work/attempt-log.ts';
-import { type JobState, jobStatesTable, stateChange, stateOf } from './job-state.ts';
-import { runChanges, type WakeSource } from './scheduler.ts';
+import {
+  type DeclaredItem,
+  declaredList,
+  missing,
+  shown,
+  shownResource,
+} from '../webhooks/routes/declared-resources.ts';
+import { attemptId } from '../work/settlement.ts';
+import {
+  type JobState,
+  jobStatesTable,
+  runChanges,
+  stateChange,
+  stateOf,
+  type WakeSource,
+} from './scheduler.ts';
 
 type DeclaredJobs = Pick<Configuration, 'base' | 'jobs'>;
 

@@ -7,16 +7,15 @@
  * - A time that passed long ago was missed: it runs once, or not at all (`ifMissed`).
  * - A next time that is further away than the times of the job was set by a clock that was ahead: it is set again.
  */
-import { type DeclaredJob, type JobTimes, jobTimes } from '../config/jobs.ts';
+import { type DeclaredJob, type JobTimes, type JobTiming, jobTimes } from '../config/jobs.ts';
 import { byId, type Filter } from '../model/filter.ts';
 import { type Received, receivedDocument } from '../model/received.ts';
 import type { Services } from '../store/capabilities.ts';
 import { rowBatches } from '../store/in-batches.ts';
 import { type Change, keptRow, type Row } from '../store/store.ts';
-import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
+import { ownMessageChanges } from '../webhooks/receiving/message-rows.ts';
 import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
-import { Alarm, runtimeTimers, type Timers } from '../work/timers.ts';
-import { type JobState, jobStatesTable, stateChange, stateOf, timingText } from './job-state.ts';
+import { Alarm, gatherHints, runtimeTimers, type Timers } from '../work/timers.ts';
 
 /** Wakes the source of a message that was stored. */
 export type WakeSource = (source: string) => void;
@@ -40,8 +39,6 @@ export function createScheduler(
 const missedMs = 60_000;
 /** After a failure of the store, and while a run is under way whose end may not be noticed. */
 const againMs = 5000;
-/** Changes of the inbox that come together lead to one look. */
-const gatherMs = 50;
 /** Interval at which a process looks at its jobs, on a clock that is never set: one that is set back would delay the alarms. */
 const lookMs = 300_000;
 /** How many runs of other processes may come between a read and a commit. */
@@ -59,9 +56,8 @@ class JobScheduler implements Scheduler {
   /** Names of jobs with a time that waits for the end of a run. */
   readonly #waiting = new Set<string>();
   #last: Promise<void> = Promise.resolve();
-  #stopListening: (() => void) | undefined;
+  #stops: readonly (() => void)[] = [];
   #stopLooking: (() => void) | undefined;
-  #isGathering = false;
   #isRunning = false;
 
   constructor(services: Services, jobs: ReadonlyMap<string, DeclaredJob>, wake: WakeSource, timers: Timers) {
@@ -69,7 +65,7 @@ class JobScheduler implements Scheduler {
     this.#services = services;
     this.#wake = wake;
     this.#timers = timers;
-    this.#alarm = new Alarm({ clock, timers, ring: (name) => this.#tick(name, false) });
+    this.#alarm = new Alarm(clock, (name) => this.#tick(name, false), timers);
     for (const job of jobs.values()) this.#jobs.set(job.name, { job, times: jobTimes(job.timing) });
   }
 
@@ -77,7 +73,14 @@ class JobScheduler implements Scheduler {
     this.#isRunning = true;
     await this.#forgetUndeclared();
     if (this.#jobs.size === 0) return;
-    this.#stopListening = this.#services.store.onChange(receivedCollection.name, () => this.#hint());
+    // A run may have ended.
+    const ended = gatherHints(this.#timers, () => {
+      for (const name of this.#waiting) this.#tick(name, false);
+    });
+    const stopListening = this.#services.store.onChange(receivedCollection.name, () => {
+      if (this.#waiting.size > 0) ended.hint();
+    });
+    this.#stops = [stopListening, ended.stop];
     this.#lookAtAll(true);
     await this.#last;
   }
@@ -89,7 +92,7 @@ class JobScheduler implements Scheduler {
 
   close(): Promise<void> {
     this.#isRunning = false;
-    this.#stopListening?.();
+    for (const stop of this.#stops) stop();
     this.#stopLooking?.();
     this.#alarm.close();
     return this.#last;
@@ -106,16 +109,6 @@ class JobScheduler implements Scheduler {
         await store.commit(unit([{ table: jobStatesTable, id, expect: { rev }, next: null }]));
       }
     }
-  }
-
-  /** A run may have ended. */
-  #hint(): void {
-    if (this.#waiting.size === 0 || this.#isGathering) return;
-    this.#isGathering = true;
-    this.#timers.after(gatherMs, () => {
-      this.#isGathering = false;
-      for (const name of this.#waiting) this.#tick(name, false);
-    });
   }
 
   /** One at a time: jobs are few, and a look takes less than a millisecond. @param isStart the declaration takes effect */
@@ -282,5 +275,43 @@ function replacedChange(row: Row, message: Received, now: number): Change {
   return {
     ...{ table: receivedCollection.name, id: row.id, expect: { rev: row.rev } },
     next: keptRow(receivedDocument(received), null, row.createdAt, at),
+  };
+}
+
+/** By the name of the job. */
+export const jobStatesTable = 'job_states';
+
+export type JobState = {
+  /** The declaration that the times are of. A process with another declaration leaves the job alone. */
+  readonly timing: string;
+  /** ISO 8601, as all times here. */
+  readonly nextRunAt: string;
+  /** The last due time that came during a run, and runs after it; null: none. */
+  readonly waitingFor: string | null;
+  /** The message of the last run; null: none yet. */
+  readonly lastRun: string | null;
+  readonly lastRunAt: string | null;
+};
+
+export function timingText(timing: JobTiming): string {
+  return 'everyMs' in timing ? `every ${timing.everyMs}` : `${timing.cron} ${timing.timeZone}`;
+}
+
+export function stateOf(row: Row): JobState {
+  return JSON.parse(row.doc) as JobState;
+}
+
+/** @param at milliseconds since the epoch */
+export function stateChange(
+  { name }: DeclaredJob,
+  row: Row | undefined,
+  state: JobState,
+  at: number,
+): Change {
+  const createdAt = row?.createdAt ?? at;
+  return {
+    ...{ table: jobStatesTable, id: name },
+    expect: row === undefined ? { absent: true } : { rev: row.rev },
+    next: keptRow(JSON.stringify(state), null, createdAt, Math.max(at, createdAt)),
   };
 }

@@ -5,7 +5,13 @@ import type { Settings } from '../config/settings.ts';
 import type { Collection } from '../model/collection.ts';
 import { mailStatuses } from '../model/kept-mail.ts';
 import type { RetentionRule } from '../store/retention.ts';
-import type { Attachment } from './mail-port.ts';
+
+export type Attachment = {
+  readonly name: string;
+  /** Null: by the extension of the name. */
+  readonly type: string | null;
+  readonly base64: string;
+};
 
 /**
  * Contents of mails, by the mail's id, as sealed rows: they may hold codes. A row never changes. The unit that records that the mail was

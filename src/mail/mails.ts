@@ -16,9 +16,9 @@ import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import { Overtaken } from '../store/store.ts';
-import { MailSending, type MailWork } from './mail-engine.ts';
+import type { DueWork } from '../work/work-engine.ts';
+import { MailSending, mailChange } from './mail-engine.ts';
 import { mailContentsTable, mailRetention, mailsCollection } from './mail-tables.ts';
-import { mailChange } from './settle-mail.ts';
 import { createSmtp, type Transport } from './smtp.ts';
 
 export type Mails = {
@@ -38,7 +38,7 @@ export type Mails = {
 export function createMails(
   services: Services,
   { schedule }: MailOptions,
-  work: MailWork,
+  work: DueWork,
   outside: Transport | undefined,
 ): Mails {
   const { settings } = services;
@@ -49,7 +49,7 @@ export function createMails(
     transport === undefined
       ? undefined
       : new MailSending(services, work, transport, {
-          ...{ schedule, attemptsMax: settings.mailAttemptsMax, random: Math.random },
+          ...{ schedule, attemptsMax: settings.mailAttemptsMax, random: work.uniform },
         });
   return {
     builtIn: (serving) => [mailResources(serving)],
@@ -67,7 +67,7 @@ export function createMails(
   };
 }
 
-/** The jitter of work/schedule.ts. */
+/** The jitter of work/retries.ts. */
 const delayFactorMax = 1.1;
 
 function refuseLongSchedule(

@@ -6,8 +6,7 @@
  */
 import type { NodemailerError, SMTPTransportOptions } from 'nodemailer';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
-import { fittingText } from '../work/attempt-log.ts';
-import type { Attempted, Refusal } from './conclude-mail.ts';
+import { fittingText } from '../work/settlement.ts';
 import { normalizeEmail } from './email.ts';
 import type { KeptContent } from './mail-tables.ts';
 
@@ -31,6 +30,23 @@ export type SentMail = KeptContent & {
   /** Those of this attempt. */
   readonly recipients: readonly string[];
 };
+
+/** What the server said to one recipient, or to all. */
+export type Refusal = {
+  readonly recipient: string;
+  /** Code and text of the server. */
+  readonly error: string;
+  /** 5yz (RFC 5321 §4.2.1): a further attempt would not help. */
+  readonly isFinal: boolean;
+};
+
+export type Attempted =
+  /** The server was reached: recipients that are not refused were accepted. */
+  | { readonly kind: 'answered'; readonly refusals: readonly Refusal[]; readonly error?: unknown }
+  /** The server was not reached, or could not be used: it says nothing about the mail. */
+  | { readonly kind: 'unreachable'; readonly told: string; readonly error: unknown }
+  /** The mail cannot be sent at all. */
+  | { readonly kind: 'impossible'; readonly told: string; readonly error: unknown };
 
 /** Never rejects. @param signal ends the attempt */
 export type Transport = (mail: SentMail, signal: AbortSignal) => Promise<Attempted>;

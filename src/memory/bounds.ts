@@ -360,7 +360,7 @@ export const memoryBounds = {
     atBound: 'further ones wait in the store',
   },
   dedupeKeys: {
-    file: 'src/webhooks/receive/message-store.ts',
+    file: 'src/webhooks/receive/receive.ts',
     name: 'known',
     holds: 'keys of messages that `memoryStore` of `comity/webhooks` has received',
     chosenBy: 'senders with a valid signature',

@@ -14,7 +14,7 @@ export type RowRead = {
 
 export const rowReads: readonly RowRead[] = [
   {
-    file: 'src/migrations/migration-rows.ts',
+    file: 'src/migrations/migration-state.ts',
     reads: 'migrations that were made, and the declared shapes of the collections, at the start',
     rows: 16,
     rowOctets: 256 * KiB,
@@ -62,7 +62,7 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: KiB,
   },
   {
-    file: 'src/work/due-rows.ts',
+    file: 'src/work/due-queue.ts',
     reads: 'due deliveries of one endpoint, or due messages of one sender; usually as many as its window',
     rows: 8192,
     rowOctets: 2 * KiB,

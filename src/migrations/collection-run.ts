@@ -25,9 +25,21 @@ import {
   type Store,
   StoreUnavailable,
 } from '../store/store.ts';
-import { DocumentsUnfit, type DocumentWork, MigrationStopped } from './document-work.ts';
-import type { Candidate, Migrated } from './migrate-document.ts';
-import { type Known, type RunRow, readMigrationRows, readRun, rowChange } from './migration-rows.ts';
+import {
+  type Candidate,
+  DocumentsUnfit,
+  type DocumentWork,
+  type Migrated,
+  MigrationStopped,
+} from './document-work.ts';
+import {
+  type Known,
+  type MigrationServices,
+  type RunRow,
+  readMigrationRows,
+  readRun,
+  rowChange,
+} from './migration-state.ts';
 
 export type RunProgress = {
   readonly collection: string;
@@ -35,22 +47,16 @@ export type RunProgress = {
   readonly changed: number;
 };
 
-export type RunOptions = {
-  readonly store: Store;
+export type Running = MigrationServices & {
   readonly work: DocumentWork;
-  readonly clock: () => number;
-  readonly newId: () => string;
   /** True if no other process and no request writes meanwhile: no final pass is needed. */
   readonly isAlone: boolean;
-  /** Documents of one batch, and octets of documents at which a batch ends. */
-  readonly migrationBatchDocumentsMax: number;
-  readonly migrationBatchBytesMax: number;
   readonly onProgress: (progress: RunProgress) => void;
   readonly onWaiting: (collection: string) => void;
   readonly signal: AbortSignal;
 };
 
-export type RunTask = {
+type RunTask = {
   readonly collection: Collection;
   readonly migrations: readonly DeclaredMigration[];
   /** No further migration of the collection is pending. */
@@ -68,57 +74,57 @@ type Ended = Known<RunRow>;
  * @returns the row of the run when all documents are done; undefined if another process ended the run
  * @throws MigrationStopped, DocumentsUnfit, StoreUnavailable
  */
-export async function runCollection(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
+export async function runCollection(running: Running, task: RunTask): Promise<Ended | undefined> {
   try {
-    return await run(options, task);
+    return await runPasses(running, task);
   } catch (error) {
-    await giveBack(options, task).catch(ignore);
+    await giveBack(running, task).catch(ignore);
     throw error;
   }
 }
 
 /** Runs that every start has ended the process of are tried again. */
-export async function forgetStarts(options: Pick<RunOptions, 'store' | 'clock'>): Promise<void> {
-  const { runs } = await readMigrationRows(options.store);
+export async function forgetStarts(running: Pick<Running, 'store' | 'clock'>): Promise<void> {
+  const { runs } = await readMigrationRows(running.store);
   for (const known of runs.values()) {
-    if ((known.row.starts ?? 0) >= startsMax) await moveTo(options, known, { ...known.row, starts: 0 });
+    if ((known.row.starts ?? 0) >= startsMax) await moveTo(running, known, { ...known.row, starts: 0 });
   }
 }
 
 /** A run that ends in order is no start that ended its process. */
-async function giveBack(options: RunOptions, { collection }: RunTask): Promise<void> {
-  const known = await readRun(options.store, collection.name);
-  if (known === undefined || known.row.runner !== options.store.processId) return;
+async function giveBack(running: Running, { collection }: RunTask): Promise<void> {
+  const known = await readRun(running.store, collection.name);
+  if (known === undefined || known.row.runner !== running.store.processId) return;
   const { starts = 0 } = known.row;
-  if (starts > 0) await moveTo(options, known, { ...known.row, starts: starts - 1 });
+  if (starts > 0) await moveTo(running, known, { ...known.row, starts: starts - 1 });
 }
 
 function ignore(): void {
   // A start that stays counts one too many.
 }
 
-async function run(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
-  let known = await beginRun(options, task);
-  for (let passes = 0; known !== undefined; ) {
-    const ended = await walk(options, task, known);
+async function runPasses(running: Running, task: RunTask): Promise<Ended | undefined> {
+  let known = await beginRun(running, task);
+  for (let done = 0; known !== undefined; ) {
+    const ended = await walk(running, task, known);
     if (ended === undefined) {
-      known = await awaitRun(options, task);
+      known = await awaitRun(running, task);
       continue;
     }
     const { row } = ended;
     const changedInPass = row.changed - known.row.changed;
-    const isDone = row.phase === 'final' && (changedInPass === 0 || passes >= finalPassesMax);
-    if (isDone || options.isAlone) return ended;
-    passes += 1;
+    const isDone = row.phase === 'final' && (changedInPass === 0 || done >= finalPassesMax);
+    if (isDone || running.isAlone) return ended;
+    done += 1;
     known =
-      (await moveTo(options, ended, { ...row, phase: 'final', after: null })) ??
-      (await awaitRun(options, task));
+      (await moveTo(running, ended, { ...row, phase: 'final', after: null })) ??
+      (await awaitRun(running, task));
   }
   return undefined;
 }
 
-async function beginRun(options: RunOptions, task: RunTask): Promise<Ended | undefined> {
-  const { store, clock } = options;
+async function beginRun(running: Running, task: RunTask): Promise<Ended | undefined> {
+  const { store, clock } = running;
   if ((await readRun(store, task.collection.name)) === undefined) {
     const row: RunRow = {
       ...{ kind: 'run', collection: task.collection.name, phase: 'pass' },
@@ -128,12 +134,12 @@ async function beginRun(options: RunOptions, task: RunTask): Promise<Ended | und
     };
     await store.commit({ changes: [rowChange(row, undefined, clock())], events: [] });
   }
-  return awaitRun(options, task);
+  return awaitRun(running, task);
 }
 
 /** Waits until the run is this process's own: another runs it until it ends, or does nothing for 15 seconds. */
-async function awaitRun(options: RunOptions, { collection }: RunTask): Promise<Ended | undefined> {
-  const { store, signal } = options;
+async function awaitRun(running: Running, { collection }: RunTask): Promise<Ended | undefined> {
+  const { store, signal } = running;
   let since = performance.now();
   let seen = -1;
   for (let isTold = false; ; ) {
@@ -152,11 +158,11 @@ async function awaitRun(options: RunOptions, { collection }: RunTask): Promise<E
       const { starts = 0 } = row;
       if (starts >= startsMax) throw new DocumentsUnfit([givenUpSentence(row)]);
       const taken = { ...row, runner: store.processId, began: row.began ?? rev, starts: starts + 1 };
-      const moved = await moveTo(options, known, taken);
+      const moved = await moveTo(running, known, taken);
       if (moved !== undefined) return moved;
       continue;
     }
-    if (!isTold) options.onWaiting(collection.name);
+    if (!isTold) running.onWaiting(collection.name);
     isTold = true;
     await pause(lookMs, undefined, { signal });
   }
@@ -169,7 +175,7 @@ function givenUpSentence({ collection, migrations, after }: RunRow): string {
 }
 
 async function moveTo(
-  { store, clock }: Pick<RunOptions, 'store' | 'clock'>,
+  { store, clock }: Pick<Running, 'store' | 'clock'>,
   known: Ended,
   row: RunRow,
 ): Promise<Ended | undefined> {
@@ -179,12 +185,12 @@ async function moveTo(
 }
 
 /** Walks the documents of one phase to their end. @returns undefined if another process goes on in its place */
-async function walk(options: RunOptions, task: RunTask, from: Ended): Promise<Ended | undefined> {
-  const { store, migrationBatchDocumentsMax, migrationBatchBytesMax, signal } = options;
+async function walk(running: Running, task: RunTask, from: Ended): Promise<Ended | undefined> {
+  const { store, settings, signal } = running;
   const { name } = task.collection;
   const query: ListQuery = {
     ...{ table: name, filter: { op: 'always' }, sort: byId },
-    ...{ limit: migrationBatchDocumentsMax, bytesMax: migrationBatchBytesMax },
+    ...{ limit: settings.migrationBatchDocumentsMax, bytesMax: settings.migrationBatchBytesMax },
   };
   const plan = store.plan(query);
   const until = await lastId(store, name);
@@ -195,11 +201,11 @@ async function walk(options: RunOptions, task: RunTask, from: Ended): Promise<En
     const page = await plan.page(after === null ? { from: 'start' } : { from: 'after', key: [after] });
     const ids = page.docs.map((doc) => String(documentKey(byId, doc)[0]));
     if (ids.length === 0) return known;
-    const next = await moveBatch(options, task, known, ids);
+    const next = await moveBatch(running, task, known, ids);
     if (next === undefined) return undefined;
     known = next;
     const { documents, changed } = known.row;
-    options.onProgress({ collection: name, documents, changed });
+    running.onProgress({ collection: name, documents, changed });
     // What is created meanwhile is left to the next phase: an old process may create faster than this one migrates.
     if (!page.more || until === undefined || compareText(ids.at(-1) ?? '', until) >= 0) return known;
   }
@@ -216,7 +222,7 @@ const attemptsInOneMax = 3;
 
 /** Commits the documents and the position together; in smaller units if clients keep changing some of them. */
 async function moveBatch(
-  options: RunOptions,
+  running: Running,
   task: RunTask,
   from: Ended,
   ids: readonly string[],
@@ -225,9 +231,9 @@ async function moveBatch(
   let size = ids.length;
   let attempts = 0;
   for (let start = 0; start < ids.length; ) {
-    options.signal.throwIfAborted();
+    running.signal.throwIfAborted();
     const some = ids.slice(start, start + size);
-    const outcome = await attemptBatch(options, task, known, some);
+    const outcome = await attemptBatch(running, task, known, some);
     if (outcome === 'lost') return undefined;
     if (outcome === 'overtaken') {
       attempts += 1;
@@ -241,12 +247,12 @@ async function moveBatch(
 }
 
 async function attemptBatch(
-  options: RunOptions,
+  running: Running,
   task: RunTask,
   known: Ended,
   ids: readonly string[],
 ): Promise<Ended | 'overtaken' | 'lost'> {
-  const { store, work, clock } = options;
+  const { store, work, clock } = running;
   const { collection, migrations, isLast } = task;
   const { row } = known;
   const read = await Promise.all(ids.map((id) => store.read(collection.name, id)));
@@ -259,7 +265,7 @@ async function attemptBatch(
       : await work.migrate({
           ...{ collection: collection.name, migrations: row.migrations, isLast, candidates, now },
         });
-  const { changes, events } = changesOf(options, task, rows, results);
+  const { changes, events } = changesOf(running, task, rows, results);
   const moved: RunRow = {
     ...row,
     after: ids.at(-1) ?? row.after,
@@ -271,11 +277,11 @@ async function attemptBatch(
     changes: [...changes, rowChange(moved, known, now)],
     events: migrations.some((each) => each.events) ? events : [],
   };
-  const commit = await commitPatiently(options, unit);
+  const commit = await commitPatiently(running, unit);
   if (commit === undefined) return 'lost';
   if (commit.outcome === 'committed') return { ...known, row: moved, rev: commit.rev };
   if (commit.outcome === 'superseded') return commit.change < changes.length ? 'overtaken' : 'lost';
-  throw await refusalOf(options, task, changes, commit);
+  throw await refusalOf(running, task, changes, commit);
 }
 
 function candidateOf({ id, doc, owner, createdAt, updatedAt, rev }: Row, run: RunRow): Candidate {
@@ -284,7 +290,7 @@ function candidateOf({ id, doc, owner, createdAt, updatedAt, rev }: Row, run: Ru
 }
 
 function changesOf(
-  { clock, newId }: RunOptions,
+  { clock, newId }: Running,
   { collection, migrations }: RunTask,
   rows: readonly Row[],
   results: readonly Migrated[],
@@ -312,7 +318,7 @@ function changesOf(
 }
 
 async function refusalOf(
-  { store }: RunOptions,
+  { store }: Running,
   { collection, migrations }: RunTask,
   changes: readonly Change[],
   commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
@@ -367,7 +373,7 @@ const attemptsMax = 6;
 
 /** @returns undefined if a commit whose answer was lost may have been made: the position shows it */
 async function commitPatiently(
-  { store, signal }: RunOptions,
+  { store, signal }: Running,
   unit: Parameters<Store['commit']>[0],
 ): Promise<Commit | undefined> {
   for (let attempt = 1; ; attempt += 1) {

@@ -2,47 +2,45 @@
  * The documents of a store and the configuration that serves them, at the start of a program and for `comity migrate`: judges them, runs what
  * is pending, and remembers what the documents are then.
  */
-import type { Configuration } from '../config/configuration.ts';
-import type { Observe } from '../observe/observation.ts';
 import type { Change, Store } from '../store/store.ts';
 import { type RunProgress, runCollection } from './collection-run.ts';
 import { fingerprintOfShape, shapeOf } from './declared-shape.ts';
-import {
-  createDocumentWork,
-  DocumentsUnfit,
-  type DocumentWork,
-  InlineWork,
-  type WorkOptions,
-} from './document-work.ts';
+import { createDocumentWork, DocumentsUnfit, type DocumentWork, InlineWork } from './document-work.ts';
 import {
   type Finding,
   isOfRespelling,
   type Judgement,
-  type JudgeOptions,
   judgeDocuments,
+  type LookReport,
+  lookAtDocuments,
   sentencesOf,
   shapeChange,
 } from './judge-documents.ts';
-import { type LookReport, lookAtDocuments } from './look-at-documents.ts';
-import { migratedCollection, migratedCollections } from './migrated-collections.ts';
-import { type MadeRow, type RunRow, readMigrationRows, rowChange, rowRemoval } from './migration-rows.ts';
-import { migrationState, type PendingRun } from './migration-state.ts';
+import {
+  type MadeRow,
+  type MigrationServices,
+  migratedCollection,
+  migratedCollections,
+  migrationState,
+  type PendingRun,
+  type RunRow,
+  readMigrationRows,
+  rowChange,
+  rowRemoval,
+} from './migration-state.ts';
 
-export type MigrateDocumentsOptions = Omit<JudgeOptions, 'store'> &
-  Omit<WorkOptions, 'configuration'> & {
-    readonly store: Store;
-    readonly configuration: Configuration;
-    readonly newId: () => string;
-    readonly observe: Observe;
-    /** Nothing else writes to the store meanwhile. */
-    readonly isAlone: boolean;
-    readonly onProgress?: (progress: RunProgress) => void;
-    readonly onWaiting?: (collection: string) => void;
-    readonly onRun?: (run: MadeRun) => void;
-    /** A look at all documents of a collection, whose declaration has changed without a migration. */
-    readonly onLook?: (report: LookReport) => void;
-    readonly signal?: AbortSignal;
-  };
+export type Migrating = MigrationServices & {
+  /** Nothing else writes to the store meanwhile. */
+  readonly isAlone: boolean;
+  /** Requests are served meanwhile by the same process. */
+  readonly isBeside?: boolean;
+  readonly onProgress?: (progress: RunProgress) => void;
+  readonly onWaiting?: (collection: string) => void;
+  readonly onRun?: (run: MadeRun) => void;
+  /** A look at all documents of a collection, whose declaration has changed without a migration. */
+  readonly onLook?: (report: LookReport) => void;
+  readonly signal?: AbortSignal;
+};
 
 export type MadeRun = {
   readonly collection: string;
@@ -56,26 +54,20 @@ export type MadeRun = {
   readonly isRespelling?: boolean;
 };
 
-export type StartOptions = Omit<MigrateDocumentsOptions, 'isAlone'> & {
-  readonly migrateAtStart: boolean;
-  /** Serves although documents do not fit. */
-  readonly serveUnmigrated: boolean;
-  readonly development: boolean;
-};
-
 /**
  * Judges the documents before anything is served.
  * @returns the findings with which it is served nevertheless, and what `migrateDocuments` would do
  * @throws DocumentsUnfit
  */
-export async function judgeAtStart(options: StartOptions): Promise<readonly Finding[]> {
-  const { observe, serveUnmigrated, development } = options;
-  const judgement = await judgeDocuments(options);
+async function judgeAtStart(services: MigrationServices): Promise<readonly Finding[]> {
+  const { observe, settings } = services;
+  const { serveUnmigrated, development } = settings;
+  const judgement = await judgeDocuments(services);
   const { findings } = judgement;
-  await remember(options.store, judgement);
+  await remember(services.store, judgement);
   for (const collection of judgement.extended) observe({ kind: 'documents-extended', collection });
   if (findings.length === 0) return findings;
-  const mayRun = runsAtStart(options, findings);
+  const mayRun = runsAtStart(services, findings);
   if (!mayRun && !serveUnmigrated && !development) throw new DocumentsUnfit(sentencesOf(findings));
   if (!mayRun) for (const sentence of sentencesOf(findings)) observe({ kind: 'documents-unfit', sentence });
   return findings;
@@ -85,14 +77,8 @@ export async function judgeAtStart(options: StartOptions): Promise<readonly Find
  * True if a start migrates: if its settings say so, or if the embedded store has date-times that are not kept in UTC, which it spells anew by itself
  * as it makes indexes.
  */
-export function runsAtStart(
-  {
-    store,
-    migrateAtStart,
-    serveUnmigrated,
-  }: Pick<StartOptions, 'store' | 'migrateAtStart' | 'serveUnmigrated'>,
-  findings: readonly Finding[],
-): boolean {
+function runsAtStart({ store, settings }: MigrationServices, findings: readonly Finding[]): boolean {
+  const { migrateAtStart, serveUnmigrated } = settings;
   if (findings.some(({ kind }) => kind === 'impossible')) return false;
   return migrateAtStart || (!store.shared && !serveUnmigrated && findings.every(isOfRespelling));
 }
@@ -107,24 +93,24 @@ async function remember(store: Store, { changes }: Pick<Judgement, 'changes'>): 
  * @returns the runs that this process ended
  * @throws MigrationStopped, DocumentsUnfit, StoreUnavailable
  */
-export async function migrateDocuments(options: MigrateDocumentsOptions): Promise<readonly MadeRun[]> {
-  const work = createDocumentWork(options);
+export async function migrateDocuments(migrating: Migrating): Promise<readonly MadeRun[]> {
+  const work = createDocumentWork(migrating, migrating.isBeside === true);
   try {
-    const done = await makePending(options, work);
-    for (const stray of await findStrays(options, work)) {
-      if (stray.migrations.length > 0) await beginAgain(options, stray);
-      else done.push(...(await fillIn(options, stray, work)));
+    const done = await makePending(migrating, work);
+    for (const stray of await findStrays(migrating, work)) {
+      if (stray.migrations.length > 0) await beginAgain(migrating, stray);
+      else done.push(...(await fillIn(migrating, stray, work)));
     }
-    done.push(...(await makePending(options, work)));
-    done.push(...(await lookAtChanged(options, work)));
+    done.push(...(await makePending(migrating, work)));
+    done.push(...(await lookAtChanged(migrating, work)));
     return done;
   } finally {
     await work.close();
   }
 }
 
-async function makePending(options: MigrateDocumentsOptions, work: DocumentWork): Promise<MadeRun[]> {
-  const { store, configuration, observe, signal = new AbortController().signal } = options;
+async function makePending(migrating: Migrating, work: DocumentWork): Promise<MadeRun[]> {
+  const { store, configuration, observe, signal = new AbortController().signal } = migrating;
   const done: MadeRun[] = [];
   for (;;) {
     const rows = await readMigrationRows(store);
@@ -138,15 +124,15 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     // Defaults are filled in at the end of these migrations as well.
     if (begun?.row.migrations.length === 0) await store.commit({ changes: [rowRemoval(begun)], events: [] });
     const startedAt = performance.now();
-    const { onProgress = ignore, onWaiting = ignore } = options;
+    const { onProgress = ignore, onWaiting = ignore } = migrating;
     const ended = await runCollection(
-      { ...options, work, onProgress, onWaiting, signal },
+      { ...migrating, work, onProgress, onWaiting, signal },
       { collection, migrations: next.migrations, isLast: next.isLast },
     );
     if (ended === undefined) continue;
     const { documents, changed } = ended.row;
     const outcome = await store.commit({
-      changes: [...(await endings(options, next, { documents, changed })), rowRemoval(ended)],
+      changes: [...(await endings(migrating, next, { documents, changed })), rowRemoval(ended)],
       events: [],
     });
     // Another process has ended the same run.
@@ -158,7 +144,7 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
     };
     done.push(run);
     observe({ kind: 'documents-migrated', ...run });
-    options.onRun?.(run);
+    migrating.onRun?.(run);
   }
 }
 
@@ -167,23 +153,23 @@ async function makePending(options: MigrateDocumentsOptions, work: DocumentWork)
  * @returns the run, unless another process ended it
  */
 async function fillIn(
-  options: MigrateDocumentsOptions,
+  migrating: Migrating,
   { collection: name, report }: Pick<Stray, 'collection' | 'report'>,
   work: DocumentWork,
 ): Promise<readonly MadeRun[]> {
-  const { store, configuration, observe, signal = new AbortController().signal } = options;
+  const { store, configuration, observe, signal = new AbortController().signal } = migrating;
   const collection = migratedCollection(configuration, name);
   if (collection === undefined) return [];
   const startedAt = performance.now();
-  await beginAgain(options, { collection: name, migrations: [] });
-  const { onProgress = ignore, onWaiting = ignore } = options;
+  await beginAgain(migrating, { collection: name, migrations: [] });
+  const { onProgress = ignore, onWaiting = ignore } = migrating;
   const ended = await runCollection(
-    { ...options, work, onProgress, onWaiting, signal },
+    { ...migrating, work, onProgress, onWaiting, signal },
     { collection, migrations: [], isLast: true },
   );
   if (ended === undefined) return [];
   const { shapes } = await readMigrationRows(store);
-  const shape = shapeChange(options, collection, shapes.get(name), { filled: true });
+  const shape = shapeChange(migrating, collection, shapes.get(name), { filled: true });
   await store.commit({ changes: [shape, rowRemoval(ended)], events: [] });
   const { documents, changed } = ended.row;
   const durationMs = Math.round(performance.now() - startedAt);
@@ -192,7 +178,7 @@ async function fillIn(
     ...(report.respelt === report.unfit ? { isRespelling: true } : {}),
   };
   observe({ kind: 'documents-migrated', ...run });
-  options.onRun?.(run);
+  migrating.onRun?.(run);
   return [run];
 }
 
@@ -202,7 +188,7 @@ function ignore(): void {
 
 /** Records the migrations, and what the documents are from now on. */
 async function endings(
-  { store, configuration, clock, program }: MigrateDocumentsOptions,
+  { store, configuration, clock, program }: Migrating,
   { collection: name, migrations, isLast }: PendingRun,
   counts: { readonly documents: number; readonly changed: number },
 ): Promise<readonly Change[]> {
@@ -225,18 +211,15 @@ async function endings(
 }
 
 /** Documents of a made migration that do not fit: an old process wrote them after it. */
-export type Stray = {
+type Stray = {
   readonly collection: string;
   readonly migrations: readonly string[];
   readonly report: LookReport;
 };
 
 /** Looks at all documents of collections that were migrated, where other processes may write. */
-export async function findStrays(
-  options: MigrateDocumentsOptions,
-  work?: DocumentWork,
-): Promise<readonly Stray[]> {
-  const { store, configuration } = options;
+export async function findStrays(migrating: Migrating, work?: DocumentWork): Promise<readonly Stray[]> {
+  const { store, configuration } = migrating;
   if (!store.shared) return [];
   const { shapes, runs } = await readMigrationRows(store);
   const strays: Stray[] = [];
@@ -245,16 +228,15 @@ export async function findStrays(
     const { migrations = [], filled = false } = row;
     const isPresent = collection !== undefined && row.fingerprint === fingerprintOfShape(shapeOf(collection));
     if (!isPresent || (migrations.length === 0 && !filled) || runs.has(name)) continue;
-    const inline = work ?? new InlineWork(options, undefined);
-    const look = { ...options, work: inline, onProgress: undefined };
-    const report = await lookAtDocuments(look, collection, []);
+    const inline = work ?? new InlineWork(configuration, migrating.settings, undefined);
+    const report = await lookAtDocuments(migrating, inline, { collection });
     if (report.unfit > 0) strays.push({ collection: name, migrations, report });
   }
   return strays;
 }
 
 async function beginAgain(
-  { store, clock }: MigrateDocumentsOptions,
+  { store, clock }: Migrating,
   { collection, migrations }: Pick<Stray, 'collection' | 'migrations'>,
 ): Promise<void> {
   const row: RunRow = {
@@ -265,14 +247,11 @@ async function beginAgain(
 }
 
 /** @returns the runs that filled in defaults @throws DocumentsUnfit */
-async function lookAtChanged(
-  options: MigrateDocumentsOptions,
-  work: DocumentWork,
-): Promise<readonly MadeRun[]> {
-  const { store, configuration } = options;
+async function lookAtChanged(migrating: Migrating, work: DocumentWork): Promise<readonly MadeRun[]> {
+  const { store, configuration } = migrating;
   const filled: MadeRun[] = [];
   // The bounded look of a start would be repeated here in full.
-  const judgement = await judgeDocuments({ ...options, migrationLookDocumentsMax: 1 });
+  const judgement = await judgeDocuments(migrating, 1);
   const lines: string[] = [];
   for (const finding of judgement.findings) {
     const collection =
@@ -281,13 +260,13 @@ async function lookAtChanged(
       lines.push(...sentencesOf([finding]));
       continue;
     }
-    const report = await lookAtDocuments({ ...options, work, onProgress: undefined }, collection, []);
-    options.onLook?.(report);
+    const report = await lookAtDocuments(migrating, work, { collection });
+    migrating.onLook?.(report);
     if (report.unfit > 0 && report.filled === report.unfit)
-      filled.push(...(await fillIn(options, { collection: collection.name, report }, work)));
+      filled.push(...(await fillIn(migrating, { collection: collection.name, report }, work)));
     else if (report.unfit === 0) {
       const known = judgement.rows.shapes.get(collection.name);
-      await store.commit({ changes: [shapeChange(options, collection, known)], events: [] });
+      await store.commit({ changes: [shapeChange(migrating, collection, known)], events: [] });
     } else lines.push(...sentencesOf([{ ...finding, report }]));
   }
   await remember(store, judgement);
@@ -295,7 +274,7 @@ async function lookAtChanged(
   return filled;
 }
 
-export type MigrationPreview = {
+type MigrationPreview = {
   readonly contradictions: readonly string[];
   /** Collections with pending migrations, or documents to be looked at; in the order in which they would be. */
   readonly reports: readonly (LookReport & { readonly migrations: readonly string[] })[];
@@ -303,13 +282,13 @@ export type MigrationPreview = {
 
 /** What `migrateDocuments` would do. Changes nothing. */
 export async function previewDocuments(
-  options: MigrateDocumentsOptions,
+  migrating: Migrating,
   onProgress: (collection: string, documents: number) => void = ignore,
 ): Promise<MigrationPreview> {
-  const { store, configuration } = options;
+  const { store, configuration } = migrating;
   const rows = await readMigrationRows(store);
   const { runs, contradictions } = migrationState(configuration, rows);
-  const work = createDocumentWork(options);
+  const work = createDocumentWork(migrating, false);
   try {
     const reports: (LookReport & { readonly migrations: readonly string[] })[] = [];
     for (const collection of migratedCollections(configuration, rows.shapes).values()) {
@@ -319,11 +298,56 @@ export async function previewDocuments(
         .flatMap((run) => run.migrations.map(({ id }) => id));
       const run = rows.runs.get(name)?.row;
       const doneUntil = run?.phase === 'pass' ? run.after : null;
-      const look = { ...options, work, doneUntil, onProgress: (count: number) => onProgress(name, count) };
-      reports.push({ ...(await lookAtDocuments(look, collection, migrations)), migrations });
+      const look = {
+        collection,
+        migrations,
+        doneUntil,
+        onProgress: (count: number) => onProgress(name, count),
+      };
+      reports.push({ ...(await lookAtDocuments(migrating, work, look)), migrations });
     }
     return { contradictions, reports };
   } finally {
     await work.close();
   }
+}
+
+type DocumentsAtStart = {
+  /** Makes what is pending, unless it is served meanwhile. @param store appends events with their deliveries */
+  beforeServing(store: Store): Promise<void>;
+  /** Begins to make what is pending, beside requests. */
+  besideServing(store: Store): void;
+  /** Ends what runs beside requests, after its batch. */
+  stop(): Promise<void>;
+};
+
+/** @throws DocumentsUnfit */
+export async function judgeDocumentsAtStart(services: MigrationServices): Promise<DocumentsAtStart> {
+  const { observe } = services;
+  const { serveUnmigrated } = services.settings;
+  const findings = await judgeAtStart(services);
+  const isWanted = findings.length > 0 && runsAtStart(services, findings);
+  const stopping = new AbortController();
+  let running: Promise<unknown> | undefined;
+  const run = (store: Store, isAlone: boolean) => {
+    const isBeside = serveUnmigrated;
+    const signal = stopping.signal;
+    const migrating: Migrating = { ...services, store, isAlone, isBeside, signal };
+    return migrateDocuments(migrating);
+  };
+  return {
+    async beforeServing(store) {
+      if (isWanted && !serveUnmigrated) await run(store, !store.shared);
+    },
+    besideServing(store) {
+      if (!isWanted || !serveUnmigrated) return;
+      running = run(store, false).catch((error: unknown) => {
+        if (!stopping.signal.aborted) observe({ kind: 'operation-failed', operation: 'migration', error });
+      });
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
 }

@@ -5,8 +5,14 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { resolveConfiguration } from '../config/configuration.ts';
 import type { ConfigurationDeclaration } from '../config/define.ts';
 import { lowerOwnPriority } from '../store/worker-file.ts';
-import { InlineWork, type ThreadData, type ThreadReply, type ThreadRequest } from './document-work.ts';
-import type { Looked, Migrated } from './migrate-document.ts';
+import {
+  InlineWork,
+  type Looked,
+  type Migrated,
+  type ThreadData,
+  type ThreadReply,
+  type ThreadRequest,
+} from './document-work.ts';
 
 async function run({ module, progress, isBeside, ...limits }: ThreadData): Promise<void> {
   const port = parentPort;
@@ -16,7 +22,7 @@ async function run({ module, progress, isBeside, ...limits }: ThreadData): Promi
   const loading = (async () => {
     const { default: declaration } = (await import(module)) as { default: ConfigurationDeclaration };
     const configuration = resolveConfiguration(declaration, undefined, new URL(module));
-    return new InlineWork({ ...limits, configuration }, path);
+    return new InlineWork(configuration, limits, path);
   })();
   loading.catch(() => undefined);
   const onDocument = (index: number): void => void Atomics.store(progress, 0, index);

@@ -1,5 +1,5 @@
 /**
- * A mail that is kept until the server of mail takes it. Its content is stored separately, sealed. mail/conclude-mail.ts has its state
+ * A mail that is kept until the server of mail takes it. Its content is stored separately, sealed. mail/mail-engine.ts has its state
  * changes.
  */
 

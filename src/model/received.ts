@@ -1,6 +1,6 @@
 /**
  * A received webhook message (§4.14, §6): verified, stored once, and processed. Its body is stored separately,
- * unchanged. webhooks/receiving/conclude-received.ts has its state changes.
+ * unchanged. webhooks/receiving/settle-received.ts has its state changes.
  */
 
 export const receivedStatuses = ['pending', 'processed', 'failed'] as const;

@@ -1,5 +1,4 @@
 /** `/subscribers`: the declared subscribers and how far they are, for administrators. Their messages are at `/received`. */
-
 import { type Static, Type } from 'typebox';
 import type { Configuration } from '../config/configuration.ts';
 import type { DeclaredSubscriber } from '../config/subscribers.ts';
@@ -16,16 +15,21 @@ import type { LoopTurns } from '../observe/event-loop.ts';
 import type { Services } from '../store/capabilities.ts';
 import { createdOf, findPlace } from '../store/follow-log.ts';
 import { type Change, eventsTable, type LogPosition, type Store, type TailEntry } from '../store/store.ts';
-import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
+import { ownMessageChanges } from '../webhooks/receiving/message-rows.ts';
 import {
   contentId,
   type ReceivedContent,
   receivedCollection,
   receivedContentsTable,
 } from '../webhooks/receiving/received-tables.ts';
-import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-list.ts';
-import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
-import { DueRows, dueIndexOf } from '../work/due-rows.ts';
+import {
+  type DeclaredItem,
+  declaredList,
+  missing,
+  shown,
+  shownResource,
+} from '../webhooks/routes/declared-resources.ts';
+import { DueRows, dueIndexOf } from '../work/due-queue.ts';
 import { contentText, lineOf } from './with-messages.ts';
 
 export type DeclaredSubscribers = Pick<Configuration, 'base' | 'subscribers'>;

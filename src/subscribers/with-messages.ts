@@ -11,7 +11,7 @@ import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type CommitStage, type CommitUnit, commitAdding } from '../store/commit-stages.ts';
 import type { Change, Commit, EventEntry, Unit } from '../store/store.ts';
-import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
+import { ownMessageChanges } from '../webhooks/receiving/message-rows.ts';
 
 /** Wakes the source of messages that this process committed; set once the inbox exists, which needs the store. */
 export type InboxWakes = { wake: (source: string) => void };

@@ -4,41 +4,55 @@
  * Everything not exported here is internal and may change at any time.
  */
 export type { Challenge, Place, PresetName, SenderRule } from './presets.ts';
-export type { HeaderSource } from './receive/message.ts';
-export type { InsertOutcome, MessageStore, VerifiedMessage } from './receive/message-store.ts';
-export { type MemoryStoreOptions, memoryStore } from './receive/message-store.ts';
-export type { FetchRequest, NodeRequest, RawBody } from './receive/raw-body.ts';
-export type { Challenged, RefusedMessage } from './receive/receive.ts';
-export { type Accepted, type Received, type ReceiveOptions, receive } from './receive/receive.ts';
-export type { AdjustedPreset, Sender } from './receive/sender.ts';
+export type { FetchRequest, HeaderSource, NodeRequest, RawBody } from './receive/message.ts';
+export type {
+  AdjustedPreset,
+  Challenged,
+  InsertOutcome,
+  MessageStore,
+  RefusedMessage,
+  Sender,
+  VerifiedMessage,
+} from './receive/receive.ts';
+export {
+  type Accepted,
+  type MemoryStoreOptions,
+  memoryStore,
+  type Received,
+  type ReceiveOptions,
+  receive,
+} from './receive/receive.ts';
 export type { Ed25519PrivateJwk, Ed25519PublicJwk } from './signature/ed25519.ts';
 export type { Body } from './signature/octets.ts';
 export {
   type PlainVerdict,
   type SignPlain,
-  signPlain,
-  type VerifyPlain,
-  verifyPlain,
-} from './signature/plain.ts';
-export type { FieldValue, RefusalReason, Refused } from './signature/refusal.ts';
-export type { Hash, HmacRule, SignatureRule, TokenRule } from './signature/signature-rule.ts';
-export type { TimeWindow } from './signature/signed-fields.ts';
-export {
   type SignStandard,
+  type SignTimestamped,
   type StandardHeaders,
   type StandardVerdict,
   type StandardVersion,
+  signPlain,
   signStandard,
-  type VerifyStandard,
-  verifyStandard,
-} from './signature/standard.ts';
-export {
-  type SignTimestamped,
   signTimestamped,
   type TimestampedVerdict,
+  type VerifyPlain,
+  type VerifyStandard,
   type VerifyTimestamped,
+  verifyPlain,
+  verifyStandard,
   verifyTimestamped,
-} from './signature/timestamped.ts';
+} from './signature/schemes.ts';
+export type {
+  FieldValue,
+  Hash,
+  HmacRule,
+  RefusalReason,
+  Refused,
+  SignatureRule,
+  TokenRule,
+} from './signature/signature-rule.ts';
+export type { TimeWindow } from './signature/signed-content.ts';
 export {
   createKeyDiscovery,
   type FetchKeys,

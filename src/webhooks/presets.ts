@@ -2,11 +2,8 @@
  * Known senders of webhooks, as data (§4.14, §5.6, §6): how each signs, and where its messages have their id and type.
  * Another sender is another value, not another program.
  */
-
-import { plainRule } from './signature/plain.ts';
+import { plainRule, standardRule, timestampedRule } from './signature/schemes.ts';
 import type { SignatureRule } from './signature/signature-rule.ts';
-import { standardRule } from './signature/standard.ts';
-import { timestampedRule } from './signature/timestamped.ts';
 
 export type SenderRule = {
   readonly signature: SignatureRule;

@@ -6,9 +6,13 @@ import { createHmac, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../config/reserved-names.ts';
 import { isToken } from '../http/syntax/field-value.ts';
 import type { Delivery } from '../model/delivery.ts';
-import { plainHeader } from './signature/plain.ts';
-import { standardPrefix, standardSignature } from './signature/standard.ts';
-import { timestampedHeader, timestampedPrefix } from './signature/timestamped.ts';
+import {
+  plainHeader,
+  standardPrefix,
+  standardSignature,
+  timestampedHeader,
+  timestampedPrefix,
+} from './signature/schemes.ts';
 
 // The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt
 // (§6.8), one signature for each active secret (§6.7).

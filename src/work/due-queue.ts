@@ -1,8 +1,158 @@
 /**
- * The memory of an engine for one queue of due work: the rows it has taken, a few of which are buffered, and what it
- * knows of the others.
+ * A queue of due work: its rows in the store, and the memory of an engine for them.
  *
- * Of the others it knows that more may be due (`mayHoldMore`; the store is then read) or when the next one is due
+ * In the store a queue is a range of one index: the rows that have a due time, earliest first. In memory it has the rows that it has taken,
+ * a few of which are buffered, and what it knows of the others.
+ */
+import type { Collection } from '../model/collection.ts';
+import { type Field, idField } from '../model/field.ts';
+import type { Filter, Sort } from '../model/filter.ts';
+import { formatTimestamp } from '../model/timestamp.ts';
+import type { Services } from '../store/capabilities.ts';
+import { nextTurn } from '../store/in-batches.ts';
+import {
+  type Change,
+  type Keyset,
+  keptRow,
+  type MaybePromise,
+  type Plan,
+  type Row,
+  type Store,
+} from '../store/store.ts';
+import type { Breaker } from './retries.ts';
+
+/** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
+export type DueIndex = {
+  readonly table: string;
+  readonly field: Field;
+  readonly dueAt: Field;
+  /** More rows than one queue can take and request. */
+  readonly rowsMax: number;
+};
+
+/** The place of a row in the order of its queue. */
+export type DueKey = { readonly dueAt: string; readonly id: string };
+
+/** A lower bound of all times, which excludes rows without one. */
+const everyTime = '0001-01-01T00:00:00.000Z';
+/** An upper bound. */
+const end: DueKey = { dueAt: '9999-12-31T23:59:59.999Z', id: '' };
+
+/** @throws RangeError if the collection lacks one of the fields */
+export function dueIndexOf({ name: table, fields }: Collection, by: string, rowsMax: number): DueIndex {
+  const [field, dueAt] = [fields.get(by), fields.get('dueAt')];
+  if (field === undefined || dueAt === undefined)
+    throw new RangeError(`the collection ${table} lacks the field ${by} or dueAt`);
+  return { table, field, dueAt, rowsMax };
+}
+
+export class DueRows {
+  readonly #plan: Plan;
+  readonly #rowsMax: number;
+  readonly #table: string;
+  /** The value of the index's field. */
+  readonly queue: string;
+
+  constructor(store: Pick<Store, 'plan'>, { table, field, dueAt, rowsMax }: DueIndex, queue: string) {
+    this.queue = queue;
+    const filters: readonly Filter[] = [
+      { op: 'eq', field, value: queue },
+      { op: 'gte', field: dueAt, value: everyTime },
+    ];
+    const sort: readonly Sort[] = [
+      { field: dueAt, direction: 'asc' },
+      { field: idField, direction: 'asc' },
+    ];
+    this.#plan = store.plan({ table, filter: { op: 'and', filters }, sort, limit: rowsMax });
+    this.#rowsMax = rowsMax;
+    this.#table = table;
+  }
+
+  /** @param behind the row after which they begin */
+  first(count: number, behind?: DueKey): MaybePromise<readonly Row[]> {
+    const position: Keyset =
+      behind === undefined ? { from: 'start' } : { from: 'after', key: [behind.dueAt, behind.id] };
+    return this.#plan.rows(position, Math.min(count, this.#rowsMax));
+  }
+
+  /**
+   * Returns the rows that are due last, the earliest of them first.
+   * @param before the row before which they end
+   */
+  last(count: number, { dueAt, id }: DueKey = end): MaybePromise<readonly Row[]> {
+    return this.#plan.rows({ from: 'before', key: [dueAt, id] }, Math.min(count, this.#rowsMax));
+  }
+
+  /** The changes that set such rows right (`isAhead`): each is due as long from now on as it was from its last change on. */
+  setRight(rows: readonly Row[], now: number): readonly Change[] {
+    return rows.map(({ id, rev, doc, owner, createdAt, updatedAt }) => {
+      const work = JSON.parse(doc) as Due;
+      const dueAt = formatTimestamp(now + Math.max(0, Date.parse(work.dueAt ?? '') - updatedAt));
+      const isScheduled = work.nextAttemptAt !== undefined && work.nextAttemptAt === work.dueAt;
+      const right = {
+        ...work,
+        dueAt,
+        ...(isScheduled ? { nextAttemptAt: dueAt } : {}),
+        updatedAt: formatTimestamp(now),
+      };
+      const next = keptRow(JSON.stringify(right), owner, Math.min(createdAt, now), now);
+      return { table: this.#table, id, expect: { rev }, next };
+    });
+  }
+
+  /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
+  lastBefore(at: number): MaybePromise<readonly Row[]> {
+    return this.#plan.rows({ from: 'before', key: [formatTimestamp(at), ''] }, 1);
+  }
+}
+
+/** The parts of due work that tell its time; a delivery has the next time of its schedule as well. */
+type Due = { readonly dueAt: string | null; readonly nextAttemptAt?: string | null };
+
+/** Clocks that differ by less explain a row of the future. */
+const aheadMs = 60_000;
+
+/**
+ * True if a clock that was ahead set the time for which the row waits: it was changed in the future, and is due after that. A time that was
+ * set since, by a clock that is right, is earlier than the change, of which the time never moves back.
+ */
+export function isAhead({ doc, updatedAt }: Pick<Row, 'doc' | 'updatedAt'>, now: number): boolean {
+  if (updatedAt <= now + aheadMs) return false;
+  const { dueAt } = JSON.parse(doc) as Due;
+  return dueAt !== null && Date.parse(dueAt) >= updatedAt - resentMs;
+}
+
+/** False if a clock ahead can have set neither this time nor an earlier one: what it set is due after the change that did. */
+function mayBeAhead({ dueAt }: DueKey, now: number): boolean {
+  return Date.parse(dueAt) > now + aheadMs - resentMs;
+}
+
+function keyOf({ doc, id }: Pick<Row, 'doc' | 'id'>): DueKey {
+  return { dueAt: (JSON.parse(doc) as Due).dueAt ?? everyTime, id };
+}
+
+/** A delivery that is sent again may be due a moment before the change that says so. */
+const resentMs = 1;
+
+/** Rows that a look reads in a turn of the event loop, and that one unit sets right. */
+const setAtOnce = 100;
+
+/** Rows of one page that were set right, and how far the clock was ahead. */
+type SetRight = { readonly rows: number; readonly aheadMs: number };
+
+/** What a settled attempt says about its queue, whatever its row is. */
+export type QueueVerdict = {
+  /** `ignored`: nothing. */
+  readonly health: 'succeeded' | 'failed' | 'ignored';
+  /** Nothing is to begin before this time, in milliseconds since the epoch; null: the receiver named none. */
+  readonly notBefore: number | null;
+};
+
+/** Rows that all queues of an engine have read but not begun. */
+export type Budget = { buffered: number };
+
+/**
+ * Of the rows that it has not taken, it knows that more may be due (`mayHoldMore`; the store is then read) or when the next one is due
  * (`nextDueAt`). A wake sets the first; a read to the end of the due rows sets the second. A read that was full is
  * continued behind its last row, unless a wake or a due time says that rows before it may be due. The window and the
  * buffer bound the memory, however many rows wait in the store.
@@ -10,21 +160,6 @@
  * A row is taken from its read until its attempt is settled, and reads skip taken rows. A read that was under way while
  * an attempt was settled may return the row as it was before; such rows are skipped too.
  */
-import type { Row } from '../store/store.ts';
-import { Breaker, type BreakerSettings } from './breaker.ts';
-import type { DueKey, DueRows } from './due-rows.ts';
-
-/** Rows that all queues of an engine have read but not begun. */
-export type Budget = { buffered: number };
-
-export type DueQueueOptions = {
-  readonly id: string;
-  readonly rows: DueRows;
-  readonly breaker: BreakerSettings;
-  readonly random: () => number;
-  readonly budget: Budget;
-};
-
 export abstract class DueQueue<Due extends { readonly id: string }> {
   readonly id: string;
   readonly rows: DueRows;
@@ -32,7 +167,8 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   protected readonly budget: Budget;
   /** Nothing begins before this time, in milliseconds since the epoch. */
   notBefore = 0;
-  /** The time of the last look for a requested attempt, in milliseconds since the epoch. */
+  /** The times of the last pause by the breaker and of the last look for a requested attempt, in milliseconds since the epoch. */
+  pausedAt = 0;
   askedAt = 0;
   nextDueAt = Number.POSITIVE_INFINITY;
   /** The time of the last look for times that a clock ahead had set, and of the last turn, in milliseconds since the epoch. */
@@ -51,11 +187,11 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   #epoch = 0;
   #released: Set<string> | undefined;
 
-  constructor({ id, rows, breaker, random, budget }: DueQueueOptions) {
-    this.id = id;
+  constructor(rows: DueRows, breaker: Breaker, budget: Budget) {
+    this.id = rows.queue;
     this.rows = rows;
+    this.breaker = breaker;
     this.budget = budget;
-    this.breaker = new Breaker(breaker, random);
   }
 
   /** The name of the queue in `Lanes`. */
@@ -88,10 +224,6 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   /** Rows that are buffered, under way or being settled. */
   get taken(): number {
     return this.#taken.size;
-  }
-
-  hasTaken(id: string): boolean {
-    return this.#taken.has(id);
   }
 
   get reading(): boolean {
@@ -167,6 +299,17 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     if (time < this.nextDueAt) this.nextDueAt = time;
   }
 
+  /** @returns the end of the pause in milliseconds since the epoch, if this outcome opened the breaker */
+  heed({ health, notBefore }: QueueVerdict, probe: boolean, now: number): number | undefined {
+    if (notBefore !== null) this.notBefore = Math.max(this.notBefore, notBefore);
+    if (health === 'succeeded') this.breaker.succeeded();
+    if (health === 'ignored') this.breaker.ignored(probe);
+    if (health !== 'failed') return undefined;
+    const until = this.breaker.failed(now, probe);
+    if (until !== undefined) this.pausedAt = now;
+    return until;
+  }
+
   /** Begins nothing before the time, in milliseconds since the epoch, and then reads again. */
   pause(until: number): void {
     this.notBefore = Math.max(this.notBefore, until);
@@ -181,6 +324,36 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.nextDueAt = Number.POSITIVE_INFINITY;
     this.breaker.allowProbe();
     this.mayHoldMore = true;
+  }
+
+  /**
+   * Sets times right that a clock which was ahead had set, from the last row of the queue back to those that are due soon, without those of
+   * taken rows, which their attempt sets: to the attempt a time that changed meanwhile would be a request for another one. Rows that wait by
+   * the schedule lie between them, so a look passes over all, a page at a time.
+   */
+  async *setRight({
+    store,
+    clock,
+  }: Pick<Services, 'clock'> & { readonly store: Pick<Store, 'commit'> }): AsyncGenerator<SetRight> {
+    this.lookedAt = clock();
+    for (let before: DueKey | undefined; ; await nextTurn()) {
+      const now = clock();
+      const rows = await this.rows.last(setAtOnce, before);
+      const ahead = rows.filter((row) => !this.#taken.has(row.id) && isAhead(row, now));
+      const commit =
+        ahead.length === 0
+          ? undefined
+          : await store.commit({ changes: this.rows.setRight(ahead, now), events: [] });
+      // Otherwise an attempt or a person changed one of them meanwhile: the others wait for the next look.
+      const isSet = commit?.outcome === 'committed';
+      if (isSet) this.mayHoldMore = true;
+      const aheadMs = Math.max(...ahead.map(({ updatedAt }) => updatedAt - now));
+      yield isSet ? { rows: ahead.length, aheadMs } : { rows: 0, aheadMs: 0 };
+      const [first] = rows;
+      if (first === undefined) return;
+      before = keyOf(first);
+      if (!mayBeAhead(before, now)) return;
+    }
   }
 
   /** Empties the buffer; the rows remain in the store. */
@@ -246,5 +419,63 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   #clearBuffer(): void {
     this.#buffer = [];
     this.#at = 0;
+  }
+}
+
+/**
+ * A fair queue: parties take turns, and members take turns within a party, so that neither many queues nor a long
+ * backlog get more than their share. A member is in it at most once.
+ */
+export class Turns<T> {
+  /** In the order of their turns; only parties that have members. */
+  readonly #parties = new Map<string, Set<T>>();
+  readonly #partyOf = new Map<T, string>();
+
+  get size(): number {
+    return this.#partyOf.size;
+  }
+
+  get parties(): number {
+    return this.#parties.size;
+  }
+
+  sizeOf(party: string): number {
+    return this.#parties.get(party)?.size ?? 0;
+  }
+
+  has(member: T): boolean {
+    return this.#partyOf.has(member);
+  }
+
+  add(member: T, party: string): void {
+    if (this.#partyOf.has(member)) return;
+    this.#partyOf.set(member, party);
+    const members = this.#parties.get(party);
+    if (members === undefined) this.#parties.set(party, new Set([member]));
+    else members.add(member);
+  }
+
+  remove(member: T): void {
+    const party = this.#partyOf.get(member);
+    if (party === undefined) return;
+    this.#partyOf.delete(member);
+    const members = this.#parties.get(party);
+    members?.delete(member);
+    if (members?.size === 0) this.#parties.delete(party);
+  }
+
+  /** Removes the next member and moves its party behind the others. */
+  next(): T | undefined {
+    for (const [party, members] of this.#parties) {
+      for (const member of members) {
+        members.delete(member);
+        this.#partyOf.delete(member);
+        if (members.size > 0 && this.#parties.size === 1) return member;
+        this.#parties.delete(party);
+        if (members.size > 0) this.#parties.set(party, members);
+        return member;
+      }
+    }
+    return undefined;
   }
 }

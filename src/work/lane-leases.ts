@@ -2,24 +2,21 @@
  * Leases of lanes, for processes that share a store. The table has two kinds of rows: each process has one, which it
  * rewrites at intervals (the renewal), and one row names the owner of each lane (the assignment).
  */
+import type { Settings } from '../config/settings.ts';
+import { always, byId } from '../model/filter.ts';
 import type { Services } from '../store/capabilities.ts';
-import type { Change, Commit, Store } from '../store/store.ts';
-import { divide, type Lanes, laneCount, laneOf } from './lanes.ts';
 import {
-  type HasEnded,
-  type Holder,
-  type LeaseTable,
-  lanesChange,
-  lanesTable,
-  leasePlan,
-  leaseTableOf,
-  type ProcessRow,
-  ProcessWatch,
-  processChange,
-  processEnd,
-  processId,
-} from './lease-rows.ts';
-import { runtimeTimers, type Timers } from './timers.ts';
+  type Change,
+  type Commit,
+  keptRow,
+  type MaybePromise,
+  type NextRow,
+  type Plan,
+  type Row,
+  type Store,
+} from '../store/store.ts';
+import { divide, type Lanes, laneCount, laneOf } from './lanes.ts';
+import type { Timers } from './timers.ts';
 
 /** Renewals within one lease, so that one or two may fail. */
 const renewalsPerLease = 5;
@@ -28,16 +25,28 @@ const afterAnswerShare = 1 / 8;
 /** Tries of a read and its unit, because other processes may change the table between them. */
 const triesMax = 10;
 
-type LeasesOptions = Pick<Services, 'clock' | 'observe'> & {
-  readonly store: Pick<Store, 'shared' | 'plan' | 'commit' | 'onChange'>;
-  /** Milliseconds of a clock that is never set. */
-  readonly monotonic: () => number;
-  readonly settings: { readonly webhookLeaseMs: number; readonly webhookTimeoutMs: number };
+/**
+ * A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. `worker` distinguishes the workers of a
+ * process apart.
+ */
+type Holder = {
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAt: number;
+  readonly worker?: string | undefined;
+};
+
+export type ThisProcess = {
   readonly holder: Holder;
   /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
-  readonly hasEnded: HasEnded;
-  readonly timers?: Timers;
+  /** Returns true for a worker of this process that has ended. */
+  readonly hasEnded: (worker: string) => MaybePromise<boolean>;
+};
+
+type LeaseServices = Pick<Services, 'clock' | 'observe'> & {
+  readonly store: Pick<Store, 'shared' | 'plan' | 'commit' | 'onChange'>;
+  readonly settings: Pick<Settings, 'webhookLeaseMs' | 'webhookTimeoutMs'>;
 };
 
 /**
@@ -58,9 +67,10 @@ type LeasesOptions = Pick<Services, 'clock' | 'observe'> & {
  * sends; the revision of the delivery decides whose attempt counts.
  */
 class Leases implements Omit<Lanes, 'need'> {
-  readonly #options: LeasesOptions;
+  readonly #services: LeaseServices;
+  readonly #process: ThisProcess;
   readonly #timers: Timers;
-  readonly #plan: ReturnType<typeof leasePlan>;
+  readonly #plan: Plan;
   readonly #ownMs: number;
   readonly #renewMs: number;
   readonly #watch: ProcessWatch;
@@ -80,12 +90,13 @@ class Leases implements Omit<Lanes, 'need'> {
   #cancel: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
 
-  constructor(options: LeasesOptions) {
-    const { webhookLeaseMs, webhookTimeoutMs } = options.settings;
-    this.#options = options;
-    this.#timers = options.timers ?? runtimeTimers;
-    this.#plan = leasePlan(options.store);
-    this.#watch = new ProcessWatch({ ...options, leaseMs: webhookLeaseMs });
+  constructor(services: LeaseServices, process: ThisProcess, timers: Timers) {
+    const { webhookLeaseMs, webhookTimeoutMs } = services.settings;
+    this.#services = services;
+    this.#process = process;
+    this.#timers = timers;
+    this.#plan = services.store.plan({ table: lanesTable, filter: always, sort: byId, limit: rowsMax });
+    this.#watch = new ProcessWatch(process, webhookLeaseMs);
     this.#ownMs = webhookLeaseMs - Math.ceil(webhookTimeoutMs * (1 + afterAnswerShare));
     if (this.#ownMs <= 0) {
       throw new RangeError(
@@ -96,7 +107,7 @@ class Leases implements Omit<Lanes, 'need'> {
   }
 
   async open(): Promise<void> {
-    this.#stopFollowing = this.#options.store.onChange(lanesTable, () => this.#look());
+    this.#stopFollowing = this.#services.store.onChange(lanesTable, () => this.#look());
     await this.#look();
     this.#tick();
   }
@@ -133,13 +144,13 @@ class Leases implements Omit<Lanes, 'need'> {
     try {
       for (let tries = 0; tries < triesMax && !(await this.#leave()); tries += 1);
     } catch (error) {
-      this.#options.observe({ kind: 'sending-failed', what: 'giving lanes back', error });
+      this.#services.observe({ kind: 'sending-failed', what: 'giving lanes back', error });
     }
     this.#become(undefined, new Set());
   }
 
   #isLeased(): boolean {
-    return this.#options.monotonic() - this.#leaseBegan < this.#ownMs;
+    return this.#timers.monotonic() - this.#leaseBegan < this.#ownMs;
   }
 
   #tick(): void {
@@ -150,7 +161,10 @@ class Leases implements Omit<Lanes, 'need'> {
     });
   }
 
-  /** Runs one round at a time; requests during a round cause one more after it. Never rejects. */
+  /**
+   * Runs one round at a time; requests during a round cause one more step of it, unless it fails: a unit whose answer was lost has changed the
+   * table. Never rejects.
+   */
   #look(): Promise<void> {
     if (this.#round !== undefined) {
       this.#again = true;
@@ -171,16 +185,16 @@ class Leases implements Omit<Lanes, 'need'> {
       }
       this.#failing = false;
     } catch (error) {
-      if (!this.#failing) this.#options.observe({ kind: 'sending-failed', what: 'leasing lanes', error });
+      if (!this.#failing) this.#services.observe({ kind: 'sending-failed', what: 'leasing lanes', error });
       this.#failing = true;
     }
   }
 
   /** Reads the table and commits at most one unit. @returns true if the table needs no further change */
   async #step(): Promise<boolean> {
-    const { clock, monotonic } = this.#options;
+    const { clock } = this.#services;
     const table = leaseTableOf(await this.#plan.rows({ from: 'start' }));
-    const readAt = monotonic();
+    const readAt = this.#timers.monotonic();
     const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
     if (ownRow === undefined) return await this.#join();
     // After a unit with an unknown outcome, the table has this process's row and lanes.
@@ -204,7 +218,7 @@ class Leases implements Omit<Lanes, 'need'> {
     }
     const changes: Change[] = [processChange(ownRow, clock()), ...dead.map(processEnd)];
     if (moved) changes.push(lanesChange(table, division.lanes, clock()));
-    const began = monotonic();
+    const began = this.#timers.monotonic();
     const commit = await this.#commit(changes);
     if (commit.outcome !== 'committed') return false;
     this.#renewed({ ...ownRow, rev: commit.rev }, lanesOf(division.lanes, ownRow.id), began, kept);
@@ -214,7 +228,7 @@ class Leases implements Omit<Lanes, 'need'> {
 
   async #commit(changes: readonly Change[]): Promise<Commit> {
     try {
-      return await this.#options.store.commit({ changes, events: [] });
+      return await this.#services.store.commit({ changes, events: [] });
     } catch (error) {
       // The unit may have been committed and have given lanes away: begin nothing before a renewal based on a later
       // read.
@@ -227,18 +241,19 @@ class Leases implements Omit<Lanes, 'need'> {
 
   #isRenewalDue(): boolean {
     // Half an interval early, so that a tick that comes slightly too soon does not wait for the next.
-    return this.#options.monotonic() - this.#leaseBegan >= this.#renewMs / 2;
+    return this.#timers.monotonic() - this.#leaseBegan >= this.#renewMs / 2;
   }
 
   async #join(): Promise<boolean> {
-    const { clock, monotonic, holder, store } = this.#options;
+    const { clock, store } = this.#services;
+    const { holder } = this.#process;
     this.#become(undefined, new Set());
     this.#lives += 1;
     const joinedAt = clock();
     const row = { id: processId(holder, this.#lives), rev: undefined, holder, joinedAt };
     // Set before the commit: a unit with an unknown outcome may have created the row.
     this.#me = { ...row, rev: 0 };
-    const began = monotonic();
+    const began = this.#timers.monotonic();
     const commit = await store.commit({ changes: [processChange(row, joinedAt)], events: [] });
     if (commit.outcome === 'committed') this.#renewed({ ...row, rev: commit.rev }, new Set(), began);
     return false;
@@ -250,8 +265,8 @@ class Leases implements Omit<Lanes, 'need'> {
     const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
     if (ownRow === undefined) return true;
     const lanes = table.lanes.map((owner) => (owner === ownRow.id ? null : owner));
-    const changes = [processEnd(ownRow), lanesChange(table, lanes, this.#options.clock())];
-    const commit = await this.#options.store.commit({ changes, events: [] });
+    const changes = [processEnd(ownRow), lanesChange(table, lanes, this.#services.clock())];
+    const commit = await this.#services.store.commit({ changes, events: [] });
     return commit.outcome === 'committed';
   }
 
@@ -268,7 +283,7 @@ class Leases implements Omit<Lanes, 'need'> {
     this.#mine = mine;
     const same = before.size === mine.size && [...mine].every((lane) => before.has(lane));
     if (same && !lapsed) return;
-    if (!same) this.#options.observe({ kind: 'lanes-held', lanes: mine.size, of: laneCount });
+    if (!same) this.#services.observe({ kind: 'lanes-held', lanes: mine.size, of: laneCount });
     for (const listener of this.#listeners) listener();
   }
 }
@@ -277,10 +292,8 @@ function lanesOf(lanes: LeaseTable['lanes'], me: string): Set<number> {
   return new Set(lanes.flatMap((owner, lane) => (owner === me ? [lane] : [])));
 }
 
-export type LanesOptions = LeasesOptions & {
-  /** The endpoints, which need lanes as soon as there is one. */
-  readonly directory: { all(): Iterable<unknown>; onChange(listener: () => void): () => void };
-};
+/** The endpoints, which need lanes as soon as there is one. */
+type Endpoints = { all(): Iterable<unknown>; onChange(listener: () => void): () => void };
 
 /**
  * Creates the lanes of this process. It leases nothing until an endpoint or other work needs lanes, so a program that
@@ -289,10 +302,14 @@ export type LanesOptions = LeasesOptions & {
  * @returns after the first round of leasing, if lanes are needed; while the store is away, leasing continues
  * @throws RangeError if the lease is no longer than an attempt
  */
-export async function createLanes(options: LanesOptions): Promise<Lanes> {
-  if (!options.store.shared) return everyLane;
-  const { directory } = options;
-  const leases = new Leases(options);
+export async function createLanes(
+  services: LeaseServices,
+  process: ThisProcess,
+  directory: Endpoints,
+  timers: Timers,
+): Promise<Lanes> {
+  if (!services.store.shared) return everyLane;
+  const leases = new Leases(services, process, timers);
   let opening: Promise<void> | undefined;
   const need = (): void => {
     opening ??= leases.open();
@@ -332,3 +349,122 @@ const everyLane: Lanes = {
   onChange: () => () => undefined,
   close: async () => undefined,
 };
+
+/** The table of leases, used if several processes share the store. */
+export const lanesTable = 'webhook_lanes';
+
+/** Far more than there are lanes. */
+const rowsMax = 1024;
+const assignmentId = 'assignment';
+const processPrefix = 'process/';
+
+type ProcessRow = {
+  readonly id: string;
+  readonly rev: number;
+  readonly holder: Holder;
+  /** When it joined, on its own clock. */
+  readonly joinedAt: number;
+};
+
+type LeaseTable = {
+  readonly processes: ReadonlyMap<string, ProcessRow>;
+  /** For each lane the id of its process's row; null: free. */
+  readonly lanes: readonly (string | null)[];
+  /** Undefined: the row does not exist yet. */
+  readonly lanesRev: number | undefined;
+};
+
+/** Returns a new id for each life, because a process may join again after others removed its row. */
+function processId({ host, pid, startedAt, worker }: Holder, life: number): string {
+  const process = `${processPrefix}${host}:${pid}:${startedAt}`;
+  return worker === undefined ? `${process}:${life}` : `${process}:${worker}:${life}`;
+}
+
+function leaseTableOf(rows: readonly Row[]): LeaseTable {
+  const processes = new Map<string, ProcessRow>();
+  let lanes: readonly (string | null)[] = new Array<null>(laneCount).fill(null);
+  let lanesRev: number | undefined;
+  for (const { id, rev, doc } of rows) {
+    if (id === assignmentId) {
+      lanes = (JSON.parse(doc) as { readonly lanes: readonly (string | null)[] }).lanes;
+      lanesRev = rev;
+    } else {
+      const { holder, joinedAt } = JSON.parse(doc) as Pick<ProcessRow, 'holder' | 'joinedAt'>;
+      processes.set(id, { id, rev, holder, joinedAt });
+    }
+  }
+  return { processes, lanes, lanesRev };
+}
+
+/** @param rev undefined for a new row */
+function processChange(
+  { id, rev, holder, joinedAt }: Omit<ProcessRow, 'rev'> & { readonly rev: number | undefined },
+  at: number,
+): Change {
+  return changeTo(id, rev, keptRow(JSON.stringify({ holder, joinedAt }), null, joinedAt, at));
+}
+
+function processEnd({ id, rev }: Pick<ProcessRow, 'id' | 'rev'>): Change {
+  return changeTo(id, rev, null);
+}
+
+function lanesChange(
+  { lanesRev }: Pick<LeaseTable, 'lanesRev'>,
+  lanes: LeaseTable['lanes'],
+  at: number,
+): Change {
+  return changeTo(assignmentId, lanesRev, keptRow(JSON.stringify({ lanes }), null, at, at));
+}
+
+function changeTo(id: string, rev: number | undefined, next: NextRow | null): Change {
+  return { table: lanesTable, id, expect: rev === undefined ? { absent: true } : { rev }, next };
+}
+
+type Seen = { readonly rev: number; readonly since: number };
+
+/** Finds dead processes: those that were silent for a whole lease, and those of this host that are not alive. */
+class ProcessWatch {
+  readonly #process: ThisProcess;
+  readonly #leaseMs: number;
+  /** Rows of other processes, with the time since which each is unchanged. */
+  #seen = new Map<string, Seen>();
+
+  constructor(process: ThisProcess, leaseMs: number) {
+    this.#process = process;
+    this.#leaseMs = leaseMs;
+  }
+
+  /**
+   * @param me id of this process's row
+   * @param readAt when the read of the table ended, on the steady clock: an earlier moment would begin the lease too
+   * early
+   */
+  async findDead(
+    { processes }: Pick<LeaseTable, 'processes'>,
+    me: string,
+    readAt: number,
+  ): Promise<readonly ProcessRow[]> {
+    const seen = new Map<string, Seen>();
+    const dead: ProcessRow[] = [];
+    for (const row of processes.values()) {
+      if (row.id === me) continue;
+      const before = this.#seen.get(row.id);
+      const now = before?.rev === row.rev ? before : { rev: row.rev, since: readAt };
+      seen.set(row.id, now);
+      if (readAt - now.since >= this.#leaseMs || (await this.#isGone(row))) dead.push(row);
+    }
+    this.#seen = seen;
+    return dead;
+  }
+
+  /** Returns true if the process certainly ended, because it ran on this host. */
+  async #isGone({ holder, joinedAt }: ProcessRow): Promise<boolean> {
+    const own = this.#process.holder;
+    if (holder.host !== own.host) return false;
+    if (holder.worker !== undefined && (await this.#process.hasEnded(holder.worker))) return true;
+    // The same number is an earlier life of this process only if it joined before this one started; a row that joined
+    // later is from another host of the same name.
+    if (holder.pid === own.pid) return holder.startedAt !== own.startedAt && joinedAt < own.startedAt;
+    return !this.#process.isAlive(holder.pid);
+  }
+}

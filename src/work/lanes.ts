@@ -39,14 +39,14 @@ export function laneOf(queue: string): number {
   return (hash >>> 0) % laneCount;
 }
 
-export type Division = {
+type Division = {
   /** The new owner of each lane. */
   readonly lanes: readonly (string | null)[];
   /** Lanes of this process in which nothing more may begin: it gives them away when their attempts have ended. */
   readonly giving: ReadonlySet<number>;
 };
 
-export type DivideFacts = {
+type DivideFacts = {
   readonly lanes: readonly (string | null)[];
   readonly me: string;
   readonly live: ReadonlySet<string>;

@@ -1,21 +1,24 @@
 /**
  * Settles an attempt at due work: one unit with the row of work, by its revision, and the row of the attempt. The
- * policy computes the new state by a pure function (sending/conclude-delivery.ts, receiving/conclude-received.ts).
+ * policy computes the new state by a pure function (sending/conclude-delivery.ts, receiving/settle-received.ts).
  * Nothing here makes an attempt.
  *
  * A superseded unit is concluded again from the current row. After a failure of the store the same attempt is settled
  * again: a unit that was committed although its response was lost is recognised by the row of its attempt and not
  * committed twice.
  */
+import { idField } from '../model/field.ts';
+import { byId, type Filter } from '../model/filter.ts';
 import {
   type Change,
   type Commit,
   type EventEntry,
+  keptRow,
+  type MaybePromise,
   type Store,
-  StoreUnavailable,
   type Turn,
+  whenKnown,
 } from '../store/store.ts';
-import type { Timers } from './timers.ts';
 
 /** A row of work as read. */
 export type WorkRow<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
@@ -24,7 +27,7 @@ export type WorkRow<Work> = { readonly work: Work; readonly rev: number; readonl
 export type Refused = Exclude<Commit, { readonly outcome: 'committed' }>;
 
 /** The changes to commit: first the row of work and its logged attempt (`own`), then others. */
-export type SettlementUnit = {
+type SettlementUnit = {
   readonly own: readonly Change[];
   readonly others?: readonly Change[];
   readonly events?: readonly EventEntry[];
@@ -109,7 +112,7 @@ async function settleInTurn<Work extends object, Conclusion>(
 const togetherMax = 64;
 
 /** Commits the changes of one settlement with those of others. `done(false)`: none of them is known to be committed. */
-export type Together = (changes: readonly Change[], done: (isCommitted: boolean) => void) => void;
+type Together = (changes: readonly Change[], done: (isCommitted: boolean) => void) => void;
 
 /**
  * Commits settlements that come in one turn of the event loop as one unit, which costs the process one promise and the
@@ -142,48 +145,112 @@ export function createTogether(store: Pick<Store, 'commit'>): Together {
   };
 }
 
-const firstWaitMs = 100;
-const waitMsMax = 5000;
+/*
+ * The log of attempts at due work: one row for each attempt, never changed, with the id `{id of the work}/{number from
+ * 1, six digits}`, so that the attempts of one row of work are adjacent by id. The policy defines the document of an
+ * attempt (sending/settle-delivery.ts, receiving/settle-received.ts).
+ */
 
-export type SettleSurelyOptions = {
-  readonly timers: Timers;
-  /** Aborted when waiting must end. */
-  readonly signal: AbortSignal;
-  /** Receives the first failure. */
-  readonly onFailed: (error: unknown) => void;
+const numberDigits = 6;
+/** Numbers that `isAttemptLogged` checks at most: only as many attempts may be settled concurrently with one. */
+const numbersMax = 64;
+
+/** @param number from 1; the order of ids is that of numbers up to 999,999 */
+export function attemptId(workId: string, number: number): string {
+  return `${workId}/${String(number).padStart(numberDigits, '0')}`;
+}
+
+type LoggedAttempt = {
+  readonly table: string;
+  readonly workId: string;
+  readonly number: number;
+  readonly doc: string;
+  readonly owner: string | null;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+};
+
+export function attemptRowChange(attempt: LoggedAttempt): Change {
+  const { table, workId, number, doc, owner, startedAt, endedAt } = attempt;
+  return {
+    ...{ table, id: attemptId(workId, number), expect: { absent: true } },
+    next: keptRow(doc, owner, startedAt, endedAt),
+  };
+}
+
+type AttemptRange = {
+  readonly table: string;
+  readonly workId: string;
+  /** Attempts counted when the attempt began, and now. */
+  readonly countedBefore: number;
+  readonly counted: number;
 };
 
 /**
- * Settles an attempt, however long the store is away: repeating the attempt because its outcome was not recorded would
- * be a duplicate that Comity caused. The bound on attempts under way bounds the number of waiting ones.
+ * Detects a settlement that was superseded by itself: its unit was committed, but the store's response was lost. The
+ * log then holds this attempt, under a number that was free when it was written.
  *
- * @returns undefined if it could not be written: the program stops, or the failure is not StoreUnavailable
+ * @param isOwn returns true if the document with this number describes this attempt
  */
-export async function settleSurely<S>(
-  settle: () => Promise<S>,
-  { timers, signal, onFailed }: SettleSurelyOptions,
-): Promise<S | undefined> {
-  for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, waitMsMax)) {
-    try {
-      return await settle();
-    } catch (error) {
-      if (waitMs === firstWaitMs) onFailed(error);
-      if (!(error instanceof StoreUnavailable) || signal.aborted) return undefined;
-    }
-    await pause(waitMs, timers, signal);
-    if (signal.aborted) return undefined;
+export async function isAttemptLogged(
+  store: Pick<Store, 'read'>,
+  { table, workId, countedBefore, counted }: AttemptRange,
+  isOwn: (doc: string, number: number) => boolean,
+): Promise<boolean> {
+  const from = Math.max(countedBefore + 1, counted + 1 - numbersMax);
+  for (let number = from; number <= counted; number += 1) {
+    const row = await store.read(table, attemptId(workId, number));
+    if (row !== undefined && isOwn(row.doc, number)) return true;
   }
+  return false;
 }
 
-/** Waits, but not after the signal aborts. */
-function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = timers.after(ms, end);
-    signal.addEventListener('abort', end, { once: true });
-    function end(): void {
-      cancel();
-      signal.removeEventListener('abort', end);
-      resolve();
-    }
-  });
+/** Selects the attempts at one row of work with a number greater than `afterNumber`, from 0. */
+export function attemptsAfter(workId: string, afterNumber: number): Filter {
+  const filters: readonly Filter[] = [
+    { op: 'gt', field: idField, value: attemptId(workId, afterNumber) },
+    // `0` follows `/` in code point order, so this ends the range of ids that begin with `{workId}/`.
+    { op: 'lt', field: idField, value: `${workId}0` },
+  ];
+  return { op: 'and', filters };
+}
+
+type AttemptsPage = {
+  /** Documents, each with its `number`, oldest first. */
+  readonly docs: readonly string[];
+  readonly more: boolean;
+};
+
+export type AttemptsAsked = {
+  /** The page begins after this attempt; 0: with the first. */
+  readonly afterNumber: number;
+  readonly limit: number;
+  /** Bound on the octets of documents on the page; undefined: only `limit` applies. */
+  readonly bytesMax?: number;
+};
+
+export function attemptsPage(
+  store: Pick<Store, 'plan'>,
+  table: string,
+  workId: string,
+  { afterNumber, limit, bytesMax }: AttemptsAsked,
+): MaybePromise<AttemptsPage> {
+  const filter = attemptsAfter(workId, afterNumber);
+  const bound = bytesMax === undefined ? {} : { bytesMax };
+  const plan = store.plan({ table, filter, sort: byId, limit, ...bound });
+  return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
+}
+
+/** Truncates a text, and removes unpaired surrogates and U+0000, which JSON in PostgreSQL cannot hold. */
+export function fittingText(text: string, charactersMax: number): string {
+  const cut = text.length <= charactersMax ? text : text.slice(0, withoutHalf(text, charactersMax));
+  const fitting = cut.isWellFormed() ? cut : cut.toWellFormed();
+  return fitting.includes('\0') ? fitting.replaceAll('\0', '') : fitting;
+}
+
+/** The length to cut at without splitting a surrogate pair. */
+function withoutHalf(text: string, length: number): number {
+  const last = text.charCodeAt(length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? length - 1 : length;
 }

@@ -11,8 +11,9 @@
  */
 import { idField } from '../model/field.ts';
 import { startsMax } from '../model/starts-max.ts';
-import type { Observe } from '../observe/observation.ts';
-import { keptRow, type Row, type Store } from '../store/store.ts';
+import type { Services } from '../store/capabilities.ts';
+import { keptRow, type Row } from '../store/store.ts';
+import type { Lanes } from './lanes.ts';
 
 export const startsTable = 'work_starts';
 
@@ -28,17 +29,13 @@ export type Begun = {
 export type Starts = {
   /** Counts the start if a process that died may have begun the work. @throws StoreUnavailable */
   begin(work: Work): Promise<Begun>;
+  /** Does the work between its begin and its end. @param make true: the work is given up */
+  run<T>(work: Work, make: (isUsedUp: boolean) => Promise<T>): Promise<T>;
   /** After the last attempt. */
   close(): Promise<void>;
 };
 
-export type StartsOptions = {
-  readonly store: Pick<Store, 'shared' | 'processId' | 'hasEnded' | 'read' | 'plan' | 'commit'>;
-  readonly clock: () => number;
-  readonly observe: Observe;
-  /** Calls back when this process may have got the work of another one. */
-  readonly onLanes: (look: () => void) => () => void;
-};
+type StartServices = Pick<Services, 'store' | 'clock' | 'observe'>;
 
 const fresh: Begun = { isUsedUp: false, end: async () => undefined };
 
@@ -48,12 +45,21 @@ const processesMax = 1024;
 const processPrefix = 'process ';
 const behindProcesses = 'process!';
 
-export async function createStarts(options: StartsOptions): Promise<Starts> {
-  const counted = new CountedStarts(options);
+/** @param onLanes calls back when this process may have got the work of another one */
+export async function createStarts(services: StartServices, onLanes: Lanes['onChange']): Promise<Starts> {
+  const counted = new CountedStarts(services);
   await counted.look();
-  const stop = options.onLanes(() => void counted.look());
+  const stop = onLanes(() => void counted.look());
   return {
     begin: (work) => counted.begin(work),
+    async run(work, make) {
+      const begun = await counted.begin(work);
+      try {
+        return await make(begun.isUsedUp);
+      } finally {
+        await begun.end();
+      }
+    },
     async close() {
       stop();
       await counted.leave();
@@ -62,7 +68,7 @@ export async function createStarts(options: StartsOptions): Promise<Starts> {
 }
 
 class CountedStarts {
-  readonly #options: StartsOptions;
+  readonly #services: StartServices;
   /** Milliseconds since the epoch: a process that died may have begun what was not changed since. */
   #suspectBefore = 0;
   #looking: Promise<void> = Promise.resolve();
@@ -71,13 +77,13 @@ class CountedStarts {
   /** Ends with the last of those that were counted before. */
   #alone: Promise<void> = Promise.resolve();
 
-  constructor(options: StartsOptions) {
-    this.#options = options;
+  constructor(services: StartServices) {
+    this.#services = services;
   }
 
   /** Never rejects. */
   look(): Promise<void> {
-    const { observe } = this.#options;
+    const { observe } = this.#services;
     this.#looking = this.#looking
       .then(() => this.#findDead())
       .catch((error) => observe({ kind: 'store-failed', what: 'looking for processes that died', error }));
@@ -85,7 +91,7 @@ class CountedStarts {
   }
 
   async #findDead(): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#services;
     const own = processPrefix + store.processId;
     const plan = store.plan({
       ...{ table: startsTable, filter: { op: 'gte', field: idField, value: processPrefix } },
@@ -102,7 +108,7 @@ class CountedStarts {
 
   /** A process that does no such work leaves no row. */
   #join(): Promise<unknown> {
-    this.#joining ??= this.#write(processPrefix + this.#options.store.processId, undefined, 0).then(
+    this.#joining ??= this.#write(processPrefix + this.#services.store.processId, undefined, 0).then(
       (row) => {
         this.#own = row;
       },
@@ -119,7 +125,7 @@ class CountedStarts {
     if (this.#own === undefined) await this.#join();
     if (Date.parse(updatedAt) >= this.#suspectBefore) return fresh;
     const key = `work ${table} ${id}`;
-    const before = await this.#options.store.read(startsTable, key);
+    const before = await this.#services.store.read(startsTable, key);
     if (before === undefined) return this.#count(key, before, 1);
     const { starts } = JSON.parse(before.doc) as { starts: number };
     if (starts >= startsMax) return { isUsedUp: true, end: () => this.#remove(before) };
@@ -143,7 +149,7 @@ class CountedStarts {
 
   /** @returns undefined if another process was faster */
   async #write(id: string, before: Row | undefined, starts: number): Promise<Row | undefined> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#services;
     const at = clock();
     const next = keptRow(JSON.stringify({ id, starts }), null, at, at);
     const expect = before === undefined ? ({ absent: true } as const) : { rev: before.rev };
@@ -154,7 +160,7 @@ class CountedStarts {
   async #remove({ id, rev }: Row): Promise<void> {
     const change = { table: startsTable, id, expect: { rev }, next: null };
     // A row that stays counts one start too many, of work that is as old.
-    await this.#options.store.commit({ changes: [change], events: [] }).catch(() => undefined);
+    await this.#services.store.commit({ changes: [change], events: [] }).catch(() => undefined);
   }
 
   async leave(): Promise<void> {

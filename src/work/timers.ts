@@ -3,6 +3,8 @@
 export type Timers = {
   /** Calls back once after `delayMs`; returns a function that cancels the timer. */
   after(delayMs: number, call: () => void): () => void;
+  /** Milliseconds of a clock that is never set, for durations. */
+  monotonic(): number;
 };
 
 /** Timers of the runtime. They do not keep an otherwise idle program running. */
@@ -12,7 +14,31 @@ export const runtimeTimers: Timers = {
     timer.unref();
     return () => clearTimeout(timer);
   },
+  monotonic: () => performance.now(),
 };
+
+/** Resolves when the work is done, or after `ms` milliseconds. */
+export async function endedWithin(ms: number, done: Promise<void>, timers: Timers): Promise<void> {
+  let cancel: (() => void) | undefined;
+  const over = new Promise<void>((resolve) => {
+    cancel = timers.after(ms, resolve);
+  });
+  await Promise.race([done, over]);
+  cancel?.();
+}
+
+/** Waits, but not after the signal aborts. */
+export function pauseUntil(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = timers.after(ms, end);
+    signal.addEventListener('abort', end, { once: true });
+    function end(): void {
+      cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    }
+  });
+}
 
 /**
  * Minimum interval of looks after hints, each a read per queue (40 µs for a sender). What comes from other processes,
@@ -48,20 +74,14 @@ export const setBackMs = 60_000;
 
 type Entry = { readonly id: string; readonly at: number };
 
-export type AlarmOptions = {
-  readonly clock: () => number;
-  readonly timers?: Timers;
-  readonly ring: (queueId: string) => void;
-};
-
 /**
  * One timer for the next due time of all queues. A queue has at most one time; setting another replaces it. Times are
  * of the wall clock, like those of due work.
  */
 export class Alarm {
   readonly #clock: () => number;
-  readonly #timers: Timers;
   readonly #ring: (queueId: string) => void;
+  readonly #timers: Timers;
   /** A binary heap by time. Replaced entries remain until they reach the top. */
   #heap: Entry[] = [];
   readonly #times = new Map<string, number>();
@@ -70,10 +90,10 @@ export class Alarm {
   #awakeAt = 0;
   #disarm: (() => void) | undefined;
 
-  constructor({ clock, timers = runtimeTimers, ring }: AlarmOptions) {
+  constructor(clock: () => number, ring: (queueId: string) => void, timers: Timers) {
     this.#clock = clock;
-    this.#timers = timers;
     this.#ring = ring;
+    this.#timers = timers;
   }
 
   get size(): number {

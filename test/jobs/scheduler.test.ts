@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DeclaredJob, type JobTiming, jobTimes } from '../../src/config/jobs.ts';
-import { jobStatesTable, stateOf } from '../../src/jobs/job-state.ts';
-import { createScheduler } from '../../src/jobs/scheduler.ts';
+import { createScheduler, jobStatesTable, stateOf } from '../../src/jobs/scheduler.ts';
 import { byId } from '../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../src/model/received.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';

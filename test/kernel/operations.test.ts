@@ -7,9 +7,13 @@ import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
 import { deletionMarksTable, markChange } from '../../src/kernel/operations/deletion-marks.ts';
-import { aheadMs, leaseMs } from '../../src/kernel/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/kernel/operations/operations.ts';
-import { operationRequestsTable, operationsTable } from '../../src/kernel/operations/stored-request.ts';
+import {
+  aheadMs,
+  leaseMs,
+  operationRequestsTable,
+  operationsTable,
+} from '../../src/kernel/operations/stored-request.ts';
 import { type Ask, type Companion, noPreferences } from '../../src/kernel/resource.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { startsMax } from '../../src/model/starts-max.ts';

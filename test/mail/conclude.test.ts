@@ -1,7 +1,8 @@
 /** The state machine of kept mails: what each result of an attempt makes of a mail. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Attempted, conclude, type MailPolicy, recipientsLeft } from '../../src/mail/conclude-mail.ts';
+import { conclude, type MailPolicy, recipientsLeft } from '../../src/mail/mail-engine.ts';
+import type { Attempted } from '../../src/mail/smtp.ts';
 import type { KeptMail } from '../../src/model/kept-mail.ts';
 
 const created = '2026-08-01T09:30:00.000Z';

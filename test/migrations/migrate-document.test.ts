@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
 import type { DeclaredMigration } from '../../src/config/migrations.ts';
 import { compileValidator } from '../../src/kernel/content/validator.ts';
-import { lookAtDocument, migrateDocument, type Passage } from '../../src/migrations/migrate-document.ts';
+import { lookAtDocument, migrateDocument, type Passage } from '../../src/migrations/document-work.ts';
 import { computed } from '../../src/model/collection.ts';
 
 const [collection] = resolveCollections({

@@ -4,8 +4,7 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
 import { inspectMigrations } from '../../src/config/migrations.ts';
-import type { MigrationRows, RunRow } from '../../src/migrations/migration-rows.ts';
-import { migrationState } from '../../src/migrations/migration-state.ts';
+import { type MigrationRows, migrationState, type RunRow } from '../../src/migrations/migration-state.ts';
 
 const schema = Type.Object({ name: Type.String() });
 const collections = resolveCollections({ tickets: { schema }, teams: { schema } });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
-import { migrationsTable } from '../../src/migrations/migration-rows.ts';
+import { migrationsTable } from '../../src/migrations/migration-state.ts';
 import { openPlainStore } from '../../src/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { startServer } from '../harness/running-server.ts';

@@ -39,7 +39,7 @@ import { storeResource } from '../../src/resources/program/store-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
 import { replayEventsResource, subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
 import { receivedResources } from '../../src/webhooks/receiving/received/received-routes.ts';
-import { receiveResources } from '../../src/webhooks/receiving/receiver-routes.ts';
+import { receiveResources } from '../../src/webhooks/receiving/receiving.ts';
 import { senderResources } from '../../src/webhooks/receiving/senders/sender-routes.ts';
 import { deliveryResources } from '../../src/webhooks/sending/deliveries/delivery-routes.ts';
 import { endpointResources } from '../../src/webhooks/sending/endpoints/endpoint-routes.ts';

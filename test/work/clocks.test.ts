@@ -10,7 +10,7 @@ import { byId } from '../../src/model/filter.ts';
 import { keptRow, type Row, type Store } from '../../src/store/store.ts';
 import { dueDeliveries } from '../../src/webhooks/sending/endpoint-queue.ts';
 import { deliveriesCollection } from '../../src/webhooks/sending/sending-tables.ts';
-import { DueRows, isAhead } from '../../src/work/due-rows.ts';
+import { DueRows, isAhead } from '../../src/work/due-queue.ts';
 import { engines } from '../harness/stores.ts';
 import { fakeTime, watchedStore } from '../webhooks/engine/fake-time.ts';
 import { answered, openSender } from '../webhooks/engine/sender.ts';

@@ -1,13 +1,11 @@
 /** Leases of lanes: who sends for what, while processes come, go, die and stand still. */
-
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { Store } from '../../src/store/store.ts';
 import type { KnownEndpoint } from '../../src/webhooks/sending/known-endpoint.ts';
-import { createLanes } from '../../src/work/lane-leases.ts';
+import { createLanes, lanesTable } from '../../src/work/lane-leases.ts';
 import { divide, type Lanes, laneCount, laneOf } from '../../src/work/lanes.ts';
-import { lanesTable } from '../../src/work/lease-rows.ts';
 import type { Timers } from '../../src/work/timers.ts';
 import { engines, failing, openEmbedded } from '../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../webhooks/engine/fake-time.ts';
@@ -27,6 +25,13 @@ const endpoints: readonly string[] = (() => {
 /** That there are endpoints is all that lanes want to know. */
 const someEndpoints = { all: () => [{} as KnownEndpoint], onChange: () => () => undefined };
 
+const alone = { holder: { host: 'alone', pid: 1, startedAt: 0 }, isAlive: () => true, hasEnded: () => false };
+
+function services(store: Store, { clock }: FakeTime) {
+  const settings = { webhookLeaseMs: leaseMs, webhookTimeoutMs: timeoutMs };
+  return { store, clock, settings, observe: () => undefined };
+}
+
 type Process = { readonly lanes: Lanes; readonly stop: () => void; readonly go: () => void };
 
 /** Processes on one machine of their own each, which can be made to stand still. */
@@ -37,20 +42,19 @@ function world(time: FakeTime, alive: Set<number> = new Set(), ended: Set<string
     const late: (() => void)[] = [];
     const timers: Timers = {
       after: (ms, call) => time.timers.after(ms, () => (stands ? late.push(call) : call())),
-    };
-    const lanes = await createLanes({
-      store: { ...store, onChange: (table, call) => store.onChange(table, () => stands || call()) },
-      clock: time.clock,
       monotonic: time.clock,
-      settings: { webhookLeaseMs: leaseMs, webhookTimeoutMs: timeoutMs },
-      directory: someEndpoints,
+    };
+    const standing = { ...store, onChange: hearing };
+    function hearing(table: string, call: () => void): () => void {
+      return store.onChange(table, () => stands || call());
+    }
+    const process = {
       // Workers start with their process.
       holder: { host, pid, startedAt: worker === undefined ? time.clock() : 0, worker },
-      isAlive: (asked) => alive.has(asked),
-      hasEnded: (asked) => ended.has(asked),
-      observe: () => undefined,
-      timers,
-    });
+      isAlive: (asked: number) => alive.has(asked),
+      hasEnded: (asked: string) => ended.has(asked),
+    };
+    const lanes = await createLanes(services(standing, time), process, someEndpoints, timers);
     return {
       lanes,
       stop: () => {
@@ -260,15 +264,8 @@ test('a unit whose answer is lost leads to no second owner, and to no lane witho
 test('refuses a lease that is no longer than an attempt', async () => {
   const { time } = scene();
   const settings = { webhookLeaseMs: 15_000, webhookTimeoutMs: 15_000 };
-  const rest = {
-    directory: someEndpoints,
-    holder: { host: 'a', pid: 1, startedAt: 0 },
-    isAlive: () => true,
-    hasEnded: () => false,
-    observe: () => undefined,
-  };
-  const options = { store, clock: time.clock, monotonic: time.clock, settings, ...rest };
-  await assert.rejects(createLanes(options), RangeError);
+  const short = { ...services(store, time), settings };
+  await assert.rejects(createLanes(short, alone, someEndpoints, time.timers), RangeError);
 });
 
 test('leases nothing before there is an endpoint, and then does', async () => {
@@ -277,21 +274,14 @@ test('leases nothing before there is an endpoint, and then does', async () => {
   let tell = (): void => undefined;
   const shared = { ...store, shared: true };
   const before = await shared.version(lanesTable);
-  const lanes = await createLanes({
-    ...{ store: shared, clock: time.clock, monotonic: time.clock, timers: time.timers },
-    settings: { webhookLeaseMs: leaseMs, webhookTimeoutMs: timeoutMs },
-    holder: { host: 'alone', pid: 1, startedAt: 0 },
-    isAlive: () => true,
-    hasEnded: () => false,
-    observe: () => undefined,
-    directory: {
-      all: () => endpoints,
-      onChange: (listener) => {
-        tell = listener;
-        return () => undefined;
-      },
+  const directory = {
+    all: () => endpoints,
+    onChange: (listener: () => void) => {
+      tell = listener;
+      return () => undefined;
     },
-  });
+  };
+  const lanes = await createLanes(services(shared, time), alone, directory, time.timers);
   assert.equal(await shared.version(lanesTable), before);
   assert.equal(lanes.owns('ep_a'), false);
   const come = new Promise<void>((resolve) => lanes.onChange(resolve));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Store } from '../../src/store/store.ts';
 import { createStarts, type Starts, startsTable } from '../../src/work/starts.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { engines } from '../harness/stores.ts';
 
 const before = new Date(Date.UTC(2030, 0, 1)).toISOString();
@@ -22,12 +23,8 @@ for (const [engine, open] of engines) {
         processId: `p${processes}`,
         hasEnded: (id) => dead.has(id),
       };
-      return createStarts({
-        store: own,
-        clock: () => now,
-        observe: ({ kind }) => assert.fail(kind),
-        onLanes: () => () => undefined,
-      });
+      const services = servicesOver(own, { clock: () => now, observe: ({ kind }) => assert.fail(kind) });
+      return createStarts(services, () => () => undefined);
     };
     const kill = (): void => {
       dead.add(`p${processes}`);

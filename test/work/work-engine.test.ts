@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Row, StoreUnavailable } from '../../src/store/store.ts';
-import { DueQueue } from '../../src/work/due-queue.ts';
-import type { DueRows } from '../../src/work/due-rows.ts';
+import { DueQueue, type DueRows } from '../../src/work/due-queue.ts';
+import { Breaker } from '../../src/work/retries.ts';
 import { WorkEngine, type WorkPolicy } from '../../src/work/work-engine.ts';
+import { everyLane } from '../harness/due-work.ts';
+import { servicesOver } from '../harness/services-over.ts';
 import { fakeTime, turnOver } from '../webhooks/engine/fake-time.ts';
 
 type Job = { readonly id: string };
@@ -26,13 +28,13 @@ class JobQueue extends DueQueue<Job> {
 const start = 1_000_000;
 const breaker = { webhookBreakerFailuresMax: 3, webhookBreakerSeconds: 10, webhookBreakerSecondsMax: 60 };
 
-function rowsOf(jobs: Jobs): DueRows {
+function rowsOf(queue: string, jobs: Jobs): DueRows {
   const row = ([id, at]: readonly [string, number]): Row => {
     const doc = new Date(at).toISOString();
     return { id, rev: 1, doc, owner: null, createdAt: 0, updatedAt: 0, deletedAt: null };
   };
   const first = (count: number) => [...jobs].slice(0, count).map(row);
-  return { first, lastBefore: () => [], last: () => [] } as unknown as DueRows;
+  return { queue, first, lastBefore: () => [], last: () => [] } as unknown as DueRows;
 }
 
 type Under = { readonly queue: JobQueue; readonly id: string; readonly end: () => void };
@@ -41,24 +43,27 @@ type Under = { readonly queue: JobQueue; readonly id: string; readonly end: () =
 function scene(jobs: Readonly<Record<string, Jobs>>, roomMax = 8, perQueueMax = 2) {
   const time = fakeTime(start);
   const begun: string[] = [];
+  /** Kinds of observations that the test causes. */
+  const expected: string[] = [];
   const underWay: Under[] = [];
   const held = new Map<string, number>();
   const count = (lane: string, by: number) => held.set(lane, (held.get(lane) ?? 0) + by);
   const queues = new Map(
     Object.entries(jobs).map(([id, own]) => {
-      const options = { id, breaker, random: () => 0, budget: { buffered: 0 } };
-      return [id, new JobQueue({ ...options, rows: rowsOf(own) })];
+      const rows = rowsOf(id, own);
+      return [id, new JobQueue(rows, new Breaker(breaker, () => 0), { buffered: 0 })];
     }),
   );
   const own = (queue: JobQueue) => underWay.filter((each) => each.queue === queue).length;
   const policy: WorkPolicy<Job, JobQueue> = {
     ...{ readsAtOnce: 2, attemptsPerTurn: 1 },
+    faults: { kind: 'store-failed', reading: 'reading', attempt: 'an attempt' },
     partyOf: ({ id }) => id,
     mayWork: () => true,
     hasRoom: () => underWay.length < roomMax,
     isFull: (queue) => own(queue) >= perQueueMax,
     admits: () => true,
-    attempt(queue, { id }) {
+    attempt({ queue, due: { id } }) {
       begun.push(id);
       const end = () => {
         underWay.splice(underWay.indexOf(attempt), 1);
@@ -71,12 +76,20 @@ function scene(jobs: Readonly<Record<string, Jobs>>, roomMax = 8, perQueueMax = 
     ended: () => undefined,
     wake,
     isAsked: () => false,
-    failed: () => assert.fail('nothing fails here'),
   };
-  const store = { commit: () => assert.fail('no time is set right here') };
-  const observe = () => assert.fail('nothing is observed here');
-  const lanes = { hold: (lane: string) => count(lane, 1), release: (lane: string) => count(lane, -1) };
-  const engine = new WorkEngine<Job, JobQueue>({ lanes, store, observe, ...time }, policy);
+  const services = servicesOver(
+    { commit: () => assert.fail('no time is set right here') },
+    {
+      clock: time.clock,
+      observe: ({ kind }) => assert.equal(kind, expected.shift() ?? 'nothing fails here'),
+    },
+  );
+  const lanes = {
+    ...everyLane,
+    hold: (lane: string) => count(lane, 1),
+    release: (lane: string) => count(lane, -1),
+  };
+  const engine = new WorkEngine<Job, JobQueue>(services, { lanes, timers: time.timers }, policy);
 
   function wake(id: string): void {
     const queue = queues.get(id);
@@ -84,7 +97,7 @@ function scene(jobs: Readonly<Record<string, Jobs>>, roomMax = 8, perQueueMax = 
     queue.mayHoldMore = true;
     engine.ready(queue);
   }
-  return { time, begun, underWay, held, queues, engine, wake };
+  return { time, begun, expected, underWay, held, queues, engine, wake };
 }
 
 const due = (...ids: readonly string[]): Jobs => new Map(ids.map((id) => [id, start - 1]));
@@ -129,12 +142,13 @@ test('begins what is due later at its time, without being woken', async () => {
 });
 
 test('leaves a queue alone for longer after a fault than after a store that is away', async () => {
-  const { engine, queues, begun, time, wake } = scene({ a: due('a1'), b: due('b1') });
+  const { engine, queues, begun, expected, time, wake } = scene({ a: due('a1'), b: due('b1') });
   const [a, b] = [queues.get('a'), queues.get('b')];
   assert.ok(a !== undefined && b !== undefined);
   engine.start();
-  engine.pauseAfter(a, new StoreUnavailable('away', { retryAfterSeconds: 1 }));
-  engine.pauseAfter(b, new Error('a fault'));
+  expected.push('store-failed', 'store-failed');
+  engine.failAttempt(a, false, new StoreUnavailable('away', { retryAfterSeconds: 1 }));
+  engine.failAttempt(b, false, new Error('a fault'));
   wake('a');
   wake('b');
   await time.passTo(start + 1000);

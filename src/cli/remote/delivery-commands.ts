@@ -1,6 +1,6 @@
 /** `comity deliveries`: deliveries of webhooks with their attempts. */
 import { type Delivery, deliveryStatuses } from '../../model/delivery.ts';
-import type { Attempt } from '../../webhooks/sending/delivery-attempt-log.ts';
+import type { Attempt } from '../../webhooks/sending/settle-delivery.ts';
 import type { ServerClient } from '../server-client.ts';
 import { columns, lines, onOneLine } from '../table.ts';
 import type { Call, Noun, Printed } from './remote-command.ts';

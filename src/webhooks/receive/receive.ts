@@ -4,14 +4,23 @@
  * send unchanged. The message is processed after the response.
  */
 
+import { type PresetName, presetNames, presets, type SenderRule } from '../presets.ts';
 import { type Ed25519PublicJwk, publicKeyOf } from '../signature/ed25519.ts';
 import { prepareKeys, webPrimitives } from '../signature/mac-keys.ts';
 import { encodeBase64Url, octetsOf } from '../signature/octets.ts';
-import type { RefusalReason } from '../signature/refusal.ts';
-import type { SignatureRule } from '../signature/signature-rule.ts';
+import type { HmacRule, RefusalReason, SignatureRule, TokenRule } from '../signature/signature-rule.ts';
 import { ed25519By, type KeyDiscovery } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
-import { fieldText, type HeaderSource, type Message, readingHeaders } from './message.ts';
+import {
+  fieldText,
+  type Given,
+  givenAs,
+  type HeaderSource,
+  type Message,
+  type RawBody,
+  readingHeaders,
+  readRawBody,
+} from './message.ts';
 import {
   type ChallengeAnswer,
   contentFieldOf,
@@ -20,9 +29,6 @@ import {
   keptFields,
   type MessageFacts,
 } from './message-facts.ts';
-import type { InsertOutcome, MessageStore, VerifiedMessage } from './message-store.ts';
-import { type Given, givenAs, type RawBody, readRawBody } from './raw-body.ts';
-import { nameOf, ruleOf, type Sender } from './sender.ts';
 
 export type ReceiveOptions = TrustedKeys & {
   /** The sender of the messages: `'stripe'`, `{ preset: 'stripe', toleranceSeconds: 600 }`, or a rule. */
@@ -273,4 +279,140 @@ function isWrittenAnew(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+export type Sender = PresetName | SenderRule | AdjustedPreset;
+
+export type AdjustedPreset = {
+  readonly preset: PresetName;
+  /** Parts of the preset's signature, or a whole one. */
+  readonly signature?: Partial<HmacRule> | TokenRule | undefined;
+  /** Greatest difference of the signed time from now, in seconds; 0: any time. */
+  readonly toleranceSeconds?: number | undefined;
+  readonly dedupe?: SenderRule['dedupe'] | undefined;
+  readonly type?: SenderRule['type'] | undefined;
+  readonly challenge?: SenderRule['challenge'] | undefined;
+  readonly keep?: SenderRule['keep'] | undefined;
+};
+
+/** @throws TypeError for neither a preset nor a rule */
+export function ruleOf(sender: Sender): SenderRule {
+  if (typeof sender === 'string') return presetOf(sender);
+  if ('preset' in sender) return adjusted(presetOf(sender.preset), sender);
+  if (typeof sender !== 'object' || sender === null || typeof sender.signature !== 'object') {
+    throw new TypeError(`sender must be a rule or a preset; the presets are ${presetNames.join(', ')}`);
+  }
+  return sender;
+}
+
+/** Returns the default name of a sender. */
+export function nameOf(sender: Sender): string {
+  if (typeof sender === 'string') return sender;
+  return 'preset' in sender ? sender.preset : 'sender';
+}
+
+function presetOf(name: string): SenderRule {
+  const known = presetNames.find((each) => each === name);
+  if (known === undefined) throw new TypeError(`unknown preset; the presets are ${presetNames.join(', ')}`);
+  return presets[known];
+}
+
+function adjusted(preset: SenderRule, adjustment: AdjustedPreset): SenderRule {
+  return {
+    signature: adjustedSignature(preset.signature, adjustment),
+    dedupe: adjustment.dedupe ?? preset.dedupe,
+    type: adjustment.type ?? preset.type,
+    challenge: adjustment.challenge ?? preset.challenge,
+    keep: adjustment.keep ?? preset.keep,
+  };
+}
+
+function adjustedSignature(preset: SignatureRule, adjustment: AdjustedPreset): SignatureRule {
+  const { signature = {}, toleranceSeconds } = adjustment;
+  if (signature.kind === 'token') return signature;
+  const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
+  if (preset.kind === 'hmac') return { ...preset, ...signature, ...tolerance };
+  if (signature.kind === undefined && toleranceSeconds === undefined) return preset;
+  throw new TypeError(
+    'the preset uses a token, so the members of a signature have no effect: pass a rule instead',
+  );
+}
+
+export type VerifiedMessage = {
+  /** The name of the sender: `name` of the options, or else that of the preset. */
+  readonly sender: string;
+  /** Identifies the message among those of its sender: at most 256 printable ASCII characters. */
+  readonly dedupeKey: string;
+  /** At most 200 printable ASCII characters; null: the message has no type. */
+  readonly type: string | null;
+  /** The signed Unix seconds; null: the sender signs none. */
+  readonly timestamp: number | null;
+  /** ISO 8601. */
+  readonly receivedAt: string;
+  readonly contentType: string | null;
+  readonly contentEncoding: string | null;
+  /** Header fields that the sender's rule keeps, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The octets as received. */
+  readonly body: Uint8Array;
+  /** Returns the body as UTF-8. @throws TypeError if it is not UTF-8 */
+  text(): string;
+  /** Returns the body as JSON. @throws SyntaxError or TypeError if it is not JSON */
+  json(): unknown;
+};
+
+export type MessageStore = {
+  /**
+   * Stores the message unless one with the same `sender` and `dedupeKey` exists, in one atomic step: with a lookup
+   * before the insert, two concurrent requests would both pass. `stored` means that the message is durable, because the
+   * sender learns it.
+   */
+  insert(message: VerifiedMessage): InsertOutcome | Promise<InsertOutcome>;
+};
+
+export type InsertOutcome = 'stored' | 'duplicate';
+
+/*
+ * A store in memory: it remembers recent messages of this process by their keys, and stores no message. For tests, and
+ * for receivers that may lose a message; others need a table with a unique key.
+ */
+
+export type MemoryStoreOptions = {
+  /** Greatest number of remembered messages; the oldest is dropped. Default 10,000. */
+  readonly max?: number | undefined;
+  /** Time for which a message is remembered. Default 259,200 (three days), the time for which common senders retry. */
+  readonly seconds?: number | undefined;
+  /** Milliseconds since the epoch; default: the runtime's clock. */
+  readonly nowMs?: (() => number) | undefined;
+};
+
+const maxDefault = 10_000;
+const secondsDefault = 3 * 24 * 3600;
+
+/** @throws TypeError for bounds that are not positive numbers */
+export function memoryStore(options: MemoryStoreOptions = {}): MessageStore {
+  const { max = maxDefault, seconds = secondsDefault, nowMs = Date.now } = options;
+  if (!(max >= 1) || !(seconds > 0))
+    throw new TypeError('max and seconds of memoryStore must be positive numbers');
+  /** Time of receipt by key, the oldest first. */
+  const known = new Map<string, number>();
+
+  function forget(now: number): void {
+    for (const [key, at] of known) {
+      if (known.size <= max && now - at < seconds * 1000) return;
+      known.delete(key);
+    }
+  }
+
+  return {
+    insert({ sender, dedupeKey }) {
+      const now = nowMs();
+      forget(now);
+      const key = JSON.stringify([sender, dedupeKey]);
+      if (known.has(key)) return 'duplicate';
+      known.set(key, now);
+      forget(now);
+      return 'stored';
+    },
+  };
 }

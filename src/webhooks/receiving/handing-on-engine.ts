@@ -3,50 +3,84 @@
  * is the policy of receiving for the engine of due work (work/work-engine.ts).
  *
  * Messages of a sender begin in the order of their receipt, up to the sender's limit at once; with a limit of one, each
- * is settled before the next begins. A failed message waits for its time while those behind it continue. The whole
- * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker). Events of a subscriber and
- * runs of a job never wait for one another in this way.
+ * is settled before the next begins: no handler reads state that the previous one has not committed. A failed message waits for its time
+ * while those behind it continue. The whole sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker). Events
+ * of a subscriber and runs of a job never wait for one another in this way.
  */
+import type { Settings } from '../../config/settings.ts';
 import type { Source } from '../../config/sources.ts';
+import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import type { MemoryLease } from '../../memory/budget.ts';
+import { handedOnOctets } from '../../memory/work-rules.ts';
 import type { Received } from '../../model/received.ts';
-import type { Row } from '../../store/store.ts';
-import { type BreakerSettings, neverOpens } from '../../work/breaker.ts';
-import { DueRows, dueIndexOf } from '../../work/due-rows.ts';
-import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
-import { triggerOf } from './conclude-received.ts';
-import { attempt, type HandingOnOptions, type HandingOnParts } from './handing-on-attempt.ts';
-import { receivedCollection } from './received-tables.ts';
+import { givenUpText } from '../../model/starts-max.ts';
+import type { Observation } from '../../observe/observation.ts';
+import type { Services } from '../../store/capabilities.ts';
+import { type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
+import { DueRows, dueIndexOf, type QueueVerdict } from '../../work/due-queue.ts';
+import { Breaker, type BreakerSettings, neverOpens } from '../../work/retries.ts';
+import { fittingText } from '../../work/settlement.ts';
+import { type BegunAttempt, type DueWork, WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
+import type { Claimed, ClaimedContent, HandOn } from './hand-on.ts';
+import { callNext, heldBackError, holdBack, placeOf } from './message-lines.ts';
+import { bodyOf } from './message-rows.ts';
+import {
+  contentId,
+  type ReceivedContent,
+  receivedCollection,
+  receivedContentsTable,
+} from './received-tables.ts';
 import { type DueMessage, SenderQueue, Shares } from './sender-queue.ts';
-import { createSettle } from './settle-received.ts';
+import {
+  createSettle,
+  type Ended,
+  type Run,
+  type Settled,
+  type SettleHandedOn,
+  supersededError,
+  triggerOf,
+} from './settle-received.ts';
 
 /** As many as may be under way at once, and a buffer. */
 const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
+/** In the log of the program, as in that of attempts. */
+const reasonCharactersMax = 500;
+/** Reruns of a handler because writers other than its sender's handlers changed what it had read. */
+const foreignRerunsMax = 5;
+/** Pause after a message was aborted although the program continues. */
+const abortedPauseMs = 1000;
 
-export type HandingOnCounts = {
+export type HandingOnSettings = BreakerSettings &
+  Pick<Settings, 'handOnInFlightMax' | 'senderInFlightDefault'>;
+
+/** `store` is that with fan-out: events of handlers are delivered. */
+type HandingOnServices = Pick<Services, 'clock' | 'observe'> & {
+  readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
+  readonly memory: Pick<Services['memory'], 'budget'>;
+  readonly settings: HandingOnSettings;
+};
+
+type HandingOnCounts = {
   readonly inFlight: number;
   /** Messages read into memory; all others wait in the store. */
   readonly waiting: number;
   readonly paused: number;
 };
 
-export type HandingOn = {
-  /** Hands on due messages until `drain`. */
-  start(): Promise<void>;
-  /**
-   * Wakes a sender: this process accepted or replayed a message of it. Changes by other processes are noticed through
-   * the store.
-   */
-  wake(sender: string): void;
-  /** Begins no more attempts and waits at most `ms` milliseconds for those under way; then aborts them. */
-  drain(ms: number): Promise<void>;
-  /** Aborts attempts that a drain has not ended. */
-  close(): Promise<void>;
-  counts(): HandingOnCounts;
-};
+/** How soon a message looks at its line again if no message of it is under way here. */
+const lineAgainMs = 100;
+/** How long one waits that finds no room to wait in memory. It is called when it is the first. */
+const lineFullMs = 30_000;
+/** The line of the message, once no other message of it is under way. */
+type LineOf = { name: string | undefined };
 
-export function createHandingOn(options: HandingOnOptions): HandingOn {
-  return new HandingOnEngine(options);
-}
+type Attempt = BegunAttempt<DueMessage, SenderQueue>;
+
+type Concluded = {
+  readonly claimed: Claimed;
+  readonly run: Run;
+  readonly settled: Extract<Settled, { readonly kind: 'settled' }>;
+};
 
 /**
  * Messages of a sender depend on what takes them, so a row of failures pauses the sender and saves the attempts of
@@ -56,26 +90,39 @@ function breakerOf({ handOn }: Source, settings: BreakerSettings): BreakerSettin
   return handOn.kind === 'subscriber' || handOn.kind === 'job' ? neverOpens : settings;
 }
 
-class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> {
+export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
   readonly readsAtOnce = 8;
   readonly attemptsPerTurn = 1;
-  readonly #options: HandingOnOptions;
+  readonly faults = {
+    kind: 'receiving-failed',
+    reading: 'reading messages',
+    attempt: 'handing on a message',
+  } as const;
+  readonly #services: HandingOnServices;
+  readonly #work: DueWork;
   readonly #engine: WorkEngine<DueMessage, SenderQueue>;
-  readonly #parts: HandingOnParts;
+  readonly #settle: SettleHandedOn;
   readonly #budget = { buffered: 0 };
   readonly #queues = new Map<string, SenderQueue>();
   readonly #shares: Shares;
   /** Queues held back by the shares of others. */
   readonly #held = new Set<SenderQueue>();
-  #stops: (() => void)[] = [];
-  #hasLanes = false;
 
-  constructor(options: HandingOnOptions) {
-    const { store, senders, handOnOf, random, settings } = options;
-    this.#options = options;
-    this.#engine = new WorkEngine(options, this);
-    this.#parts = { ...options, engine: this.#engine, settle: createSettle(store, random) };
-    const handed = [...senders.values()].flatMap((sender) => {
+  /**
+   * @param handOnOf returns what takes messages of the source; undefined: messages wait to be marked. Called once for each source
+   */
+  constructor(
+    services: HandingOnServices,
+    work: DueWork,
+    sources: Iterable<Source>,
+    handOnOf: (source: Source) => HandOn | undefined,
+  ) {
+    const { store, settings } = services;
+    this.#services = services;
+    this.#work = work;
+    this.#engine = new WorkEngine(services, work, this);
+    this.#settle = createSettle(store, work.uniform);
+    const handed = [...sources].flatMap((sender) => {
       const handOn = handOnOf(sender);
       return handOn === undefined ? [] : [{ sender, handOn }];
     });
@@ -83,47 +130,34 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     for (const { sender, handOn } of handed) {
       const inFlightMax = sender.inFlightMax ?? settings.senderInFlightDefault;
       const rows = new DueRows(store, dueMessages, sender.name);
-      const share = this.#shares.add(inFlightMax);
-      const own = { sender, handOn, rows, share, inFlightMax };
-      const queue = new SenderQueue({
-        ...own,
-        breaker: breakerOf(sender, settings),
-        random,
-        budget: this.#budget,
-      });
-      this.#queues.set(sender.name, queue);
+      const breaker = new Breaker(breakerOf(sender, settings), work.uniform);
+      const own = { sender, handOn, inFlightMax, share: this.#shares.add(inFlightMax) };
+      this.#queues.set(sender.name, new SenderQueue(rows, breaker, this.#budget, own));
     }
   }
 
+  /** Hands on due messages until `drain`. */
   async start(): Promise<void> {
-    if (this.#queues.size === 0) return;
-    const { store, lanes } = this.#options;
-    this.#engine.start();
-    const { hint, stop } = this.#engine.gather(() => this.#look());
-    this.#stops = [store.onChange(receivedCollection.name, hint), lanes.onChange(this.#onLanes), stop];
-    await this.#needLanes();
-    for (const queue of this.#queues.values()) this.#wakeQueue(queue);
+    if (this.#queues.size > 0) await this.#engine.follow(receivedCollection.name, [...this.#queues.values()]);
   }
 
+  /**
+   * Wakes a sender: this process accepted or replayed a message of it. Changes by other processes are noticed through
+   * the store.
+   */
   wake(sender: string): void {
     const queue = this.#queues.get(sender);
-    if (queue === undefined) return;
-    if (!this.#hasLanes) void this.#needLanes();
-    this.#wakeQueue(queue);
+    if (queue !== undefined) this.#engine.wake(queue);
   }
 
+  /** Begins no more attempts and waits at most `ms` milliseconds for those under way; then aborts them. */
   drain(ms: number): Promise<void> {
-    this.#stop();
     return this.#engine.drain(ms);
   }
 
+  /** Aborts attempts that a drain has not ended. */
   close(): Promise<void> {
-    this.#stop();
     return this.#engine.close();
-  }
-
-  #stop(): void {
-    for (const stop of this.#stops.splice(0)) stop();
   }
 
   counts(): HandingOnCounts {
@@ -133,12 +167,6 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
 
   partyOf(queue: SenderQueue): string {
     return queue.id;
-  }
-
-  mayWork(queue: SenderQueue): boolean {
-    if (this.#options.lanes.owns(queue.lane)) return true;
-    queue.drop();
-    return false;
   }
 
   hasRoom(): boolean {
@@ -155,9 +183,10 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     return false;
   }
 
-  attempt(queue: SenderQueue, due: DueMessage, probe: boolean): void {
+  attempt(begun: Attempt): void {
+    const { queue, due } = begun;
     this.#shares.begin(queue.share);
-    void attempt(this.#parts, { queue, due, probe }).then(() => {
+    void this.#attempt(begun).then(() => {
       this.#shares.end(queue.share);
       this.#engine.ended(queue, due.id);
     });
@@ -175,43 +204,248 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     return triggerOf(received) === 'manual' && Date.parse(received.dueAt ?? '') > pausedAt;
   }
 
-  failed(doing: 'reading' | 'settling', error: unknown): void {
-    const what = doing === 'reading' ? 'reading messages' : 'storing the outcome of an attempt';
-    this.#options.observe({ kind: 'receiving-failed', what, error });
+  /** Never rejects. */
+  async #attempt(begun: Attempt): Promise<void> {
+    const { queue, due, probe } = begun;
+    const line: LineOf = { name: undefined };
+    const calledFrom = queue.lines.calledFrom(due.id);
+    const concluded = await this.#engine.conclude(
+      begun,
+      () => this.#handOn(begun, line),
+      (each) => this.#understand(queue, probe, each),
+    );
+    // A message that is not due any more, because it was marked, has not been in its line.
+    if (line.name !== undefined) await this.#passOn(begun, line.name, concluded);
+    else if (calledFrom !== undefined && !queue.lines.holds(due.id)) queue.callNextOf(calledFrom);
   }
 
-  /** After changes of the table: their senders are unknown. */
-  #look(): void {
-    void this.#needLanes();
-    for (const queue of this.#queues.values()) this.#wakeQueue(queue);
-  }
-
-  /** Leases lanes with the first due message of any sender: a program that receives nothing leases nothing. */
-  async #needLanes(): Promise<void> {
-    if (this.#hasLanes) return;
+  /**
+   * Concurrent handlers of one sender that write the same resource supersede each other. Superseded ones run again in
+   * turn, while no other begins: so each can be superseded by those that were under way, and after that by no handler of
+   * its sender.
+   *
+   * @returns undefined if there was nothing left to do, or the program stops
+   */
+  async #handOn(begun: Attempt, line: LineOf): Promise<Concluded | undefined> {
+    const first = await this.#handOnOnce(begun, line, true);
+    if (first !== 'rerun') return first;
+    const { queue } = begun;
+    const letGo = await queue.rerunTurn();
     try {
-      for (const { rows } of this.#queues.values()) {
-        if ((await rows.first(1)).length === 0) continue;
-        this.#hasLanes = true;
-        this.#options.lanes.need();
-        return;
+      const rerunsMax = queue.inFlightMax - 1 + foreignRerunsMax;
+      for (let reruns = 1; !this.#engine.working.aborted; reruns += 1) {
+        const concluded = await this.#handOnOnce(begun, line, reruns < rerunsMax);
+        if (concluded !== 'rerun') return concluded;
       }
+      return undefined;
+    } finally {
+      letGo();
+    }
+  }
+
+  async #handOnOnce(
+    { queue, due }: Attempt,
+    line: LineOf,
+    mayRerun: boolean,
+  ): Promise<Concluded | 'rerun' | undefined> {
+    const { working } = this.#engine;
+    const name = `source ${queue.sender.name}`;
+    const lease = this.#services.memory.budget.lease('background', { name, isReserved: false });
+    try {
+      // A short message costs nothing that is counted.
+      const octets = handedOnOctets(due.contentLength);
+      if (octets > 0) await lease.untilRoom(octets, working);
+      if (working.aborted) return undefined;
+      const found = await this.#claim(queue, due);
+      if (found === undefined) return undefined;
+      const claimed = await this.#inLine(queue, due, found.claimed);
+      if (claimed === undefined) return undefined;
+      line.name = claimed.content.line;
+      const { id, updatedAt } = claimed.received;
+      return await this.#work.starts.run({ table: receivedCollection.name, id, updatedAt }, (isGivenUp) => {
+        const handing = async (): Promise<HandedOn> => {
+          if (isGivenUp) return givenUp;
+          if (!found.hasContent) return contentGone;
+          return queue.handOn({ ...claimed, memory: memoryOf(lease) }, working);
+        };
+        return this.#runAndSettle(queue, claimed, handing, mayRerun);
+      });
+    } finally {
+      lease.release();
+    }
+  }
+
+  async #runAndSettle(
+    queue: SenderQueue,
+    claimed: Claimed,
+    handing: () => Promise<HandedOn>,
+    mayRerun: boolean,
+  ): Promise<Concluded | 'rerun' | undefined> {
+    const { clock } = this.#services;
+    const startedAt = clock();
+    const handedOn = await handing();
+    if (handedOn.outcome === 'aborted') {
+      // Aborted by its receiver although the program continues: it is still due.
+      if (!this.#engine.working.aborted) queue.pause(clock() + abortedPauseMs);
+      return undefined;
+    }
+    const run = { handedOn, startedAt, endedAt: clock() };
+    const settled = await this.#engine.settle(queue, () => this.#settle(claimed, run, mayRerun));
+    if (settled === undefined) return undefined;
+    return settled.kind === 'settled' ? { claimed, run, settled } : 'rerun';
+  }
+
+  /** @returns the message, which then is the one of its line that is under way; undefined: it waits @throws StoreUnavailable */
+  async #inLine(queue: SenderQueue, due: DueMessage, claimed: Claimed): Promise<Claimed | undefined> {
+    const { store, clock } = this.#services;
+    const { received, rev, content } = claimed;
+    const { line } = content;
+    if (line === undefined) return claimed;
+    const { lines } = queue;
+    const place = lines.isUnderWay(line) ? undefined : await placeOf(store, line, received.id);
+    if (place !== undefined && place.kind !== 'behind' && lines.begin(line, received.id)) {
+      return place.kind === 'first' ? { ...claimed, leave: place.leave } : claimed;
+    }
+    const now = clock();
+    const firstDueAt =
+      place?.kind === 'behind' ? Date.parse((JSON.parse(place.first.doc) as Received).dueAt ?? '') : now;
+    if (place?.kind === 'behind' && (firstDueAt > now || lines.isFull)) {
+      const dueAt = Math.max(firstDueAt, lines.isFull ? now + lineFullMs : 0);
+      const heldUntil = await holdBack(store, { received, rev }, place.first, { dueAt, at: now });
+      if (heldUntil === undefined) queue.mayHoldMore = true;
+      else queue.dueAt(heldUntil);
+      queue.callNextOf(line);
+      return undefined;
+    }
+    lines.hold(line, due);
+    if (!lines.isUnderWay(line)) {
+      if (place?.kind === 'behind') queue.call(line, place.first);
+      this.#work.timers.after(lineAgainMs, () => {
+        if (queue.callNextOf(line)) this.#engine.ready(queue);
+      });
+    }
+    return undefined;
+  }
+
+  /** Ends the message's turn in its line. After a conclusion the store says which is the next; otherwise all look again. */
+  async #passOn({ queue, due }: Attempt, line: string, concluded: Concluded | undefined): Promise<void> {
+    const { store, clock, observe } = this.#services;
+    queue.lines.end(line, due.id);
+    const isOver = concluded !== undefined && concluded.settled.received?.status !== 'pending';
+    try {
+      const next = isOver ? await callNext(store, line, clock()) : undefined;
+      if (next === undefined) queue.callNextOf(line);
+      else queue.call(line, next);
     } catch (error) {
-      this.#options.observe({ kind: 'receiving-failed', what: 'looking for messages', error });
+      observe({ kind: 'receiving-failed', what: 'calling the next message of a line', error });
+      queue.callNextOf(line);
     }
   }
 
-  #wakeQueue(queue: SenderQueue): void {
-    if (!this.#engine.isRunning || !this.#options.lanes.owns(queue.lane)) return;
-    queue.mayHoldMore = true;
-    if (queue.breaker.mode === 'open') void this.#engine.heedAsked(queue);
-    this.#engine.ready(queue);
+  /**
+   * Reads the message at the moment of handing it on: since it was found due, it may have been marked, replayed, removed,
+   * or handed on by another process.
+   *
+   * @returns undefined if there is nothing to do @throws StoreUnavailable
+   */
+  async #claim({ sender }: SenderQueue, { id, dedupeKey }: DueMessage): Promise<Found | undefined> {
+    const { store, clock } = this.#services;
+    const [row, contentRow] = await Promise.all([
+      store.read(receivedCollection.name, id),
+      store.read(receivedContentsTable, contentId(sender.name, dedupeKey)),
+    ]);
+    if (row === undefined || row.deletedAt !== null) return undefined;
+    const received = JSON.parse(row.doc) as Received;
+    const { status, dueAt } = received;
+    if (status !== 'pending' || dueAt === null || Date.parse(dueAt) > clock()) return undefined;
+    const content = await contentOf(store, contentRow, received);
+    const claimed: Claimed = {
+      ...{ sender, received, rev: row.rev, attempt: received.attempts + 1 },
+      content: content ?? noContent(id),
+    };
+    return { claimed, hasContent: content !== undefined };
   }
 
-  readonly #onLanes = (): void => {
-    for (const queue of this.#queues.values()) {
-      queue.drop();
-      this.#wakeQueue(queue);
+  #understand(queue: SenderQueue, probe: boolean, { claimed, run, settled }: Concluded): void {
+    const { clock, observe } = this.#services;
+    const { handedOn, received } = settled;
+    const now = clock();
+    const { name } = queue.sender;
+    observe({
+      ...{
+        kind: 'received-handed-on',
+        sender: name,
+        message: claimed.received.id,
+        outcome: handedOn.outcome,
+      },
+      failure: handedOn.outcome === 'failed' ? handedOn.error : undefined,
+      again: received !== undefined && received.dueAt !== null,
+      lagMs: Math.max(0, run.endedAt - waitingSince(claimed)),
+      durationMs: run.endedAt - run.startedAt,
+    });
+    if (received?.dueAt != null) queue.dueAt(Date.parse(received.dueAt));
+    if (handedOn.outcome === 'failed' && queue.sender.handOn.kind !== 'forward') {
+      observe(functionFailed(claimed, handedOn, received));
     }
+    const until = queue.heed(verdictOf(handedOn), probe, now);
+    if (until !== undefined) observe({ kind: 'sender-paused', sender: name, until });
+  }
+}
+
+/** The content of a message is kept from its receipt for a fixed time (§4.14, retention). */
+const contentGone = failure('content-gone', 'the body of the message is no longer kept', true);
+
+/** Each process that began it died. */
+const givenUp = failure('given-up', givenUpText('handled the message'), true);
+
+type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
+
+/** Counts what the function of a message reads and writes. */
+function memoryOf(lease: MemoryLease): Claimed['memory'] {
+  return { hold: (octets) => lease.growAlone(octets) };
+}
+
+/** If the content was gone when a repetition came, the row now has the repetition's content. */
+function contentOf(
+  store: Pick<Store, 'read'>,
+  row: Row | undefined,
+  { id, contentLength }: Received,
+): MaybePromise<ClaimedContent | undefined> {
+  if (row === undefined) return undefined;
+  const content = JSON.parse(row.doc) as ReceivedContent;
+  if (content.id !== id) return undefined;
+  const { body: kept } = content;
+  if (kept !== undefined) return { ...content, body: kept };
+  return whenKnown(bodyOf(store, content, contentLength), (body) => body && { ...content, body });
+}
+
+function noContent(id: string): ClaimedContent {
+  return { id, contentType: null, contentEncoding: null, headers: {}, body: '' };
+}
+
+/** A permanent failure or superseded writes say nothing about the messages behind it. */
+function verdictOf(handedOn: Ended): QueueVerdict {
+  if (handedOn.outcome === 'processed') return { health: 'succeeded', notBefore: null };
+  const { permanent, notBefore, error } = handedOn;
+  return { health: permanent || error === supersededError ? 'ignored' : 'failed', notBefore };
+}
+
+function functionFailed(
+  { sender, received: { id }, attempt }: Claimed,
+  { error, message, frames }: Failure,
+  after: Received | undefined,
+): Observation {
+  return {
+    ...{ kind: 'function-failed', sender: sender.name, message: id, attempt, failure: error },
+    reason: message === null ? null : fittingText(message, reasonCharactersMax),
+    ...{ nextAt: after?.dueAt ?? null, frames },
   };
+}
+
+/** The time of receipt, or the due time if the message was replayed. Milliseconds since the epoch. */
+function waitingSince({ received }: Claimed): number {
+  const { attempts, scheduledAttempts, receivedAt, dueAt, lastError } = received;
+  if (lastError === heldBackError) return Date.parse(receivedAt);
+  const isReplayed = attempts !== scheduledAttempts || (attempts === 0 && dueAt !== receivedAt);
+  return Date.parse(isReplayed && dueAt !== null ? dueAt : receivedAt);
 }

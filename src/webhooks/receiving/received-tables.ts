@@ -8,7 +8,7 @@ import type { RetentionRule } from '../../store/retention.ts';
 
 /**
  * Bodies of messages, by `{sender}/{dedupeKey}`: the insert of this row detects repetitions (§4.14.4), so it is the
- * first change of its unit and expects no row. Rows never change; retention removes them. Parts of long bodies (message-parts.ts) are here too.
+ * first change of its unit and expects no row. Rows never change; retention removes them. Parts of long bodies (message-rows.ts) are here too.
  */
 export const receivedContentsTable = 'received_contents';
 export type ReceivedContent = {
@@ -23,7 +23,7 @@ export type ReceivedContent = {
    * would hand on an empty body.
    */
   readonly body?: string;
-  /** Number of rows that have the body, for one that is long (message-parts.ts). */
+  /** Number of rows that have the body, for one that is long (message-rows.ts). */
   readonly parts?: number;
   /** For an event: the number of units of subscribers that led to it, one after the other. */
   readonly depth?: number;

@@ -2,25 +2,39 @@
 import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
+import type { DeclaredSender } from '../../config/senders.ts';
 import type { Source } from '../../config/sources.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetch.ts';
-import type { Resource } from '../../kernel/resource.ts';
+import {
+  type Content,
+  type Item,
+  json,
+  type OperationDocumentation,
+  type Tag,
+} from '../../kernel/documentation.ts';
+import type {
+  Made,
+  Operation,
+  Proposal,
+  Resource,
+  Result,
+  Standing,
+  Understood,
+} from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
+import { messageBound, messageOctets } from '../../memory/work-rules.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
-import type { Lanes } from '../../work/lanes.ts';
-import type { Starts } from '../../work/starts.ts';
-import { createAccept } from './accept-message.ts';
-import { createForward } from './forward-message.ts';
-import { type HandOn, handlersOn } from './hand-on.ts';
-import { createHandingOn, type HandingOn } from './handing-on-engine.ts';
+import type { DueWork } from '../../work/work-engine.ts';
+import { type Accept, createAccept, type Verdict } from './accept-message.ts';
+import { createForward, type HandOn, handlersOn } from './hand-on.ts';
+import { HandingOn } from './handing-on-engine.ts';
 import { receivedResources } from './received/received-routes.ts';
 import { receivingRetention } from './received-tables.ts';
-import { receiveResources } from './receiver-routes.ts';
 import { loadSenderSecrets, type MadeSecret, type SenderSecrets } from './sender-secrets.ts';
 import { senderResources } from './senders/sender-routes.ts';
 
@@ -31,8 +45,7 @@ export type ReceivedOptions = Services & {
   readonly module: string | undefined;
   readonly exchange: Exchange;
   readonly dial: Dial;
-  readonly lanes: Lanes;
-  readonly starts?: Starts;
+  readonly work: DueWork;
   /** For the functions of handlers; called when the first message is handled. */
   readonly openTransaction: OpenTransaction;
 };
@@ -111,14 +124,7 @@ function engineOf(
     if (handOn.kind === 'forward') return forward;
     return isFunction(handOn) ? handlers : undefined;
   };
-  return createHandingOn({
-    ...options,
-    memory: options.memory.budget,
-    senders: sourcesOf(configuration),
-    handOnOf,
-    random: Math.random,
-    settings,
-  });
+  return new HandingOn(options, options.work, sourcesOf(configuration).values(), handOnOf);
 }
 
 function resourcesOf(
@@ -151,3 +157,145 @@ function gaugesOf(engine: HandingOn): Received['gauges'] {
     ],
   ];
 }
+
+/*
+ * The paths where senders post (§4.14): POST verifies a message and stores it; accept-message.ts does both.
+ */
+
+export function receiveResources(
+  services: Services,
+  { base, senders }: Pick<Configuration, 'base' | 'senders'>,
+  accept: Accept,
+): readonly Resource[] {
+  return [...senders.values()].map((sender) => ({
+    pattern: `${base}/webhooks/${sender.name}`,
+    documentation: {
+      name: `Webhook${pascal(sender.name)}`,
+      noun: `the receiver of ${sender.name}`,
+      tag,
+    },
+    operations: new Map([['POST', postOperation(services, accept, sender) as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+    ignoresCredentials: true,
+    unlimited: true,
+    judgedBySignature: true,
+  }));
+}
+
+const tag: Tag = {
+  name: 'webhooks',
+  description: 'The paths where senders post webhooks, one for each sender.',
+};
+
+/** Describes what the sender posts, how it signs, and the responses. */
+function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDocumentation {
+  const { name, description, rule } = sender;
+  const { challenge } = rule;
+  const asks =
+    challenge === undefined ? '' : ' A challenge is answered 200 with the requested value and not stored.';
+  return {
+    id: `receive${pascal(name)}`,
+    summary: `Post a webhook as ${name}`,
+    description: `${description === '' ? '' : `${description} `}Only for the sender ${name}, which signs its messages. Answered 204 when the message is stored, also for a repeated message and for types that no handler processes; processing follows.${asks} At most ${bytesMax} octets, of any media type.`,
+    parameters: signatureFields(sender),
+    takes: { '*/*': {} },
+    // Only senders with a challenge get content.
+    ...(challenge === undefined
+      ? {}
+      : { silence: 'sometimes', gives: { changed: challengeContent(challenge.answer) } }),
+    codes: ['signature_invalid', 'signature_stale', 'unavailable'],
+  };
+}
+
+function challengeContent(answer: string): Content {
+  return json(
+    { type: 'object', properties: { [answer]: {} }, required: [answer] },
+    { [answer]: '3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P' },
+  );
+}
+
+function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
+  if (signature.kind === 'token') return [field(signature.header, 'The secret.')];
+  const { header, hash, encoding, prefix, signed, timestamp, id } = signature;
+  const before = prefix === '' ? '' : ` behind \`${prefix}\``;
+  const fields = [field(header, `HMAC ${hash} of \`${signed}\` as ${encoding}${before}.`)];
+  if (timestamp !== undefined && 'header' in timestamp) {
+    fields.push(field(timestamp.header, 'Time of the signature: Unix time in seconds.'));
+  }
+  if (id !== undefined) fields.push(field(id, 'Id of the message, the same for every attempt.'));
+  return fields;
+}
+
+function field(name: string, description: string): Item {
+  return { name, in: 'header', required: true, description, schema: { type: 'string' } };
+}
+
+/** `acme-eu` becomes `AcmeEu`. Different names stay different: before a digit or nothing, a hyphen becomes `_`. */
+function pascal(name: string): string {
+  const [first = '', ...rest] = name.split('-');
+  return (
+    capital(first) + rest.map((word) => (startsWithLetter.test(word) ? capital(word) : `_${word}`)).join('')
+  );
+}
+
+const startsWithLetter = /^[a-z]/;
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** A verified message to store, or a challenge to answer. */
+type Judged = Extract<Verdict, { ok: true }>;
+type Proposed = Proposal & { readonly judged: Judged | undefined };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+function postOperation(
+  { settings: { receivedBytesMax }, memory }: Services,
+  accept: Accept,
+  sender: DeclaredSender,
+): Operation<Standing, Judged, Proposed> {
+  return {
+    documentation: documentationOf(sender, receivedBytesMax),
+    permission: () => 'granted',
+    raw: true,
+    ...messageBound({ most: receivedBytesMax, memoryBytes: memory.budget.bytesMax }),
+    makes: (bytes) => messageOctets(bytes?.length ?? 0),
+    reports: true,
+    understand({ request }, bytes) {
+      const verdict = accept.verify(sender, request, bytes);
+      return verdict instanceof Promise ? verdict.then(understood) : understood(verdict);
+    },
+    standing: () => open,
+    propose: (_ask, _standing, judged) => ({ problem: null, judged }),
+    async act(_ask, _standing, proposal) {
+      if (proposal?.judged === undefined) throw new Error('a stored message requires its verdict');
+      return take(accept, sender, proposal.judged);
+    },
+  };
+}
+
+function understood(verdict: Verdict): Understood<Judged> {
+  return verdict.ok ? { ok: true, value: verdict } : verdict;
+}
+
+async function take(accept: Accept, sender: DeclaredSender, judged: Judged): Promise<Result> {
+  if ('challenge' in judged) {
+    const { name, value } = judged.challenge;
+    return { made: { ...silent, doc: JSON.stringify({ [name]: value }) }, rev: 0 };
+  }
+  await accept.keep(sender, judged.verified);
+  return taken;
+}
+
+/** Without a Location: senders may not read the inbox. */
+const silent: Made = {
+  outcome: 'made',
+  created: false,
+  location: null,
+  doc: null,
+  modifiedAt: null,
+  validated: false,
+};
+const taken: Result = { made: silent, rev: 0 };

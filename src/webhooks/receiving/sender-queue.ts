@@ -5,18 +5,15 @@
 import type { Source } from '../../config/sources.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
-import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
+import { type Budget, DueQueue, type DueRows } from '../../work/due-queue.ts';
+import type { Breaker } from '../../work/retries.ts';
 import type { HandOn } from './hand-on.ts';
 import { Lines } from './message-lines.ts';
 
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey' | 'contentLength'>;
 
-export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
-  readonly sender: Source;
-  readonly handOn: HandOn;
-  readonly share: Share;
-  readonly inFlightMax: number;
-};
+/** What a queue has for its sender. */
+type SenderParts = Pick<SenderQueue, 'sender' | 'handOn' | 'share' | 'inFlightMax'>;
 
 /** Rows of one read in addition to taken ones. */
 const wantedMin = 32;
@@ -27,15 +24,18 @@ export class SenderQueue extends DueQueue<DueMessage> {
   readonly handOn: HandOn;
   readonly share: Share;
   readonly inFlightMax: number;
-  /** Time of the last pause, in milliseconds since the epoch. */
-  pausedAt = 0;
   /** Messages whose handler runs again, or waits to: meanwhile no other begins. */
   rerunning = 0;
   #rerun: Promise<void> = Promise.resolve();
   readonly lines = new Lines<DueMessage>();
 
-  constructor({ sender, handOn, share, inFlightMax, ...options }: SenderQueueOptions) {
-    super({ ...options, id: sender.name });
+  constructor(
+    rows: DueRows,
+    breaker: Breaker,
+    budget: Budget,
+    { sender, handOn, share, inFlightMax }: SenderParts,
+  ) {
+    super(rows, breaker, budget);
     this.sender = sender;
     this.handOn = handOn;
     this.share = share;

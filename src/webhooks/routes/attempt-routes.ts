@@ -14,7 +14,7 @@ import {
   memberValidators,
 } from '../../resources/collection/standing.ts';
 import { whenKnown } from '../../store/store.ts';
-import { type AttemptsAsked, attemptsPage } from '../../work/attempt-log.ts';
+import { type AttemptsAsked, attemptsPage } from '../../work/settlement.ts';
 
 type Asked = Proposal & AttemptsAsked;
 

@@ -16,7 +16,7 @@ import { type DisabledReason, type Endpoint, readEndpoint } from '../../model/en
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, Row } from '../../store/store.ts';
 import type { Lanes } from '../../work/lanes.ts';
-import type { Verdict } from './delivery-claim.ts';
+import type { Verdict } from './conclude-delivery.ts';
 import { operationalEvent } from './event-types/event-types.ts';
 import { type Acts, type HealthTimes, Watch } from './health-watch.ts';
 import type { EndpointDirectory, KnownEndpoint } from './known-endpoint.ts';

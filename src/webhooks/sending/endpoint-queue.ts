@@ -1,15 +1,14 @@
 /**
- * The queues of endpoints with due deliveries (work/due-queue.ts), with the state that sending keeps per endpoint, and
+ * The queues of endpoints with due deliveries (work/due-queue.ts), with the state and the limits that sending keeps per endpoint, and
  * the choice of queues that stay in memory.
  */
 import type { Delivery } from '../../model/delivery.ts';
+import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
-import type { BreakerSettings } from '../../work/breaker.ts';
-import { type Budget, DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
-import { type DueIndex, DueRows, dueIndexOf } from '../../work/due-rows.ts';
+import { type Budget, type DueIndex, DueQueue, DueRows, dueIndexOf } from '../../work/due-queue.ts';
+import { Breaker, type BreakerSettings } from '../../work/retries.ts';
 import type { Holding } from './capacity.ts';
 import { deliveriesCollection } from './sending-tables.ts';
-import { type TokenBucket, Window } from './window.ts';
 
 /** Deliveries by endpoint: as many as its window, as many that are being settled, and a buffer. */
 export const dueDeliveries: DueIndex = dueIndexOf(deliveriesCollection, 'endpointId', 8192);
@@ -35,13 +34,13 @@ export class EndpointQueue extends DueQueue<DueDelivery> {
   readonly holding: Holding = { sending: 0, slow: 0 };
   /** Attempts counted in the window: under way, or failed and not yet evaluated. */
   underWay = 0;
-  /** Ids of requested deliveries (`ask` of delivery-attempt.ts). */
+  /** Ids of requested deliveries (delivery-engine.ts). */
   readonly asked = new Set<string>();
   askedUnderWay = 0;
   bucket: TokenBucket | undefined;
 
-  constructor({ inFlightMax, ...options }: DueQueueOptions & { readonly inFlightMax: number }) {
-    super(options);
+  constructor(rows: DueRows, breaker: Breaker, budget: Budget, inFlightMax: number) {
+    super(rows, breaker, budget);
     this.window = new Window(inFlightMax);
   }
 
@@ -77,12 +76,9 @@ export class EndpointQueue extends DueQueue<DueDelivery> {
 /** Idle queues kept in memory, about 2 KiB each. */
 const idleQueuesMax = 1024;
 
-export type EndpointQueuesOptions = {
+type QueueServices = Pick<Services, 'clock'> & {
   readonly store: Pick<Store, 'plan'>;
-  readonly breaker: BreakerSettings;
-  readonly random: () => number;
-  readonly clock: () => number;
-  readonly budget: Budget;
+  readonly settings: BreakerSettings;
 };
 
 /**
@@ -90,13 +86,18 @@ export type EndpointQueuesOptions = {
  * creating one costs more than keeping it, and those that are paused stay until the pause ends.
  */
 export class EndpointQueues {
-  readonly #options: EndpointQueuesOptions;
+  readonly #services: QueueServices;
+  readonly #uniform: () => number;
+  readonly #budget: Budget;
   readonly #queues = new Map<string, EndpointQueue>();
   /** In the order in which they became idle. */
   readonly #idle = new Set<EndpointQueue>();
 
-  constructor(options: EndpointQueuesOptions) {
-    this.#options = options;
+  /** @param uniform returns numbers uniformly from 0 to 1 */
+  constructor(services: QueueServices, uniform: () => number, budget: Budget) {
+    this.#services = services;
+    this.#uniform = uniform;
+    this.#budget = budget;
   }
 
   get size(): number {
@@ -118,9 +119,9 @@ export class EndpointQueues {
       this.#idle.delete(known);
       return known;
     }
-    const { store, breaker, random, budget } = this.#options;
+    const { store, settings } = this.#services;
     const rows = new DueRows(store, dueDeliveries, id);
-    const queue = new EndpointQueue({ id, rows, inFlightMax, breaker, random, budget });
+    const queue = new EndpointQueue(rows, new Breaker(settings, this.#uniform), this.#budget, inFlightMax);
     this.#queues.set(id, queue);
     return queue;
   }
@@ -131,7 +132,7 @@ export class EndpointQueues {
     this.#idle.delete(queue);
     this.#idle.add(queue);
     if (this.#idle.size <= idleQueuesMax) return;
-    const now = this.#options.clock();
+    const now = this.#services.clock();
     for (const oldest of this.#idle) {
       this.#idle.delete(oldest);
       // A paused queue leaves the list, and returns to it after the pause.
@@ -149,5 +150,126 @@ export class EndpointQueues {
     if (!queue.idle) return;
     this.#idle.delete(queue);
     if (this.#queues.get(queue.id) === queue) this.#queues.delete(queue.id);
+  }
+}
+
+/**
+ * The number of attempts to one endpoint that may be under way.
+ *
+ * Two modes:
+ * - steady: a full window of successes adds one, up to the endpoint's bound. It begins here, at the bound.
+ * - ramp, after a pause: starts at one, and each success adds one, so that the window doubles in one response time. It
+ *   becomes steady at the bound or at the first signal to slow down. A backlog thus drains gradually.
+ *
+ * A signal to slow down halves the window, once for all attempts that were under way.
+ */
+export class Window {
+  #max: number;
+  #size: number;
+  #ramp = false;
+  #successes = 0;
+  /** Attempts are numbered as they begin; signals from attempts up to `#heeded` are ignored. */
+  #begun = 0;
+  #heeded = 0;
+
+  /** @param max concurrent attempts, at least 1 */
+  constructor(max: number) {
+    this.#max = max;
+    this.#size = max;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  setMax(max: number): void {
+    if (max === this.#max) return;
+    const wasFull = this.#size === this.#max;
+    this.#max = max;
+    this.#size = wasFull ? max : Math.min(this.#size, max);
+  }
+
+  /** @returns the number of the attempt that begins */
+  began(): number {
+    this.#begun += 1;
+    return this.#begun;
+  }
+
+  succeeded(): void {
+    if (this.#size >= this.#max) {
+      this.#ramp = false;
+      return;
+    }
+    this.#successes += 1;
+    if (!this.#ramp && this.#successes < this.#size) return;
+    this.#successes = 0;
+    this.#size += 1;
+  }
+
+  /** @param attempt its number */
+  slowDown(attempt: number): void {
+    if (attempt <= this.#heeded) return;
+    this.#heeded = this.#begun;
+    this.#ramp = false;
+    this.#successes = 0;
+    this.#size = Math.max(1, this.#size >> 1);
+  }
+
+  /** Restarts at one. */
+  paused(): void {
+    this.#heeded = this.#begun;
+    this.#ramp = true;
+    this.#successes = 0;
+    this.#size = 1;
+  }
+}
+
+const burstSeconds = 0.1;
+
+/**
+ * Bounds the attempts per second to one endpoint. A tenth of a second's worth may begin at once, so that a timer with a
+ * resolution of a millisecond reaches any rate; in one second at most 1.1 times the rate begin, or one more than the
+ * rate.
+ */
+export class TokenBucket {
+  #rate: number;
+  #burst: number;
+  #tokens: number;
+  #filledAt: number;
+
+  /**
+   * @param rate attempts per second, above 0
+   * @param at monotonic milliseconds, as in every method
+   */
+  constructor(rate: number, at: number) {
+    this.#rate = rate;
+    this.#burst = Math.max(1, rate * burstSeconds);
+    this.#tokens = this.#burst;
+    this.#filledAt = at;
+  }
+
+  setRate(rate: number): void {
+    this.#rate = rate;
+    this.#burst = Math.max(1, rate * burstSeconds);
+    this.#tokens = Math.min(this.#tokens, this.#burst);
+  }
+
+  /** Milliseconds until an attempt may begin; 0: now. */
+  waitMs(at: number): number {
+    this.#fill(at);
+    return this.#tokens >= 1 ? 0 : Math.ceil(((1 - this.#tokens) * 1000) / this.#rate);
+  }
+
+  take(): void {
+    this.#tokens -= 1;
+  }
+
+  #fill(at: number): void {
+    const elapsedMs = Math.max(0, at - this.#filledAt);
+    this.#filledAt = at;
+    // Rounding makes the sum of many small amounts fall short of one; without this term the caller would wait for that
+    // remainder.
+    const tokens = this.#tokens + (elapsedMs * this.#rate) / 1000 + 1e-9;
+    this.#tokens = Math.min(this.#burst, tokens);
   }
 }

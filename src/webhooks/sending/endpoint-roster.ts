@@ -5,10 +5,9 @@
  * Changes are gathered for a moment, because one pass goes over all endpoints (1 ms for 10^4). Until then each attempt
  * checks the directory and the lanes itself, so nothing is sent because of an outdated roster.
  */
-
 import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
-import { DueRows } from '../../work/due-rows.ts';
+import { DueRows } from '../../work/due-queue.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { Timers } from '../../work/timers.ts';
 import { dueDeliveries } from './endpoint-queue.ts';

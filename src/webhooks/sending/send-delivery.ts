@@ -13,7 +13,7 @@ import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import type { Begun, Starts } from '../../work/starts.ts';
 import { messageId, ownFields, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
-import type { AttemptEnd, Attempted, Claim, Send } from './delivery-claim.ts';
+import type { AttemptEnd, Attempted, Claim, Send } from './conclude-delivery.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import {

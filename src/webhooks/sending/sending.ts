@@ -24,13 +24,13 @@ import type { Services } from '../../store/capabilities.ts';
 import { withStages } from '../../store/commit-stages.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 import type { Change, Store } from '../../store/store.ts';
-import { createLanes } from '../../work/lane-leases.ts';
+import { createLanes, type ThisProcess } from '../../work/lane-leases.ts';
 import type { Lanes } from '../../work/lanes.ts';
-import type { HasEnded } from '../../work/lease-rows.ts';
-import { createStarts, type Starts } from '../../work/starts.ts';
-import { runtimeTimers, type Timers } from '../../work/timers.ts';
+import { createStarts } from '../../work/starts.ts';
+import type { Timers } from '../../work/timers.ts';
+import type { DueWork } from '../../work/work-engine.ts';
 import { deliveryResources } from './deliveries/delivery-routes.ts';
-import { createEngine, type Engine } from './delivery-engine.ts';
+import { DeliveryEngine } from './delivery-engine.ts';
 import { createHealth, type Notify } from './endpoint-health.ts';
 import { updateEarlierEndpoints } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
@@ -61,7 +61,7 @@ export type WebhooksOptions<S extends Store> = Services & {
   readonly turns: LoopTurns;
   /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
-  readonly timers?: Timers;
+  readonly timers: Timers;
   /** In place of the connections to receivers. */
   readonly outside?: { readonly exchange: Exchange };
   /** Absent in a process without workers. */
@@ -80,11 +80,10 @@ export type Webhooks<S extends Store> = {
   /** For other outgoing requests, with the same address guard and connection pools. */
   readonly exchange: Exchange;
   readonly dial: Dial;
-  /** As long as a restored copy is held, for the mails too: none. */
-  readonly sendingLanes: Lanes;
-  readonly lanes: Lanes;
-  /** For received messages and mails. */
-  readonly starts: Starts;
+  /** For received messages. */
+  readonly work: DueWork;
+  /** For mails: as long as a restored copy is held, it has no lanes. */
+  readonly sendingWork: DueWork;
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
@@ -130,9 +129,8 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
     keys: sender.keys,
     exchange: sender.exchange,
     dial: sender.dial,
-    lanes: sender.lanes,
-    sendingLanes: sender.sendingLanes,
-    starts: sender.starts,
+    work: sender.work,
+    sendingWork: sender.sendingWork,
     ...resourcesOf(parts),
     retention: sendingRetention(settings),
     gauges: gaugesOf(sender.engine, directory),
@@ -149,22 +147,21 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
 
 type Sender = {
   readonly keys: WebhookKeys;
-  readonly engine: Engine;
+  readonly engine: DeliveryEngine;
   readonly exchange: Exchange;
   readonly dial: Dial;
-  readonly lanes: Lanes;
-  readonly sendingLanes: Lanes;
-  readonly starts: Starts;
+  readonly work: DueWork;
+  readonly sendingWork: DueWork;
   start(): Promise<void>;
   close(): Promise<void>;
 };
 
 async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> {
-  const { configuration, settings, store, clock, observe, directory, wakes, policy } = parts;
+  const { configuration, settings, clock, observe, directory, wakes, policy } = parts;
   const { events, written, memory } = parts;
-  const monotonic = (): number => performance.now();
-  const random = Math.random;
-  const { lanes, sendingLanes, starts } = await lanesOf(parts, monotonic);
+  const { work, sendingLanes } = await workOf(parts);
+  const { lanes, starts, uniform } = work;
+  const sendingWork = { ...work, lanes: sendingLanes };
   const keys = await createWebhookKeys(parts);
   const dial = createDialer({
     policy,
@@ -190,28 +187,13 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   });
   const health = createHealth({ ...parts, store: written }, directory, sendingLanes, parts.notify);
   const { schedules } = configuration;
-  const settle = createSettle(parts, schedules, health, random);
-  const engine = createEngine({
-    ...{
-      store,
-      directory,
-      wakes,
-      lanes: sendingLanes,
-      send,
-      settle,
-      clock,
-      monotonic,
-      random,
-      settings,
-      observe,
-    },
-    timers: parts.timers ?? runtimeTimers,
-  });
+  const settle = createSettle(parts, schedules, health, uniform);
+  const engine = new DeliveryEngine(parts, sendingWork, { directory, wakes, send, settle });
   const wants = createWants(configuration.collections.values());
   const recoveries = createRecoveries(parts, lanes, wakes, wants);
   return {
     ...{ keys, engine, exchange, dial },
-    ...{ lanes, sendingLanes, starts },
+    ...{ work, sendingWork },
     async start() {
       await engine.start();
       recoveries.start();
@@ -227,17 +209,15 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   };
 }
 
-async function lanesOf<S extends Store>(
-  { store, directory, clock, settings, observe, worker = onlyWorker }: Parts<S>,
-  monotonic: () => number,
-): Promise<Pick<Sender, 'lanes' | 'sendingLanes' | 'starts'>> {
-  const lanes = await createLanes({
-    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
-    holder: { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id },
-    hasEnded: worker.hasEnded,
-  });
-  const starts = await createStarts({ store, clock, observe, onLanes: (look) => lanes.onChange(look) });
-  return { lanes, sendingLanes: await untilReleased(lanes, { store, observe }), starts };
+async function workOf<S extends Store>(
+  parts: Parts<S>,
+): Promise<{ readonly work: DueWork; readonly sendingLanes: Lanes }> {
+  const { directory, timers, worker = onlyWorker } = parts;
+  const holder = { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id };
+  const lanes = await createLanes(parts, { holder, isAlive, hasEnded: worker.hasEnded }, directory, timers);
+  const starts = await createStarts(parts, (look) => lanes.onChange(look));
+  const work = { lanes, starts, timers, uniform: Math.random };
+  return { work, sendingLanes: await untilReleased(lanes, parts) };
 }
 
 function resourcesOf<S extends Store>(
@@ -290,7 +270,7 @@ export function postedEvents(
   };
 }
 
-function gaugesOf(engine: Engine, directory: EndpointDirectory): Webhooks<Store>['gauges'] {
+function gaugesOf(engine: DeliveryEngine, directory: EndpointDirectory): Webhooks<Store>['gauges'] {
   return [
     ['comity_deliveries_in_flight', 'Webhook attempts under way.', () => engine.counts().inFlight],
     ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => directory.size()],
@@ -315,7 +295,7 @@ export type WorkerIdentity = {
   readonly id: string | undefined;
   /** Start of the process, in milliseconds since the epoch. */
   readonly startedAt: number;
-  readonly hasEnded: HasEnded;
+  readonly hasEnded: ThisProcess['hasEnded'];
 };
 
 const onlyWorker: WorkerIdentity = {

@@ -8,7 +8,7 @@ import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { withoutCause } from '../../model/actor.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { eventsTable, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
-import { standardPrefix } from '../signature/standard.ts';
+import { standardPrefix } from '../signature/schemes.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
 export type SentEvent = {

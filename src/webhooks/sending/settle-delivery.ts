@@ -3,15 +3,32 @@
  * conclude-delivery.ts has the state machine. The endpoint's health is updated when the unit is durable.
  */
 import type { WebhookSchedules } from '../../config/webhook-schedules.ts';
-import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
+import type { ExchangeTiming } from '../../egress/exchange.ts';
+import { type Delivery, deliveryDocument, type Trigger } from '../../model/delivery.ts';
+import { formatTimestamp } from '../../model/timestamp.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { type Change, keptRow } from '../../store/store.ts';
-import { isAttemptLogged } from '../../work/attempt-log.ts';
-import { createTogether, type Settlement, settleByRevision, type WorkRow } from '../../work/settlement.ts';
-import { type Conclusion, conclude, expungedError, isUnsent, type Policy } from './conclude-delivery.ts';
-import { type AttemptFacts, attemptChange, attemptDocument, type Tried } from './delivery-attempt-log.ts';
-import type { Attempted, Claim, Settle } from './delivery-claim.ts';
+import {
+  attemptRowChange,
+  createTogether,
+  fittingText,
+  isAttemptLogged,
+  type Settlement,
+  settleByRevision,
+  type WorkRow,
+} from '../../work/settlement.ts';
+import {
+  type Attempted,
+  type Claim,
+  type Conclusion,
+  conclude,
+  expungedError,
+  isUnsent,
+  type Policy,
+  type Settle,
+  type Unsent,
+} from './conclude-delivery.ts';
 import type { HealthOfEndpoints } from './endpoint-health.ts';
 import { attemptsTable, deliveriesCollection } from './sending-tables.ts';
 
@@ -179,4 +196,103 @@ function observeAttempt(observe: Observe, claim: Claim, { outcome, startedAt, en
     failure: outcome.kind === 'failed' ? outcome.failure : undefined,
     durationMs: endedAt - startedAt,
   });
+}
+
+export type Attempt = {
+  /** From 1, per delivery. */
+  readonly number: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly message: string | null;
+  /** Whole milliseconds to the header section, or to the failure. */
+  readonly latencyMs: number;
+  readonly responseSnippet: string;
+  readonly trigger: Trigger;
+  /** Start of the attempt, ISO 8601. */
+  readonly at: string;
+  readonly timing: ExchangeTiming;
+  readonly responseHeaders: readonly (readonly [name: string, value: string])[];
+  readonly protocol: string | null;
+  readonly reused: boolean | null;
+  readonly cut: string | null;
+};
+
+const messageCharactersMax = 500;
+/** Fields of a response that the log keeps, the first ones. */
+const headerFieldsMax = 32;
+/** Characters of a name or a value. */
+const headerCharactersMax = 256;
+
+/** An attempt with an exchange; without one there is nothing to log. */
+export type Tried = Attempted & {
+  readonly outcome: Exclude<Attempted['outcome'], Unsent>;
+};
+
+export type AttemptFacts = {
+  readonly number: number;
+  readonly trigger: Trigger;
+  readonly attempted: Tried;
+  /** Characters of the response content to keep; 0: none. */
+  readonly snippetCharacters: number;
+};
+
+export function attemptChange(deliveryId: string, owner: string | null, facts: AttemptFacts): Change {
+  const { startedAt, endedAt } = facts.attempted;
+  const { number } = facts;
+  const doc = attemptDocument(facts);
+  return attemptRowChange({
+    table: attemptsTable,
+    workId: deliveryId,
+    number,
+    doc,
+    owner,
+    startedAt,
+    endedAt,
+  });
+}
+
+/** Concatenates the JSON for speed: it is made for every attempt. The same facts give the same text. */
+export function attemptDocument({ number, trigger, attempted, snippetCharacters }: AttemptFacts): string {
+  const { outcome, startedAt } = attempted;
+  const { totalMs } = outcome.timing;
+  const at = formatTimestamp(startedAt);
+  const tail = `"trigger":"${trigger}","at":"${at}","timing":${timingText(outcome.timing)}`;
+  const latencyMs = Math.round(totalMs);
+  if (outcome.kind === 'failed') {
+    const message = JSON.stringify(fittingText(outcome.message, messageCharactersMax));
+    return (
+      `{"number":${number},"statusCode":null,"error":"${outcome.failure}","message":${message},"latencyMs":${latencyMs},` +
+      `"responseSnippet":"",${tail},"responseHeaders":[],"protocol":null,"reused":null,"cut":null}`
+    );
+  }
+  const snippet = JSON.stringify(fittingText(outcome.snippet, snippetCharacters));
+  const cut = outcome.cut === null ? 'null' : `"${outcome.cut}"`;
+  return (
+    `{"number":${number},"statusCode":${outcome.status},"error":null,"message":null,"latencyMs":${latencyMs},` +
+    `"responseSnippet":${snippet},${tail},"responseHeaders":${headersText(outcome.fields)},` +
+    `"protocol":"${outcome.protocol}","reused":${outcome.reused},"cut":${cut}}`
+  );
+}
+
+function headersText(fields: readonly (readonly [name: string, value: string])[]): string {
+  return JSON.stringify(
+    fields
+      .slice(0, headerFieldsMax)
+      .map(([name, value]) => [
+        fittingText(name, headerCharactersMax),
+        fittingText(value, headerCharactersMax),
+      ]),
+  );
+}
+
+function timingText({ dnsMs, connectMs, tlsMs, firstByteMs, totalMs }: ExchangeTiming): string {
+  return (
+    `{"dnsMs":${rounded(dnsMs)},"connectMs":${rounded(connectMs)},"tlsMs":${rounded(tlsMs)},` +
+    `"firstByteMs":${rounded(firstByteMs)},"totalMs":${rounded(totalMs)}}`
+  );
+}
+
+/** To hundredths, the useful precision of network times. */
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms * 100) / 100;
 }

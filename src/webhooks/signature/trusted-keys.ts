@@ -2,8 +2,7 @@
  * The Ed25519 keys by which a receiver verifies a sender's signatures: given ones, and those that the sender publishes.
  */
 import { anyEd25519, ed25519KeyBytes } from './ed25519.ts';
-import { decodeBase64Url } from './octets.ts';
-import { type BodyReader, readBounded } from './read-bounded.ts';
+import { type BodyReader, decodeBase64Url, readBounded } from './octets.ts';
 
 /**
  * Returns true if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed

@@ -3,19 +3,26 @@
  * cryptography is. Every signature of the rule's version is tried with every secret, and compared in constant time. It
  * does not read the content of a message, and does not detect repetitions.
  */
-
 import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
 import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';
-import { type Refused, refused, refuseField } from './refusal.ts';
-import type { HmacRule, SignatureRule, TokenRule } from './signature-rule.ts';
+import {
+  type HmacRule,
+  type Refused,
+  refused,
+  refuseField,
+  type SignatureRule,
+  type TokenRule,
+} from './signature-rule.ts';
 import {
   type BodyCover,
   bodyCoverOf,
+  readSignedFields,
+  refuseTime,
   type SignedContent,
+  type SignedFields,
   type SignedMessage,
   signedContents,
 } from './signed-content.ts';
-import { readSignedFields, refuseTime, type SignedFields } from './signed-fields.ts';
 
 const otherRule = 'the keys were prepared for another rule';
 const sha256Bytes = 32;

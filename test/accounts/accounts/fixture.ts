@@ -18,7 +18,7 @@ import { createFactorRule } from '../../../src/accounts/second-factor/factor-rul
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
 import type { Settings } from '../../../src/config/settings.ts';
-import type { Letter, MailPort } from '../../../src/mail/mail-port.ts';
+import type { Letter, MailPort } from '../../../src/mail/keep-mail.ts';
 import { mailsCollection } from '../../../src/mail/mail-tables.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Services } from '../../../src/store/capabilities.ts';

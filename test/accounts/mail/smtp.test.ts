@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import test, { type TestContext } from 'node:test';
-import type { Attempted } from '../../../src/mail/conclude-mail.ts';
+import type { Attempted } from '../../../src/mail/smtp.ts';
 import { createSmtp, type MailServer, type SentMail } from '../../../src/mail/smtp.ts';
 import { listen } from '../../harness/listening.ts';
 import { fieldOf, headerOf, startMailServer, textOf } from '../../harness/mail-server.ts';

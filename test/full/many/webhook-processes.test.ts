@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Pool } from 'undici';
 import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Claim } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import type { Timers } from '../../../src/work/timers.ts';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { engines } from '../../harness/stores.ts';
@@ -63,6 +63,7 @@ function mortal(store: Store): {
         timer.unref();
         return () => clearTimeout(timer);
       },
+      monotonic: () => performance.now(),
     },
   };
 }

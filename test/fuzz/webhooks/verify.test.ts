@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets.ts';
-import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
 import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';

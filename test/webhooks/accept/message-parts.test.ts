@@ -7,7 +7,7 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { unitCharacters } from '../../../src/store/group-commit.ts';
 import { type Store, StoreUnavailable, type Unit } from '../../../src/store/store.ts';
 import { type Accept, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
-import { bodyOf } from '../../../src/webhooks/receiving/message-parts.ts';
+import { bodyOf } from '../../../src/webhooks/receiving/message-rows.ts';
 import {
   contentId,
   type ReceivedContent,

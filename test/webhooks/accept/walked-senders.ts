@@ -18,7 +18,7 @@ import {
   receivedCollection,
   receivedContentsTable,
 } from '../../../src/webhooks/receiving/received-tables.ts';
-import { receiveResources } from '../../../src/webhooks/receiving/receiver-routes.ts';
+import { receiveResources } from '../../../src/webhooks/receiving/receiving.ts';
 import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import {

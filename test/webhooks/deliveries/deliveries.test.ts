@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
-import { attemptChange } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
+import { attemptChange } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { putDelivery, putEndpoint, type WalkedEvents, walkEvents } from '../events/walked-events.ts';
 

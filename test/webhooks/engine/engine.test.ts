@@ -5,7 +5,7 @@ import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import { type Delivery, deliveryDocument } from '../../../src/model/delivery.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { type Change, keptRow, type Store } from '../../../src/store/store.ts';
-import type { Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Claim } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from './fake-time.ts';

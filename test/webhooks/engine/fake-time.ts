@@ -34,6 +34,7 @@ export function fakeTime(start: number, rest: () => Promise<void> = turnOver): F
         set.set(id, { at: now + Math.max(0, Math.ceil(delayMs)), call });
         return () => set.delete(id);
       },
+      monotonic: () => now,
     },
     next: () => first()?.[1].at,
     async passTo(time) {

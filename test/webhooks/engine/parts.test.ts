@@ -4,12 +4,15 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Row } from '../../../src/store/store.ts';
 import { Capacity, type CapacityTicket, type Holding } from '../../../src/webhooks/sending/capacity.ts';
-import { dueDeliveries, EndpointQueue } from '../../../src/webhooks/sending/endpoint-queue.ts';
-import { TokenBucket, Window } from '../../../src/webhooks/sending/window.ts';
-import { Breaker } from '../../../src/work/breaker.ts';
-import { DueRows } from '../../../src/work/due-rows.ts';
+import {
+  dueDeliveries,
+  EndpointQueue,
+  TokenBucket,
+  Window,
+} from '../../../src/webhooks/sending/endpoint-queue.ts';
+import { DueRows, Turns } from '../../../src/work/due-queue.ts';
+import { Breaker } from '../../../src/work/retries.ts';
 import { Alarm } from '../../../src/work/timers.ts';
-import { Turns } from '../../../src/work/turns.ts';
 import { fakeTime } from './fake-time.ts';
 
 describe('breaker', () => {
@@ -304,7 +307,7 @@ describe('alarm', () => {
   test('rings for each endpoint at its time, in order, with one timer', async () => {
     const time = fakeTime(0);
     const rung: string[] = [];
-    const alarm = new Alarm({ ...time, ring: (id) => rung.push(`${id} ${time.clock()}`) });
+    const alarm = new Alarm(time.clock, (id) => rung.push(`${id} ${time.clock()}`), time.timers);
     alarm.set('a', 300);
     alarm.set('b', 100);
     alarm.set('c', 200);
@@ -319,13 +322,11 @@ describe('alarm', () => {
   test('rings a time once, and again when it is set again while ringing', async () => {
     const time = fakeTime(0);
     const rung: number[] = [];
-    const alarm = new Alarm({
-      ...time,
-      ring: (id) => {
-        rung.push(time.clock());
-        if (rung.length < 3) alarm.set(id, time.clock() + 10);
-      },
-    });
+    const ring = (id: string): void => {
+      rung.push(time.clock());
+      if (rung.length < 3) alarm.set(id, time.clock() + 10);
+    };
+    const alarm = new Alarm(time.clock, ring, time.timers);
     alarm.set('a', 5);
     await time.passTo(1000);
     assert.deepEqual(rung, [5, 15, 25]);
@@ -333,7 +334,7 @@ describe('alarm', () => {
 
   test('sleeps for five minutes at most, so that a clock that is set forward is noticed', async () => {
     const time = fakeTime(0);
-    const alarm = new Alarm({ ...time, ring: () => undefined });
+    const alarm = new Alarm(time.clock, () => undefined, time.timers);
     alarm.set('a', 10 * 60_000);
     assert.equal(time.next(), 300_000);
     alarm.close();
@@ -349,7 +350,7 @@ describe('alarm', () => {
       let back = 0;
       const rung: string[] = [];
       const clock = () => time.clock() - back;
-      const alarm = new Alarm({ timers: time.timers, clock, ring: (id) => rung.push(id) });
+      const alarm = new Alarm(clock, (id) => rung.push(id), time.timers);
       alarm.set('a', 1_000_000 + 100_000);
       alarm.set('b', 1_000_000 + 3_600_000);
       back = backMs;
@@ -362,7 +363,7 @@ describe('alarm', () => {
   test('does not grow with how often times are replaced, and rings the last of each in order', async () => {
     const time = fakeTime(0);
     const rung: number[] = [];
-    const alarm = new Alarm({ ...time, ring: (id) => rung.push(Number(id)) });
+    const alarm = new Alarm(time.clock, (id) => rung.push(Number(id)), time.timers);
     for (let round = 0; round < 50; round += 1) {
       for (let id = 0; id < 40; id += 1) alarm.set(String(id), 1000 * (50 - round) + ((id * 7) % 40));
     }
@@ -392,7 +393,7 @@ describe('queue of an endpoint', () => {
     const rows = new DueRows({ plan: () => plan }, dueDeliveries, 'ep_1');
     return {
       budget,
-      queue: new EndpointQueue({ id: 'ep_1', rows, inFlightMax: 4, breaker, random: Math.random, budget }),
+      queue: new EndpointQueue(rows, new Breaker(breaker, Math.random), budget, 4),
     };
   };
   const ids = (queue: EndpointQueue) => {

@@ -12,8 +12,8 @@ import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { withStages } from '../../../src/store/commit-stages.ts';
 import { type Change, type Commit, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
-import type { Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
-import { createEngine, type Engine } from '../../../src/webhooks/sending/delivery-engine.ts';
+import type { Claim, Send } from '../../../src/webhooks/sending/conclude-delivery.ts';
+import { DeliveryEngine } from '../../../src/webhooks/sending/delivery-engine.ts';
 import { createHealth } from '../../../src/webhooks/sending/endpoint-health.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
 import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
@@ -28,7 +28,7 @@ import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { createWakes } from '../../../src/webhooks/sending/wakes.ts';
 import { createLanes } from '../../../src/work/lane-leases.ts';
 import type { Lanes } from '../../../src/work/lanes.ts';
-import type { Timers } from '../../../src/work/timers.ts';
+import { runtimeTimers, type Timers } from '../../../src/work/timers.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 
 const dayS = 86_400;
@@ -59,7 +59,7 @@ export type SenderOptions = {
 };
 
 export type Sender = {
-  readonly engine: Engine;
+  readonly engine: DeliveryEngine;
   readonly lanes: Lanes;
   readonly observed: Observation[];
   /** What owners were told. */
@@ -141,7 +141,7 @@ type RoomOptions = SenderOptions & {
 };
 
 async function openRooms(options: RoomOptions) {
-  const { store, answer, clock, newId, timers, pid = 1 } = options;
+  const { store, answer, clock, newId, timers = runtimeTimers, pid = 1 } = options;
   const chosen = { ...settings, ...options.settings };
   const observe = (observation: Observation) => void options.observed.push(observation);
   const directory = await createEndpointDirectory(
@@ -152,18 +152,16 @@ async function openRooms(options: RoomOptions) {
   );
   const services = servicesOver(store, { clock, newId, observe, settings: chosen });
   const wakes = await createWakes(services, directory);
-  const time = { clock, monotonic: clock, ...(timers === undefined ? {} : { timers }) };
+  const time = { ...timers, monotonic: clock };
   const holder = { host: `host${pid}`, pid, startedAt: clock() };
-  const lanes = await createLanes({
-    ...{ ...time, store, directory, settings: chosen, holder, observe },
-    ...{ isAlive: () => true, hasEnded: () => false },
-  });
+  const process = { holder, isAlive: () => true, hasEnded: () => false };
+  const lanes = await createLanes(services, process, directory, time);
   const written = { ...services, store: withStages(store, generationStage(directory, store.lines)) };
   const health = createHealth(written, directory, lanes, async ({ kind, endpoint }) => {
     options.notices.push(`${kind} ${endpoint.id}`);
   });
-  const random = () => 0.5;
-  const settle = createSettle(services, schedulesDefault, health, random);
+  const uniform = () => 0.5;
+  const settle = createSettle(services, schedulesDefault, health, uniform);
   const send: Send = (claim, signal, end) => {
     const startedAt = clock();
     answer(claim, signal).then(
@@ -171,9 +169,8 @@ async function openRooms(options: RoomOptions) {
       (error) => end.failed(error),
     );
   };
-  const engine = createEngine({
-    ...{ ...time, store, directory, wakes, lanes, send, settle, random, settings: chosen, observe },
-  });
+  const work = { lanes, timers: time, uniform };
+  const engine = new DeliveryEngine(services, work, { directory, wakes, send, settle });
   return { directory, wakes, lanes, health, engine };
 }
 

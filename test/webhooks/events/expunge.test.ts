@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { deliveryDocument } from '../../../src/model/delivery.ts';
 import { keptRow, type Store } from '../../../src/store/store.ts';
 import { expungeResource } from '../../../src/webhooks/sending/events/expunge.ts';
-import { attemptId } from '../../../src/work/attempt-log.ts';
+import { attemptId } from '../../../src/work/settlement.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';

@@ -10,8 +10,12 @@ import type { HandOnTo } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { packageVersion } from '../../../src/package-version.ts';
-import { createForward, isForwardable } from '../../../src/webhooks/receiving/forward-message.ts';
-import type { Claimed, ClaimedContent } from '../../../src/webhooks/receiving/hand-on.ts';
+import {
+  type Claimed,
+  type ClaimedContent,
+  createForward,
+  isForwardable,
+} from '../../../src/webhooks/receiving/hand-on.ts';
 import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { exchangesWith } from '../../egress/exchanges-under-test.ts';
 import { type Answer, plainAnswer, startRawReceiver } from '../../egress/raw-receiver.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { handOnScheduleDefault } from '../../../src/config/senders.ts';
-import { conclude, triggerOf } from '../../../src/webhooks/receiving/conclude-received.ts';
 import { receivingRetention } from '../../../src/webhooks/receiving/received-tables.ts';
 import { Shares } from '../../../src/webhooks/receiving/sender-queue.ts';
+import { conclude, triggerOf } from '../../../src/webhooks/receiving/settle-received.ts';
 import { failed, message } from './fixture.ts';
 
 const at = Date.UTC(2026, 2, 2);

@@ -3,9 +3,10 @@ import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import type { Claimed, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';
-import type { HandingOnSettings } from '../../../src/webhooks/receiving/handing-on-attempt.ts';
-import { createHandingOn, type HandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
-import type { Lanes } from '../../../src/work/lanes.ts';
+import { HandingOn, type HandingOnSettings } from '../../../src/webhooks/receiving/handing-on-engine.ts';
+import type { DueWork } from '../../../src/work/work-engine.ts';
+import { dueWork, everyLane } from '../../harness/due-work.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../engine/fake-time.ts';
 import { clear, done, message, put, sender } from './fixture.ts';
@@ -42,20 +43,12 @@ export type Scene = {
 export type SceneOptions = {
   readonly senders?: readonly Source[];
   readonly settings?: Partial<HandingOnSettings>;
-  readonly lanes?: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
+  readonly lanes?: DueWork['lanes'];
   /** Begins with the messages of the one before, and at its time. */
   readonly keep?: boolean;
 };
 
 export const embedded = await openEmbedded();
-
-const everyLane: NonNullable<SceneOptions['lanes']> = {
-  owns: () => true,
-  need: () => undefined,
-  hold: () => undefined,
-  release: () => undefined,
-  onChange: () => () => undefined,
-};
 
 /** All scenes share a store: each begins with the messages of the others gone, on a later day. */
 export async function scene(
@@ -91,15 +84,15 @@ export async function scene(
     return handOn(claimed, time, signal);
   };
   const senders = options.senders ?? [sender('billing')];
-  const engine = createHandingOn({
-    store,
-    senders: new Map(senders.map((each) => [each.name, each])),
-    lanes: options.lanes ?? everyLane,
-    handOnOf: ({ handOn: { kind } }) => (kind === 'inbox' ? undefined : handed),
-    ...{ clock: time.clock, timers: time.timers, random: () => 0.5 },
+  const services = servicesOver(store, {
+    clock: time.clock,
     settings: { ...settings, ...options.settings },
     observe: (observation) => void observed.push(observation),
   });
+  const work = dueWork({ timers: time.timers, lanes: options.lanes ?? everyLane });
+  const engine = new HandingOn(services, work, senders, ({ handOn: { kind } }) =>
+    kind === 'inbox' ? undefined : handed,
+  );
   return {
     ...{ store, time, engine, begun, observed },
     looks: () => looks,

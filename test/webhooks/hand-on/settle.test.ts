@@ -4,10 +4,11 @@ import { test } from 'node:test';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { type Change, keptRow, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import type { Run } from '../../../src/webhooks/receiving/conclude-received.ts';
-import type { Claimed } from '../../../src/webhooks/receiving/hand-on.ts';
-import { createHandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
-import { createSettle } from '../../../src/webhooks/receiving/settle-received.ts';
+import type { Claimed, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';
+import { HandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
+import { createSettle, type Run } from '../../../src/webhooks/receiving/settle-received.ts';
+import { dueWork } from '../../harness/due-work.ts';
+import { servicesOver } from '../../harness/services-over.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import {
   attemptsOf,
@@ -281,21 +282,7 @@ const cases: readonly Case[] = [
 /** Hands on until nothing of them is due any more. @returns the messages that it processed */
 async function handOnAll(store: Store, by: number, ids: readonly string[]): Promise<readonly string[]> {
   const processed: string[] = [];
-  const engine = createHandingOn({
-    store,
-    senders: new Map([['both', sender('both')]]),
-    lanes: {
-      owns: () => true,
-      need: () => undefined,
-      hold: () => undefined,
-      release: () => undefined,
-      onChange: () => () => undefined,
-    },
-    handOnOf: () => async (claim) => {
-      const changes = [thing(`${claim.received.id} by ${by}`)];
-      return { outcome: 'processed', statusCode: null, unit: { changes, events: [] } };
-    },
-    ...{ clock: Date.now, random: () => 0.5 },
+  const services = servicesOver(store, {
     settings: {
       handOnInFlightMax: 64,
       senderInFlightDefault: 8,
@@ -307,6 +294,11 @@ async function handOnAll(store: Store, by: number, ids: readonly string[]): Prom
       if (fact.kind === 'received-handed-on' && fact.outcome === 'processed') processed.push(fact.message);
     },
   });
+  const handOn: HandOn = async (claim) => {
+    const changes = [thing(`${claim.received.id} by ${by}`)];
+    return { outcome: 'processed', statusCode: null, unit: { changes, events: [] } };
+  };
+  const engine = new HandingOn(services, dueWork(), [sender('both')], () => handOn);
   await engine.start();
   for (const id of ids) {
     while ((await standing(store, id))?.status === 'pending') await new Promise((next) => setImmediate(next));

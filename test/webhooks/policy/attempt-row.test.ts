@@ -6,8 +6,8 @@ import {
   type AttemptFacts,
   attemptChange,
   attemptDocument,
-} from '../../../src/webhooks/sending/delivery-attempt-log.ts';
-import { attemptId } from '../../../src/work/attempt-log.ts';
+} from '../../../src/webhooks/sending/settle-delivery.ts';
+import { attemptId } from '../../../src/work/settlement.ts';
 import { answer, attempted, failure, isoTime, madeAt } from './fixture.ts';
 
 function documentOf(parts: Partial<AttemptFacts>): Attempt {

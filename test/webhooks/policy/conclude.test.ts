@@ -5,8 +5,7 @@ import { type ScheduleName, schedulesDefault } from '../../../src/config/webhook
 import type { ExchangeFailure } from '../../../src/egress/exchange.ts';
 import { type Delivery, deliveryDocument, type Trigger, triggerOf } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import { conclude, type Policy } from '../../../src/webhooks/sending/conclude-delivery.ts';
-import type { Attempted } from '../../../src/webhooks/sending/delivery-claim.ts';
+import { type Attempted, conclude, type Policy } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from './fixture.ts';
 
 const endedAt = madeAt + 1000;

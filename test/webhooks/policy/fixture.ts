@@ -1,7 +1,7 @@
 /** Attempts and deliveries as the tests of policies need them. */
 import type { ExchangeFailure, ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
-import type { Attempted } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Attempted } from '../../../src/webhooks/sending/conclude-delivery.ts';
 
 /** When every delivery of these tests was made. */
 export const madeAt = Date.parse('2026-03-01T12:00:00.000Z');

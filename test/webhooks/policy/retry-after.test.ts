@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
 import { formatHttpDate } from '../../../src/http/syntax/http-date.ts';
-import { retryAfter } from '../../../src/work/schedule.ts';
+import { retryAfter } from '../../../src/work/retries.ts';
 
 const now = Date.parse('2026-03-01T12:00:00.250Z');
 const dayS = 86_400;

@@ -3,7 +3,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import { liveWindowMs, scheduleOf } from '../../../src/webhooks/sending/conclude-delivery.ts';
-import { nextAttemptMs, nextDelayMs, type Schedule } from '../../../src/work/schedule.ts';
+import { nextAttemptMs, nextDelayMs, type Schedule } from '../../../src/work/retries.ts';
 
 const hourMs = 3_600_000;
 const noJitter = () => 0.5;

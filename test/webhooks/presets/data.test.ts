@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Place, presetNames, presets } from '../../../src/webhooks/presets.ts';
-import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
 import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 
 const token = /^[a-z0-9-]+$/;

@@ -9,10 +9,11 @@ import type { Endpoint, EndpointSecret } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { Attempted, Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Attempted, Claim, Send } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import { createSend, type SendOptions } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/sending/webhook-keys.ts';
+import { noStarts } from '../../harness/due-work.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 
 export const [current, previous] = [7, 8].map(
@@ -67,7 +68,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
       keys,
       clock: now,
       view: () => undefined,
-      starts: { begin: async () => ({ isUsedUp: false, end: async () => undefined }) },
+      starts: noStarts,
       directory: { get: () => undefined, mayReceive: async () => true },
       memory: new MemoryBudget({ bytesMax: 64 * 1024 * 1024, sharePercent: 100 }),
     },

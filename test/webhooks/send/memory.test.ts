@@ -1,4 +1,5 @@
 /** Events that are being sent are held within a budget of octets, of which each tenant or owner has a share. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
@@ -6,6 +7,7 @@ import { MemoryBudget } from '../../../src/memory/budget.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { createSend } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
+import { noStarts } from '../../harness/due-work.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
@@ -35,7 +37,7 @@ function startHanging(memory: MemoryBudget) {
     },
     directory: { get: () => undefined, mayReceive: async () => true },
     view: () => undefined,
-    starts: { begin: async () => ({ isUsedUp: false, end: async () => undefined }) },
+    starts: noStarts,
     keys,
     memory,
     clock: () => clock.now,

@@ -6,12 +6,11 @@ import { type Delivery, deliveryDocument, triggerOf } from '../../../src/model/d
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import type { Attempt } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
-import type { Attempted, Claim, Settled, Verdict } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Attempted, Claim, Settled, Verdict } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { attemptsTable, deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
-import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
-import { attemptsPage } from '../../../src/work/attempt-log.ts';
+import { type Attempt, createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
+import { attemptsPage } from '../../../src/work/settlement.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';

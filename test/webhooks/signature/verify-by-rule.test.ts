@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
-import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
 import { type MacPrimitives, prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
+import { standardRule, timestampedRule } from '../../../src/webhooks/signature/schemes.ts';
 import type { HmacRule, SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
-import { standardRule } from '../../../src/webhooks/signature/standard.ts';
-import { timestampedRule } from '../../../src/webhooks/signature/timestamped.ts';
 import { ed25519By } from '../../../src/webhooks/signature/trusted-keys.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
 

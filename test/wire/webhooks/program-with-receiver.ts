@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type Receiver, startReceiver } from '../../../examples/receiver/start-receiver.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import type { Attempt } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
+import type { Attempt } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { type RunningServer, type StartOptions, startServer } from '../../harness/running-server.ts';
 import { eventually } from '../../harness/until.ts';
 

@@ -6,13 +6,14 @@
  */
 import { type Static, Type } from 'typebox';
 import type { Source } from '../../../config/sources.ts';
+import type { Problem } from '../../../http/problem.ts';
 import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
 import { type Field, idField } from '../../../model/field.ts';
 import { byId, type Filter } from '../../../model/filter.ts';
 import { matches, memberAt } from '../../../model/matches.ts';
-import type { Received } from '../../../model/received.ts';
+import { type Received, receivedDocument } from '../../../model/received.ts';
 import { queryProblem } from '../../../resources/collection/fault-problem.ts';
 import type { QueryTextLimits } from '../../../resources/collection/query.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
@@ -20,9 +21,8 @@ import type { Served } from '../../../resources/collection/served.ts';
 import { compileJson } from '../../../resources/query/json-query.ts';
 import { pagesOf } from '../../../store/in-batches.ts';
 import { overtaken } from '../../../store/lines.ts';
-import type { Change, Row } from '../../../store/store.ts';
+import { type Change, keptRow, type Row } from '../../../store/store.ts';
 import { contentId, receivedContentsTable } from '../received-tables.ts';
-import { putBackChange } from './put-back.ts';
 
 type Limits = ActionLimits & {
   readonly query: QueryTextLimits;
@@ -224,3 +224,28 @@ function contentIdOf({ doc }: Row): string {
   const { sender, dedupeKey } = JSON.parse(doc) as Received;
   return contentId(sender, dedupeKey);
 }
+
+/** @param at milliseconds since the epoch, not before the row's last change */
+export function putBackChange(
+  table: string,
+  row: Row,
+  { handOn }: Pick<Source, 'handOn'>,
+  at: number,
+): { readonly change: Change; readonly received: Received } {
+  const now = new Date(at).toISOString();
+  const received: Received = {
+    ...(JSON.parse(row.doc) as Received),
+    status: 'pending',
+    scheduledAttempts: 0,
+    dueAt: handOn.kind === 'inbox' ? null : now,
+    lastError: null,
+    updatedAt: now,
+  };
+  const next = keptRow(receivedDocument(received), row.owner, row.createdAt, at);
+  return { change: { table, id: row.id, expect: { rev: row.rev }, next }, received };
+}
+
+/** The configuration no longer says how to hand on its messages. */
+export const senderGone: Problem = { code: 'sender_unavailable' };
+
+export const contentGone: Problem = { code: 'content_unavailable' };

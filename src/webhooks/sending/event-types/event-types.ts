@@ -16,8 +16,14 @@ import { isAdministrator, type Principal, tenantOfId } from '../../../model/prin
 import { eventSchema } from '../../../resources/events/event-schema.ts';
 import type { QueryLimits } from '../../../resources/query/list-query.ts';
 import type { EventEntry } from '../../../store/store.ts';
-import { type DeclaredItem, declaredList } from '../../routes/declared-list.ts';
-import { missing, type Shown, shown, shownResource } from '../../routes/shown-resource.ts';
+import {
+  type DeclaredItem,
+  declaredList,
+  missing,
+  type Shown,
+  shown,
+  shownResource,
+} from '../../routes/declared-resources.ts';
 import { schemaSample } from './schema-sample.ts';
 
 export type EventType = {

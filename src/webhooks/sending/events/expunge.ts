@@ -32,10 +32,10 @@ import {
   type Store,
   type TailEntry,
 } from '../../../store/store.ts';
-import { attemptsAfter } from '../../../work/attempt-log.ts';
+import { attemptsAfter } from '../../../work/settlement.ts';
 import { expungedError } from '../conclude-delivery.ts';
-import type { Attempt } from '../delivery-attempt-log.ts';
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
+import type { Attempt } from '../settle-delivery.ts';
 
 export type Expunction = {
   /** Returns the audit entry of the removal, which is committed before anything is removed. */

@@ -1,9 +1,4 @@
-/**
- * Standard Webhooks 1.0 (§5.6): `webhook-signature` is a space-separated list of `v1,<base64>` (HMAC-SHA256 keyed with
- * the decoded secret) and `v1a,<base64>` (Ed25519), each over `<webhook-id>.<webhook-timestamp>.<body>`. Other versions
- * are ignored.
- */
-
+/** The three schemes of §5.6 that Comity signs by: standard, timestamped and plain. */
 import {
   type Ed25519PrivateJwk,
   type Ed25519PublicJwk,
@@ -11,11 +6,10 @@ import {
   seedOf,
   signEd25519,
 } from './ed25519.ts';
-import { hmacWithEach, keysOf, prepareKeys, standardKey, webPrimitives } from './mac-keys.ts';
-import { type Body, encodeBase64, octetsOf, withPrefix } from './octets.ts';
-import { type FieldValue, type Refused, refused } from './refusal.ts';
-import type { HmacRule } from './signature-rule.ts';
-import { isSignedId, type TimeWindow, timestampOf, toleranceSecondsDefault } from './signed-fields.ts';
+import { hmacWithEach, keysOf, prepareKeys, standardKey, textKey, webPrimitives } from './mac-keys.ts';
+import { type Body, encodeBase64, encodeHex, octetsOf, withPrefix } from './octets.ts';
+import { type FieldValue, type HmacRule, type Refused, refused } from './signature-rule.ts';
+import { isSignedId, type TimeWindow, timestampOf, toleranceSecondsDefault } from './signed-content.ts';
 import { ed25519By, type KeyDiscovery } from './trusted-keys.ts';
 import { verifyByRule } from './verify-by-rule.ts';
 
@@ -139,4 +133,131 @@ function secretsOf({ secrets }: VerifyStandard, hasKeys: boolean): readonly stri
     throw new TypeError('secrets must be an array of at least one secret');
   }
   return secrets;
+}
+
+export const timestampedRule: HmacRule = {
+  kind: 'hmac',
+  header: 'service-signature',
+  hash: 'sha256',
+  encoding: 'hex',
+  prefix: 'v1=',
+  separator: ',',
+  signed: '{timestamp}.{body}',
+  timestamp: { prefix: 't=' },
+  key: 'text',
+  toleranceSeconds: toleranceSecondsDefault,
+};
+
+/** Returns the signed text before the body. */
+export function timestampedPrefix(timestamp: number | string): string {
+  return `${timestamp}.`;
+}
+
+/** Returns the field value. @param signatures in lower-case hexadecimal */
+export function timestampedHeader(timestamp: number, signatures: readonly string[]): string {
+  return `t=${timestamp},v1=${signatures.join(',v1=')}`;
+}
+
+export type SignTimestamped = {
+  readonly body: Body;
+  /** Each makes one signature. */
+  readonly secrets: readonly string[];
+  /** Unix seconds; default: now. */
+  readonly timestamp?: number | undefined;
+};
+
+/**
+ * Returns the value of the field `Service-Signature` (§5.6). @throws TypeError for an invalid secret, body or timestamp
+ */
+export async function signTimestamped({ body, secrets, timestamp }: SignTimestamped): Promise<string> {
+  const seconds = timestampOf(timestamp);
+  const content = withPrefix(timestampedPrefix(seconds), body);
+  const signatures = await hmacWithEach(keysOf(secrets, textKey), content);
+  return timestampedHeader(seconds, signatures.map(encodeHex));
+}
+
+export type VerifyTimestamped = TimeWindow & {
+  /** As received: parsing and serialising changes the octets. */
+  readonly body: Body;
+  /** The value of `Service-Signature`, or of another sender's field, such as `Stripe-Signature`. */
+  readonly header: FieldValue;
+  /** One match is enough; several during a rotation. */
+  readonly secrets: readonly string[];
+};
+
+/** `timestamp`: the signed Unix seconds. */
+export type TimestampedVerdict = { readonly ok: true; readonly timestamp: number } | Refused;
+
+/**
+ * Verifies that the sender signed this body, within the tolerance. Reports `stale` and `ahead` only for valid
+ * signatures. Never throws because of the header.
+ * @throws TypeError for an invalid secret, body or tolerance
+ */
+export async function verifyTimestamped(options: VerifyTimestamped): Promise<TimestampedVerdict> {
+  const { header, secrets } = options;
+  const body = octetsOf(options.body);
+  const keys = prepareKeys(timestampedRule, secrets, webPrimitives);
+  const message = { body, header: () => header ?? undefined };
+  const { toleranceSeconds, nowMs } = options;
+  const verdict = await verifyByRule(timestampedRule, message, keys, {
+    primitives: webPrimitives,
+    toleranceSeconds,
+    nowMs,
+  });
+  if (!verdict.ok) return verdict;
+  return verdict.timestamp === null ? refused('malformed') : { ok: true, timestamp: verdict.timestamp };
+}
+
+export const plainRule: HmacRule = {
+  kind: 'hmac',
+  header: 'x-hub-signature-256',
+  hash: 'sha256',
+  encoding: 'hex',
+  prefix: 'sha256=',
+  separator: ',',
+  signed: '{body}',
+  key: 'text',
+  toleranceSeconds: 0,
+};
+
+/** Returns the field value. @param signature in lower-case hexadecimal */
+export function plainHeader(signature: string): string {
+  return `sha256=${signature}`;
+}
+
+export type SignPlain = {
+  readonly body: Body;
+  /** Each makes one signature. */
+  readonly secrets: readonly string[];
+};
+
+/**
+ * Returns values for the field `X-Hub-Signature-256` (§5.6), one for each secret in order; a request holds only one.
+ * @throws TypeError for an invalid secret or body
+ */
+export async function signPlain({ body, secrets }: SignPlain): Promise<readonly string[]> {
+  const signatures = await hmacWithEach(keysOf(secrets, textKey), octetsOf(body));
+  return signatures.map((signature) => plainHeader(encodeHex(signature)));
+}
+
+export type VerifyPlain = {
+  /** As received: parsing and serialising changes the octets. */
+  readonly body: Body;
+  /** The value of `X-Hub-Signature-256`. */
+  readonly header: FieldValue;
+  /** One match is enough; several during a rotation. */
+  readonly secrets: readonly string[];
+};
+
+export type PlainVerdict = { readonly ok: true } | Refused;
+
+/**
+ * Verifies that the sender signed this body, at any time. Never throws because of the header.
+ * @throws TypeError for an invalid secret or body
+ */
+export async function verifyPlain({ body, header, secrets }: VerifyPlain): Promise<PlainVerdict> {
+  const message = { body: octetsOf(body), header: () => header ?? undefined };
+  const keys = prepareKeys(plainRule, secrets, webPrimitives);
+  const verdict = await verifyByRule(plainRule, message, keys, { primitives: webPrimitives });
+  return verdict.ok ? { ok: true } : verdict;
 }

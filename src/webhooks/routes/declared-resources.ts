@@ -1,6 +1,6 @@
 /**
- * A list of what the configuration declares, such as event types and senders. It is paged like lists of rows
- * (collection/list-answer.ts): `limit`, `page` and `cursor`, `nextCursor`, `Link`, and a count on request. It has no
+ * Read-only resources that show what the configuration declares, such as event types and senders: one of them, and a list. A list is paged
+ * like lists of rows (collection/list-answer.ts): `limit`, `page` and `cursor`, `nextCursor`, `Link`, and a count on request. It has no
  * filters, sort keys or selection.
  *
  * A cursor names the item beside which the page begins. It is not sealed, because it holds no secret and no row moves.
@@ -8,7 +8,7 @@
 import type { Problem } from '../../http/problem.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { OperationDocumentation, PathDocumentation } from '../../kernel/documentation.ts';
-import type { Ask, Operation, Proposal, Resource, Standing } from '../../kernel/resource.ts';
+import type { Ask, Operation, Proposal, Representation, Resource, Standing } from '../../kernel/resource.ts';
 import type { Permission } from '../../model/access.ts';
 import { idField } from '../../model/field.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -145,4 +145,42 @@ function startOf(items: readonly DeclaredItem[], position: AskedPosition, limit:
   const first =
     position.from === 'page' ? (position.page - 1) * limit : position.from === 'offset' ? position.offset : 0;
   return { first, end: first + limit };
+}
+
+export type Shown = Standing & { readonly content: string; readonly tag: string };
+
+/** The resource does not exist for this caller. */
+export const missing: Shown = { exists: false, visible: false, permitted: false, content: '', tag: '' };
+
+/** @param content JSON text */
+export function shown(content: string): Shown {
+  return { exists: true, visible: true, permitted: true, content, tag: contentTag(content) };
+}
+
+export function shownResource(
+  pattern: string,
+  permission: (principal: Principal) => Permission,
+  standing: (ask: Ask) => MaybePromise<Shown>,
+  documentation: PathDocumentation & { readonly read: OperationDocumentation },
+): Resource {
+  const { read, ...documented } = documentation;
+  const operation: Operation<Shown> = {
+    documentation: { mayBeMissing: true, ...read },
+    permission,
+    standing,
+    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
+    represent: (_ask, { content, tag }): Representation => ({
+      content,
+      mediaType: 'application/json',
+      validators: { tag, modifiedAt: null },
+      cacheControl,
+    }),
+  };
+  return {
+    pattern,
+    documentation: documented,
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
 }

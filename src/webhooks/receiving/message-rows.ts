@@ -1,13 +1,18 @@
 /**
- * The body of a long message in parts: rows of the contents, `{message id}/{number from 1, six digits}`, each committed by a unit of its own
- * before the message. What is in one unit is held several times on its way to the store: a body of 20 MB took 280 MiB. The unit of the
- * message comes last and names their number, so there is no message without its parts; what a stop in between leaves is removed by retention,
- * as the parts of a message are.
+ * The rows of messages beside those of accept-message.ts: the parts of a long body, and messages of the program itself, an event for a
+ * subscriber or the run of a job.
  */
 import { setImmediate } from 'node:timers/promises';
 import { messagePartOctets } from '../../memory/work-rules.ts';
+import { type Received, receivedDocument } from '../../model/received.ts';
 import { type Change, keptRow, type MaybePromise, type Row, type Store } from '../../store/store.ts';
-import { type ReceivedContent, receivedContentsTable } from './received-tables.ts';
+import { lineChange } from './message-lines.ts';
+import {
+  contentId,
+  type ReceivedContent,
+  receivedCollection,
+  receivedContentsTable,
+} from './received-tables.ts';
 
 /** Number of parts; 0: the body is in the row of its content. */
 export function partsOf(length: number): number {
@@ -74,4 +79,50 @@ function textOf({ doc }: Row): string {
 /** No source is named as a message is, so no content of a message has such an id. */
 function partId(id: string, number: number): string {
   return `${id}/${String(number).padStart(6, '0')}`;
+}
+
+type OwnMessage = {
+  /** `rec_...` */
+  readonly id: string;
+  /** The name of the source. */
+  readonly source: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  /** JSON. */
+  readonly text: string;
+  readonly depth?: number | undefined;
+  /** The line in which it is handled (message-lines.ts). */
+  readonly line?: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+/** The insert of the first row detects repetitions. */
+export function ownMessageChanges(message: OwnMessage): readonly Change[] {
+  const { id, source, dedupeKey, type, text, depth, line, at } = message;
+  const body = Buffer.from(text);
+  const time = new Date(at).toISOString();
+  const contentType = 'application/json';
+  const received: Received = {
+    ...{ id, sender: source, dedupeKey, type, receivedAt: time, status: 'pending' },
+    ...{ attempts: 0, scheduledAttempts: 0, dueAt: time, lastError: null },
+    ...{ contentType, contentLength: body.length, createdAt: time, updatedAt: time },
+  };
+  const content: ReceivedContent = {
+    ...{ id, contentType, contentEncoding: null, headers: {}, body: body.toString('base64') },
+    ...(depth === undefined ? {} : { depth }),
+    ...(line === undefined ? {} : { line }),
+  };
+  const absent = { absent: true } as const;
+  return [
+    {
+      ...{ table: receivedContentsTable, id: contentId(source, dedupeKey), expect: absent },
+      next: keptRow(JSON.stringify(content), null, at, at),
+    },
+    {
+      ...{ table: receivedCollection.name, id, expect: absent },
+      next: keptRow(receivedDocument(received), null, at, at),
+    },
+    ...(line === undefined ? [] : [lineChange(line, id, at)]),
+  ];
 }

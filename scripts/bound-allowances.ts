@@ -102,7 +102,7 @@ const groups: readonly Group[] = [
       ['src/server/connection.ts', '#all', '#byAddress', '#reserve', '#holderOf', '#counts'],
       ['src/server/listener.ts', 'before'],
       ['src/server/port.ts', 'carriers'],
-      ['src/server/http2/http2-connection.ts', '#open'],
+      ['src/server/http2/http2-server.ts', '#open'],
     ],
   },
   {

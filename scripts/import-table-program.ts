@@ -71,20 +71,12 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
-    folder: 'src/stop-program.ts',
-    may: [...stored, ...rooms, 'src/all-resources.ts', 'src/jobs', 'src/server'],
-    node: [],
-    packages: [],
-  },
-  {
     folder: 'src/compose.ts',
     may: [
       ...stored,
       'src/all-resources.ts',
-      'src/stop-program.ts',
       'src/open-store.ts',
       ...rooms,
-      'src/realtime',
       'src/tunnel',
       'src/egress',
       'src/logic',
@@ -102,6 +94,15 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/running.ts',
+    may: [
+      ...[...stored, ...rooms, 'src/compose.ts', 'src/egress', 'src/logic', 'src/realtime', 'src/server'],
+      'src/webhooks/receiving',
+    ],
+    node: ['node:http'],
+    packages: [],
+  },
+  {
     folder: 'src/comity.ts',
     may: [...values],
     node: ['node:http', 'node:stream'],
@@ -109,7 +110,7 @@ export const programRows: readonly FolderRow[] = [
   },
   {
     folder: 'src/embed.ts',
-    may: [...observed, 'src/comity.ts', 'src/compose.ts', 'src/egress', 'src/mail', 'src/work'],
+    may: [...observed, 'src/comity.ts', 'src/egress', 'src/mail', 'src/running.ts', 'src/work'],
     node: [],
     packages: [],
   },
@@ -147,6 +148,7 @@ export const programRows: readonly FolderRow[] = [
       'src/server',
       'src/open-store.ts',
       'src/compose.ts',
+      'src/running.ts',
     ],
     node: 'any',
     packages: ['commander'],

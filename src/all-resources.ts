@@ -1,13 +1,12 @@
 /** All resources of the program, in the order of the OpenAPI document, from the features that compose.ts made. */
 import { join } from 'node:path';
 import type { Accounts } from './accounts/accounts.ts';
-import { jwksResource } from './accounts/tokens/jwks-route.ts';
+import { jwksResource } from './accounts/tokens/signing-keys.ts';
 import { dashboardAssets, portalAssets } from './app-assets.ts';
 import { backupResources, createBackups } from './backups/backups.ts';
 import type { Configuration } from './config/configuration.ts';
-import type { LoadedSettings } from './config/load-settings.ts';
+import { type LoadedSettings, shownSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
-import { shownSettings } from './config/shown-settings.ts';
 import { holdResources } from './hold/hold.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
@@ -42,7 +41,10 @@ import { replayEventsResource, subscriberResources } from './subscribers/subscri
 import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
-export type Features = Services & {
+/** The services and the features of the program. */
+type Features = Services & {
+  readonly configuration: Configuration;
+  readonly metrics: Metrics;
   readonly turns: LoopTurns;
   readonly connections: OpenConnections;
   readonly accounts: Accounts;
@@ -50,25 +52,19 @@ export type Features = Services & {
   readonly received: Received;
   readonly mails: Mails;
   readonly contentThreads: ContentThreads;
+  readonly cors: CorsPolicy;
+  readonly addressOf: CallerAddress;
+  readonly mac: (text: string) => string;
+  readonly phase: () => Phase;
+  readonly sources?: LoadedSettings['sources'];
+  readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
+    readonly clockDifference: () => string | undefined;
+    readonly storeBytes: () => number | undefined;
+  };
+  readonly logic: ApplicationLogic;
 };
 
-export type ResourcesOptions = {
-  readonly configuration: Configuration;
-  readonly metrics: Metrics;
-} & Features & {
-    readonly cors: CorsPolicy;
-    readonly addressOf: CallerAddress;
-    readonly mac: (text: string) => string;
-    readonly phase: () => Phase;
-    readonly sources?: LoadedSettings['sources'];
-    readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
-      readonly clockDifference: () => string | undefined;
-      readonly storeBytes: () => number | undefined;
-    };
-    readonly logic: ApplicationLogic;
-  };
-
-export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
+export function resourcesOf(options: Features): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
@@ -133,7 +129,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   return resources;
 }
 
-function metaOptionsOf({ configuration, settings, sources, store, program }: ResourcesOptions): MetaOptions {
+function metaOptionsOf({ configuration, settings, sources, store, program }: Features): MetaOptions {
   return {
     ...program,
     ...{ base: configuration.base, limits: settings, version: packageVersion(), node: process.versions.node },
@@ -146,7 +142,7 @@ function metaOptionsOf({ configuration, settings, sources, store, program }: Res
   };
 }
 
-function storeResources(options: ResourcesOptions): readonly Resource[] {
+function storeResources(options: Features): readonly Resource[] {
   const { configuration, settings, store, accounts, program } = options;
   const { base, collections } = configuration;
   const engine = settings.databaseUrl === undefined ? 'sqlite' : 'postgresql';

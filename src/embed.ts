@@ -1,12 +1,9 @@
 /** The program that `createComity` creates, read from its declaration, with what comity/testing replaces. */
-
 import type { Comity, PrincipalDeclaration, ResourcesAs } from './comity.ts';
-import { composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
-import { ConfigurationError, isRecord, kindOf } from './config/inspection.ts';
+import { attempt, ConfigurationError, isRecord, kindOf, suggestion } from './config/inspection.ts';
 import { loadSettings } from './config/load-settings.ts';
-import { suggestion } from './config/nearest.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
@@ -14,6 +11,7 @@ import { anonymous, authenticated, operatorId, type Principal, scopes } from './
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
+import { composeMounted, type Running } from './running.ts';
 import type { Timers } from './work/timers.ts';
 
 /** What a program that embeds another one replaces: comity/testing. */
@@ -36,7 +34,7 @@ export async function embed<R>(
 ): Promise<Comity<R>> {
   const { module } = options;
   const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
-  const { configuration, loaded, senderSecrets } = readDeclaration(declaration, environment, from);
+  const { configuration, loaded, senderSecrets } = await readDeclaration(declaration, environment, from);
   const { settings, providers, sources } = loaded;
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
@@ -57,25 +55,18 @@ export async function embed<R>(
 }
 
 /** @throws ConfigurationError with the mistakes of all three */
-function readDeclaration(
+async function readDeclaration(
   declaration: ConfigurationDeclaration,
   environment: Readonly<Record<string, string | undefined>>,
   from: URL | undefined,
 ) {
   const errors: ConfigurationError[] = [];
-  const attempt = <T>(read: () => T): T | undefined => {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      errors.push(error);
-      return undefined;
-    }
-  };
-  const configuration = attempt(() => resolveConfiguration(declaration, undefined, from));
+  const configuration = await attempt(errors, () => resolveConfiguration(declaration, undefined, from));
   const configured = configuration?.settings ?? errors[0]?.settings;
-  const loaded = attempt(() => loadSettings(environment, configured));
-  const senderSecrets = attempt(() => readSenderSecrets(environment, configuration?.senders ?? new Map()));
+  const loaded = await attempt(errors, () => loadSettings(environment, configured));
+  const senderSecrets = await attempt(errors, () =>
+    readSenderSecrets(environment, configuration?.senders ?? new Map()),
+  );
   if (configuration === undefined || loaded === undefined || senderSecrets === undefined)
     throw new ConfigurationError(errors.flatMap(({ mistakes }) => mistakes));
   return { configuration, loaded, senderSecrets };

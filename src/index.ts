@@ -7,16 +7,16 @@ import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config
 
 export type { Static } from 'typebox';
 export type { Comity, PrincipalDeclaration, ResourcesAs } from './comity.ts';
-export { type Acting, action } from './config/action.ts';
-export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
-export type { EventTypeDeclaration } from './config/event-types.ts';
 export {
-  type Handler,
-  type Handling,
-  type ReceivedMessage,
-  ResourceRefused,
-  UnprocessableMessage,
-} from './config/handler.ts';
+  type Acting,
+  action,
+  type ConfigurationDeclaration,
+  type Configured,
+  collection,
+  defineConfig,
+} from './config/define.ts';
+export type { EventTypeDeclaration } from './config/event-types.ts';
+export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/inspect-functions.ts';
 export { ConfigurationError } from './config/inspection.ts';
 export type { JobDeclaration, JobRun } from './config/jobs.ts';
 export type { MailDeclaration } from './config/mail-templates.ts';
@@ -27,8 +27,14 @@ export type {
   OldDocument,
 } from './config/migrations.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
+export {
+  type Handler,
+  type Handling,
+  type ReceivedMessage,
+  ResourceRefused,
+  UnprocessableMessage,
+} from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
-export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
 export type { Access, Action, Rule } from './model/access.ts';
 export type { Condition } from './model/access-condition.ts';

@@ -2,18 +2,9 @@
  * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
  * `comity migrate` share.
  */
-import { auditCollection, keysCollection, usersCollection } from './accounts/account-collections.ts';
-import {
-  identitiesTable,
-  keySecretsTable,
-  mailCodesTable,
-  passwordsTable,
-  sessionsTable,
-  signInsTable,
-  signingKeysTable,
-} from './accounts/account-tables.ts';
+import { auditCollection, keysCollection, usersCollection, identitiesTable, keySecretsTable, mailCodesTable, passwordsTable, sessionsTable, signInsTable, signingKeysTable } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
-import { portalLinksCollection, portalSecretsTable } from './accounts/portal/portal-rows.ts';
+import { portalLinksCollection, portalSecretsTable } from './accounts/portal/portal-verifier.ts';
 import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';
 import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
@@ -21,11 +12,7 @@ import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/scheduler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import { deletionMarksTable } from './kernel/operations/deletion-marks.ts';
-import {
-  operationRequestsTable,
-  operationsTable,
-  renewedAtField,
-} from './kernel/operations/stored-request.ts';
+import { operationRequestsTable, operationsTable, renewedAtField } from './kernel/operations/stored-request.ts';
 import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
 import { migrationsTable } from './migrations/migration-state.ts';
 import type { Rule } from './model/access.ts';
@@ -36,24 +23,8 @@ import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
 import { messageLinesTable } from './webhooks/receiving/message-lines.ts';
-import {
-  receivedAttemptsTable,
-  receivedCollection,
-  receivedContentsTable,
-  senderSecretsTable,
-} from './webhooks/receiving/received-tables.ts';
-import {
-  attemptsTable,
-  deliveriesCollection,
-  endpointGenerationTable,
-  endpointHealthTable,
-  endpointSecretsTable,
-  endpointsCollection,
-  fanOutTable,
-  recoveriesCollection,
-  wakesTable,
-  webhookKeysTable,
-} from './webhooks/sending/sending-tables.ts';
+import { receivedAttemptsTable, receivedCollection, receivedContentsTable, senderSecretsTable } from './webhooks/receiving/received-tables.ts';
+import { attemptsTable, deliveriesCollection, endpointGenerationTable, endpointHealthTable, endpointSecretsTable, endpointsCollection, fanOutTable, recoveriesCollection, wakesTable, webhookKeysTable } from './webhooks/sending/sending-tables.ts';
 import { lanesTable } from './work/lane-leases.ts';
 import { startsTable } from './work/starts.ts';
 

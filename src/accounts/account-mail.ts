@@ -6,17 +6,18 @@
  * says nothing about an account: `request` only queues, and the look-up happens later, one request after the other. Each account gets a
  * few mails an hour.
  */
+import { ConfigurationError } from '../config/inspection.ts';
+import { type MailTemplate, parseTemplate } from '../config/mail-templates.ts';
+import type { Settings } from '../config/settings.ts';
 import type { Done } from '../kernel/action.ts';
-import type { MailPort } from '../mail/keep-mail.ts';
+import { type Letter, type MailPort, type MailValues, renderTemplate } from '../mail/keep-mail.ts';
 import { ownerField } from '../model/field.ts';
 import { byId } from '../model/filter.ts';
 import type { Services } from '../store/capabilities.ts';
 import { type Change, keptRow, type Row, type Store, StoreUnavailable } from '../store/store.ts';
-import { mailCodesTable, type User } from './account-tables.ts';
-import { type Audit, type From, originOf } from './audit-fact.ts';
-import { digestOf } from './digest.ts';
-import type { MailCodePurpose, MailTexts } from './mail-texts.ts';
-import { createFindUser, type FindUser, type FoundUser } from './users/find-user.ts';
+import { digestOf, mailCodesTable, type User } from './account-tables.ts';
+import { type Audit, type From, originOf } from './audit.ts';
+import { createFindUser, type FindUser, type FoundUser } from './users/user-row.ts';
 
 export type AccountMail = {
   readonly isConfigured: boolean;
@@ -31,7 +32,7 @@ export type AccountMail = {
   close(): Promise<void>;
 };
 
-export type MailRequest = From & {
+type MailRequest = From & {
   readonly purpose: MailCodePurpose;
   /** In the form of `normalizeEmail`, or the id of an account. */
   readonly for: { readonly email: string } | { readonly id: string };
@@ -234,3 +235,213 @@ function removeRow(row: Row): Change {
 export const mailMissing: Done = {
   refused: { code: 'unavailable', message: 'no mail server is configured' },
 };
+
+// Mails to owners of accounts, about the account, its second factor or a webhook endpoint: the built-in templates, which a project's
+// templates of the same names replace, and their values. No value contains text from another client, so that Comity cannot be used to send
+// an attacker's words.
+
+type MailCodePurpose = 'verification' | 'reset';
+
+/** The members of the application that mails show. */
+type Application = {
+  readonly title: string;
+  /** Those of the project. */
+  readonly templates: ReadonlyMap<string, MailTemplate>;
+};
+
+/** Settings of these names. The pages of the application have a `{code}` placeholder; without a page the mail holds the code itself. */
+type CodeSettings = Pick<
+  Settings,
+  'mailVerificationUrl' | 'mailResetUrl' | 'verificationCodeSeconds' | 'resetCodeSeconds'
+>;
+
+type MailTexts = (purpose: MailCodePurpose, to: string, code: string) => Letter;
+
+const instructionByLink = 'open this page:\n\n{{link}}';
+const instructionByCode = 'use this code:\n\n{{code}}';
+
+const verifyEmail = (instruction: string): string => `Subject: {{title}}: confirm your e-mail address
+
+Someone, probably you, used this address for an account at {{title}}.
+
+To confirm it, ${instruction}
+
+It works once, within {{validFor}}. If this was not you, ignore this mail.
+`;
+
+const resetPassword = (instruction: string): string => `Subject: {{title}}: set a new password
+
+Someone, probably you, requested a new password for the account with this address at {{title}}.
+
+To set one, ${instruction}
+
+It works once, within {{validFor}}. If this was not you, ignore this mail: your password does not change.
+`;
+
+/** @throws ConfigurationError if a template needs a page that no setting gives */
+export function createMailTexts(application: Application, settings: CodeSettings): MailTexts {
+  const { templates } = application;
+  const title = titleOf(application);
+  const { mailVerificationUrl, mailResetUrl } = settings;
+  const byPurpose = {
+    verification: {
+      template: templateOf(templates, 'verify-email', verifyEmail(instructionFor(mailVerificationUrl))),
+      url: mailVerificationUrl,
+      setting: 'COMITY_MAIL_VERIFICATION_URL',
+      validFor: formatDuration(settings.verificationCodeSeconds),
+    },
+    reset: {
+      template: templateOf(templates, 'reset-password', resetPassword(instructionFor(mailResetUrl))),
+      url: mailResetUrl,
+      setting: 'COMITY_MAIL_RESET_URL',
+      validFor: formatDuration(settings.resetCodeSeconds),
+    },
+  };
+  for (const { template, url, setting } of Object.values(byPurpose)) {
+    if (url === undefined && template.values.has('link'))
+      throw new ConfigurationError([
+        `the mail template ${template.name} uses {{link}}: set ${setting} to the page of your application`,
+      ]);
+  }
+  return (purpose, to, code) => {
+    const { template, url, validFor } = byPurpose[purpose];
+    const link = url?.replaceAll('{code}', () => code) ?? '';
+    return letterOf(template, to, { title, email: to, code, link, validFor });
+  };
+}
+
+function instructionFor(url: string | undefined): string {
+  return url === undefined ? instructionByCode : instructionByLink;
+}
+
+/** Facts about a webhook endpoint for a mail; no URL, because its path may hold a secret. */
+type EndpointMailFacts = {
+  readonly kind: 'failing' | 'disabled';
+  readonly reason: 'gone' | 'failing';
+  readonly endpointId: string;
+  readonly origin: string;
+  /** ISO 8601: the first failure, or the time of the 410. */
+  readonly since: string;
+};
+
+export type EndpointMailTexts = (to: string, facts: EndpointMailFacts) => Letter;
+
+const endpointFailing = `Subject: {{title}}: a webhook endpoint is failing
+
+The webhook endpoint {{endpoint}} at {{origin}} has accepted no delivery since {{since}}.
+
+Delivery attempts continue. If it accepts none for {{disabledAfter}} in total, it will be disabled.
+
+The log of its deliveries shows the errors.
+`;
+
+const consequence =
+  'It was disabled. Undelivered events are kept for a time and are sent when you enable the endpoint again; events that happen until then can be recovered.';
+
+const endpointDisabled = `Subject: {{title}}: a webhook endpoint was disabled
+
+The webhook endpoint {{endpoint}} at {{origin}} has accepted no delivery since {{since}}.
+
+${consequence}
+`;
+
+const endpointGone = `Subject: {{title}}: a webhook endpoint was disabled
+
+The webhook endpoint {{endpoint}} at {{origin}} answered 410 (Gone) at {{since}}, which means that it wants no more events.
+
+${consequence}
+`;
+
+export function createEndpointMailTexts(
+  application: Application,
+  { endpointDisableSeconds }: Pick<Settings, 'endpointDisableSeconds'>,
+): EndpointMailTexts {
+  const { templates } = application;
+  const title = titleOf(application);
+  const disabledAfter = formatDuration(endpointDisableSeconds);
+  const failing = templateOf(templates, 'endpoint-failing', endpointFailing);
+  const disabled = templateOf(templates, 'endpoint-disabled', endpointDisabled);
+  const gone = templateOf(templates, 'endpoint-gone', endpointGone);
+  return (to, { kind, reason, endpointId: endpoint, origin, since }) => {
+    const values = { title, endpoint, origin, since, disabledAfter };
+    if (kind === 'failing') return letterOf(failing, to, values);
+    return letterOf(reason === 'gone' ? gone : disabled, to, values);
+  };
+}
+
+/** The name of the application, as people see it. */
+export function titleOf({ title }: Pick<Application, 'title'>): string {
+  return title === '' ? 'Comity' : title;
+}
+
+function templateOf(
+  templates: ReadonlyMap<string, MailTemplate>,
+  name: string,
+  builtIn: string,
+): MailTemplate {
+  const mistakes: string[] = [];
+  const template = templates.get(name) ?? parseTemplate(name, builtIn, undefined, mistakes);
+  if (template === undefined) throw new Error(mistakes.join('\n'));
+  return template;
+}
+
+function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
+  return {
+    ...{ to: [to], ...renderTemplate(template, values) },
+    ...{ replyTo: null, headers: {}, template: template.name },
+  };
+}
+
+/** Formats a duration in the largest unit that divides it. */
+export function formatDuration(seconds: number): string {
+  const [name, length] = units.find((unit) => seconds % unit[1] === 0) ?? ['second', 1];
+  const count = seconds / length;
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+const units: readonly (readonly [name: string, seconds: number])[] = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+];
+
+/** The mail about a change of the second factor, so that its owner notices a change by someone else. */
+export type FactorMail = (user: Pick<User, 'email'>, news: FactorNews, at: number) => readonly Change[];
+
+export type FactorNews = keyof typeof sentences;
+
+const sentences = {
+  'totp-added': 'An authenticator application was added to your account.',
+  'totp-removed': 'The authenticator application was removed from your account.',
+  'passkey-added': 'A passkey was added to your account.',
+  'passkey-removed': 'A passkey was removed from your account.',
+  'codes-created': 'New recovery codes were created for your account. The earlier ones no longer work.',
+  'code-used': 'A recovery code of your account was used.',
+  reset: 'An administrator removed the second factor of your account and ended its sessions.',
+} as const;
+
+const factorChanged = `Subject: {{title}}: the second factor of your account
+
+{{change}}
+
+Time: {{at}}
+
+If this was not you, change your password, and ask an administrator of {{title}} for help.
+`;
+
+/**
+ * @param port undefined without a mail server
+ * @returns the changes that keep the mail, for the unit that it reports
+ */
+export function createFactorMail(
+  application: Application,
+  port: Pick<MailPort, 'keep'> | undefined,
+): FactorMail {
+  const title = titleOf(application);
+  const template = templateOf(application.templates, 'second-factor-changed', factorChanged);
+  return (user, news, at) => {
+    if (port === undefined) return [];
+    const values = { title, change: sentences[news], at: new Date(at).toISOString() };
+    return port.keep(letterOf(template, user.email, values));
+  };
+}

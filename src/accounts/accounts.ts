@@ -4,83 +4,71 @@ import type { Configuration } from '../config/configuration.ts';
 import { ConfigurationError } from '../config/inspection.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
-import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
+import type { Problem } from '../http/problem.ts';
+import { corsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
+import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/keep-mail.ts';
+import type { Cause } from '../model/actor.ts';
+import type { Accompaniment, Written } from '../resources/collection/served.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
-import type { Change } from '../store/store.ts';
-import { createAccountMail } from './account-mail.ts';
+import type { Change, NextRow, Row } from '../store/store.ts';
+import { createAccountMail, createEndpointMailTexts, createFactorMail, createMailTexts, type EndpointMailTexts, titleOf } from './account-mail.ts';
 import type { AccountParts, EndpointGeneration } from './account-parts.ts';
-import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
+import { auditTable, changedFields, fieldsOfUser, mailCodesTable, readUser, sessionsTable, signInsTable, type User } from './account-tables.ts';
 import { type FollowedKey, followAdminKey, loadAdminKey, loadSecret } from './admin-key.ts';
-import { auditResources, createAudit } from './audit.ts';
-import { type AddressOf, type Audit, type AuditExpunction, factOfAsk } from './audit-fact.ts';
-import {
-  type Authenticate,
-  createAuthenticate,
-  createProxyAuthenticate,
-  type Verifiers,
-} from './authenticate.ts';
-import { passwordResource } from './change-password.ts';
-import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
-import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
+import { type Audit, type AuditExpunction, auditResources, createAudit, factOfAsk } from './audit.ts';
+import { type Authenticate, createAuthenticate, createProxyAuthenticate, type Verifiers } from './authenticate.ts';
 import { keyResources } from './keys/key-routes.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
-import { createKeyUses, type KeyUses } from './keys/key-uses.ts';
-import { createKeyVerifier } from './keys/key-verifier.ts';
-import { loginResources } from './login.ts';
+import { createKeyUses, createKeyVerifier, type KeyUses } from './keys/key-verifier.ts';
 import { createLoginLimit } from './login-limit.ts';
-import {
-  createEndpointMailTexts,
-  createFactorMail,
-  createMailTexts,
-  type EndpointMailTexts,
-  titleOf,
-} from './mail-texts.ts';
+import { loginResources } from './login.ts';
 import { meResource } from './me.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
 import { createCheckPassword, createPasswordVerifier } from './passwords/check-password.ts';
 import { createPasswordHasher } from './passwords/hasher.ts';
+import { passwordResetResources, passwordResource } from './passwords/set-password.ts';
 import { portalLinkResources, portalSessionResource } from './portal/portal-routes.ts';
-import { portalLinksCollection, portalSecretsRetention } from './portal/portal-rows.ts';
-import { createPortalVerifier } from './portal/portal-verifier.ts';
+import { createPortalVerifier, portalLinksCollection, portalSecretsRetention } from './portal/portal-verifier.ts';
 import { refreshResource } from './refresh.ts';
 import { registerResource } from './register.ts';
-import { passwordResetResources } from './reset-password.ts';
 import { createChallengeTokens, usedChallengesTable } from './second-factor/challenge-tokens.ts';
+import { resetFactorResource } from './second-factor/change-factor.ts';
 import { factorResources } from './second-factor/factor-routes.ts';
-import { createFactorRule } from './second-factor/factor-rule.ts';
+import { createFactorRule } from './second-factor/factor-row.ts';
 import { passkeyLoginResources } from './second-factor/passkeys/passkey-login.ts';
 import { passkeyResources } from './second-factor/passkeys/passkey-routes.ts';
-import { createRelyingParty } from './second-factor/passkeys/relying-party.ts';
-import { resetFactorResource } from './second-factor/reset-factor.ts';
+import { createRelyingParty } from './second-factor/passkeys/webauthn.ts';
+import { type CrossSiteCheck, createCrossSiteCheck } from './sessions/cookie.ts';
 import { logoutResource, userSessionResources } from './sessions/session-routes.ts';
 import { createSessions, sessionKeptSeconds } from './sessions/sessions.ts';
-import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
+import { createAccessTokens } from './tokens/access-token.ts';
+import { createBearerVerifier, createIssuerTokens } from './tokens/issuer-tokens.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
-import { createFindUser } from './users/find-user.ts';
-import { createFunctionWrites, type FunctionWrites } from './users/function-writes.ts';
 import { createNewAccounts } from './users/new-accounts.ts';
 import { userResources } from './users/user-routes.ts';
+import { createFindUser } from './users/user-row.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import { verificationResources } from './verify-email.ts';
 
-/** The program around accounts. */
-export type AccountsOptions = Services & {
-  readonly configuration: Configuration;
-  readonly providers: LoadedSettings['providers'];
+/** What accounts need of the program besides its services. */
+type Surroundings = {
   readonly credentials: VerifiedCredentials;
-  readonly cors: CorsPolicy;
-  /** Keeps mails; used only if a mail server is configured. */
-  readonly mailKeeper: MailPort;
-  readonly addressOf: AddressOf;
-  /** Something that takes mails in place of the mail server of the settings. */
-  readonly outside?: object;
+  /** Undefined: no mail server is configured. */
+  readonly mailPort: MailPort | undefined;
+  readonly addressOf: CallerAddress;
   /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
   readonly origin: () => string;
+};
+
+/** What the configuration and the environment declare. */
+type Declared = {
+  readonly configuration: Configuration;
+  readonly providers: LoadedSettings['providers'];
 };
 
 export type Accounts = {
@@ -125,31 +113,37 @@ type EndpointMail = {
   readonly texts: EndpointMailTexts;
 };
 
-export async function createAccounts(options: AccountsOptions): Promise<Accounts> {
-  const { configuration, settings, store, clock, credentials: cache } = options;
+/** @param providers for sign-in, by their names in the environment */
+export async function createAccounts(
+  services: Services,
+  { configuration, providers }: Declared,
+  surroundings: Surroundings,
+): Promise<Accounts> {
+  const { settings, store, clock } = services;
+  const { credentials: cache, addressOf, mailPort } = surroundings;
   refuseOwnIssuer(configuration, settings);
   const adminKey = await loadAdminKey(store, settings.adminKey, clock());
-  const followed = followAdminKey(options, adminKey, settings.adminKey);
-  const audit = createAudit(options);
-  const signingKeys = await createSigningKeys(options, audit);
-  const parts = await createParts(options, audit, signingKeys);
-  const { addressOf, isCrossSite, factorRule, mail, sessions, hasher } = parts;
-  const uses = createKeyUses(options);
-  const verifiers = verifiersOf(options, parts, followed, uses);
+  const followed = followAdminKey(services, adminKey, settings.adminKey);
+  const audit = createAudit(services);
+  const signingKeys = await createSigningKeys(services, audit);
+  const parts = await createParts(services, configuration, { ...surroundings, audit, signingKeys });
+  const { isCrossSite, factorRule, mail, sessions, hasher } = parts;
+  const uses = createKeyUses(services);
+  const verifiers = verifiersOf(parts, configuration, followed, uses);
   const authentication = { verifiers, cache, isCrossSite, addressOf };
   const authenticatePortal = createAuthenticate(authentication, { portal: true });
   return {
     authenticate: createAuthenticate(authentication),
     openToPortal: (resources) => resources.map((each) => ({ ...each, identify: authenticatePortal })),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
-    principalNow: createPrincipalNow(options, factorRule),
+    principalNow: createPrincipalNow(services, factorRule),
     isCrossSite,
-    resources: resourcesOf(options, parts, createAuthenticate(authentication, { enrolling: true })),
+    resources: resourcesOf(parts, providers, createAuthenticate(authentication, { enrolling: true })),
     keys: signingKeys,
     auditExpunction: (ask, subject, of) =>
       audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } })),
     auditBackup: (ask, type, subject) => audit.entry(factOfAsk(ask, addressOf, { type, subject })),
-    endpointMail: endpointMailOf(options, parts),
+    endpointMail: endpointMailOf(configuration, parts, mailPort),
     builtIn: (endpoints, serving) => builtInOf(parts, endpoints, serving),
     functionWrites: (endpoints) => createFunctionWrites(parts, endpoints),
     adminKey: adminKey.made,
@@ -174,70 +168,67 @@ function refuseOwnIssuer({ issuers }: Configuration, { publicUrl }: Settings): v
 }
 
 async function createParts(
-  options: AccountsOptions,
-  audit: Audit,
-  signingKeys: SigningKeys,
+  services: Services,
+  configuration: Configuration,
+  {
+    audit,
+    signingKeys,
+    addressOf,
+    origin,
+    mailPort,
+  }: Surroundings & { readonly audit: Audit; readonly signingKeys: SigningKeys },
 ): Promise<AccountParts> {
-  const { configuration, settings, store, clock, random, origin } = options;
-  const { accounts, base, title } = configuration;
-  const hasher = createPasswordHasher(options, availableParallelism());
-  const tokens = createAccessTokens(options, signingKeys);
+  const { settings, store, clock, random } = services;
+  const { accounts, base } = configuration;
+  const title = titleOf(configuration);
+  const hasher = createPasswordHasher(services, availableParallelism());
+  const tokens = createAccessTokens(services, signingKeys);
   const factorRule = createFactorRule(store, settings.secondFactor);
-  const limit = createLoginLimit(options);
+  const limit = createLoginLimit(services);
   // Challenges are valid in every process of the store.
   const secret = await loadSecret(store, 'challenges', clock(), random);
   const application = { title, templates: configuration.mail.templates };
-  const port = mailPortOf(options);
   return {
-    ...{
-      ...options,
-      base,
-      accounts,
-      title: titleOf(configuration),
-      audit,
-      hasher,
-      tokens,
-      factorRule,
-      limit,
-    },
-    isCrossSite: createCrossSiteCheck(settings.publicUrl, credentialedOrigins(options.cors)),
+    ...{ ...services, base, accounts, title, addressOf, origin },
+    ...{ audit, hasher, tokens, factorRule, limit },
+    isCrossSite: createCrossSiteCheck(settings.publicUrl, originsOf(settings)),
     findUser: createFindUser(store),
     newAccounts: createNewAccounts(accounts),
-    checkPassword: createCheckPassword(options, hasher, limit, audit),
-    sessions: createSessions(options, tokens, factorRule),
-    challenges: createChallengeTokens(options, secret),
-    relyingParty: createRelyingParty(settings, titleOf(configuration), origin),
-    mail: createAccountMail(options, audit, port, createMailTexts(application, settings)),
-    factorMail: createFactorMail(application, port),
+    checkPassword: createCheckPassword(services, hasher, limit, audit),
+    sessions: createSessions(services, tokens, factorRule),
+    challenges: createChallengeTokens(services, secret),
+    relyingParty: createRelyingParty(settings, title, origin),
+    mail: createAccountMail(services, audit, mailPort, createMailTexts(application, settings)),
+    factorMail: createFactorMail(application, mailPort),
   };
 }
 
-function mailPortOf({ settings, outside, mailKeeper }: AccountsOptions): MailPort | undefined {
-  return settings.smtpUrl !== undefined || outside !== undefined ? mailKeeper : undefined;
-}
-
 function verifiersOf(
-  options: AccountsOptions,
   parts: AccountParts,
+  configuration: Pick<Configuration, 'issuers'>,
   followed: FollowedKey,
   uses: KeyUses,
 ): Verifiers {
-  const { settings, configuration, store, clock } = options;
-  const { sessions, factorRule, checkPassword } = parts;
-  const issuers = createIssuerTokens(options, configuration.issuers, fetch);
+  const { settings, store, clock, sessions, factorRule, checkPassword } = parts;
+  const issuers = createIssuerTokens(parts, configuration.issuers, fetch);
   return {
     key: createKeyVerifier({ store, clock, factorRule, uses }, followed),
-    token: createBearerVerifier(options, sessions.verifyToken, issuers),
-    password: createPasswordVerifier(options, checkPassword, factorRule),
+    token: createBearerVerifier(parts, sessions.verifyToken, issuers),
+    password: createPasswordVerifier(parts, checkPassword, factorRule),
     ...(settings.portal === 'on' ? { portal: createPortalVerifier({ store, clock, factorRule }) } : {}),
     session: sessions.verifyCookie,
   };
 }
 
+/** The origins that may send credentials. */
+function originsOf(settings: Settings): ReadonlySet<string> {
+  return credentialedOrigins(corsPolicy(settings));
+}
+
 /** @param identify accepts credentials that can only add a second factor, which all other routes refuse */
 function resourcesOf(
-  { cors, providers }: AccountsOptions,
   parts: AccountParts,
+  providers: Declared['providers'],
   identify: Authenticate,
 ): readonly Resource[] {
   const admitEnrolling = (resource: Resource): Resource => ({ ...resource, identify });
@@ -253,7 +244,7 @@ function resourcesOf(
     passwordResource(parts),
     ...verificationResources(parts),
     ...passwordResetResources(parts),
-    ...oauthResources(parts, providers, credentialedOrigins(cors)),
+    ...oauthResources(parts, providers, originsOf(parts.settings)),
   ];
 }
 
@@ -270,12 +261,14 @@ function builtInOf(
     : collections;
 }
 
-function endpointMailOf(options: AccountsOptions, { findUser }: AccountParts): EndpointMail {
-  const { configuration, settings } = options;
-  const application = { title: configuration.title, templates: configuration.mail.templates };
+function endpointMailOf(
+  { title, mail: { templates } }: Configuration,
+  { findUser, settings }: AccountParts,
+  mail: MailPort | undefined,
+): EndpointMail {
   return {
-    mail: mailPortOf(options),
-    texts: createEndpointMailTexts(application, settings),
+    mail,
+    texts: createEndpointMailTexts({ title, templates }, settings),
     findAddress: async (owner) => {
       const user = (await findUser.byId(owner))?.user;
       return user === undefined || user.disabled ? undefined : user.email;
@@ -294,4 +287,79 @@ function retentionOf(settings: Settings): readonly RetentionRule[] {
     keySecretsRetention,
     { table: auditTable, seconds: settings.auditSeconds },
   ];
+}
+
+// Changes of accounts by an application's functions (§5.7.9): the fields of the application and the name, by the rules of the collection.
+// What belongs to Comity (the address, roles, scopes, the tenant, `disabled`) has checks and consequences in the requests that change it,
+// so a function may not reach it, not even by a hook of accounts.
+
+type FunctionWrites = {
+  readonly judge: (written: Written) => Accompaniment;
+  readonly consequences: (writes: readonly AccountWrite[], cause: Cause) => readonly Change[];
+};
+
+type AccountWrite = {
+  readonly id: string;
+  readonly before: Row | undefined;
+  readonly next: NextRow | null;
+};
+
+function createFunctionWrites(
+  { audit, accounts, settings }: AccountParts,
+  { generationChanges }: EndpointGeneration,
+): FunctionWrites {
+  const { accountBytesMax } = settings;
+  const open = new Set(['name', ...accounts.fieldNames]);
+
+  function refusalOf(before: User, after: User): Problem | undefined {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    const closed = [...names].filter((name) => !open.has(name) && !isSame(before, after, name));
+    if (closed.length > 0) {
+      const message = 'belongs to Comity: only the requests for accounts change it';
+      return { code: 'field_unpatchable', errors: closed.map((name) => ({ pointer: `/${name}`, message })) };
+    }
+    if (Buffer.byteLength(JSON.stringify(fieldsOfUser(after))) <= accountBytesMax) return undefined;
+    const message = `the fields of an account take at most ${accountBytesMax} bytes (COMITY_ACCOUNT_BYTES_MAX)`;
+    return { code: 'content_too_large', message };
+  }
+
+  return {
+    judge({ before, next }) {
+      if (before === undefined || next === null) throw new Error('functions only update accounts');
+      const refused = refusalOf(readUser(before.doc), readUser(next.doc));
+      return refused === undefined ? { changes: [] } : { refused };
+    },
+    consequences(writes, { actor, requestId }) {
+      let isToldOtherwise = false;
+      const entries = writes.flatMap(({ id, before, next }) => {
+        if (before === undefined || next === null) return [];
+        const [stood, after] = [readUser(before.doc), readUser(next.doc)];
+        const fields = changedFields(stood, after);
+        const members = [...(stood.name === after.name ? [] : ['name']), ...fields];
+        if (members.length === 0) return [];
+        isToldOtherwise ||= fields.length > 0;
+        const { kind, keyId } = actor;
+        return audit.entry({
+          ...{
+            type: 'account.changed',
+            actor: actor.id,
+            kind,
+            subject: id,
+            address: null,
+            detail: { members },
+          },
+          ...(keyId === undefined ? {} : { keyId }),
+          ...(requestId === undefined ? {} : { requestId }),
+        });
+      });
+      return [...entries, ...(isToldOtherwise ? generationChanges() : [])];
+    },
+  };
+}
+
+function isSame(before: User, after: User, name: string): boolean {
+  // Every write changes it.
+  if (name === 'updatedAt') return true;
+  const member = (user: object): unknown => Object.entries(user).find(([each]) => each === name)?.[1];
+  return JSON.stringify(member(before)) === JSON.stringify(member(after));
 }

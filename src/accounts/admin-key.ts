@@ -62,6 +62,15 @@ export async function loadSecret(
   return commit.outcome === 'committed' ? secret : loadSecret(store, name, now, randomBytes);
 }
 
+/** Loads a keyed digest of 128 bits that all processes share. The key on both sides of the text rules out length extension. */
+export async function loadMac(
+  { store, clock, random }: Pick<Services, 'store' | 'clock' | 'random'>,
+  name: string,
+): Promise<(text: string) => string> {
+  const secret = await loadSecret(store, name, clock(), random);
+  return (text) => hash('sha256', `${secret}\n${text}\n${secret}`, 'base64url').slice(0, 22);
+}
+
 /** Delay after a failed read; nothing else would repeat it. */
 const retryMs = 1000;
 

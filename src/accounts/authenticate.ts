@@ -10,34 +10,30 @@
 import { hash } from 'node:crypto';
 import type { Request } from '../http/message.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import type { RequestFields } from '../http/request-fields.ts';
+import {
+  type Challenge,
+  decodeBasic,
+  formatChallenges,
+  parseCredentials,
+} from '../http/syntax/authorization.ts';
+import { readCookie } from '../http/syntax/cookie.ts';
+import { parseQueryString } from '../http/syntax/query-string.ts';
 import { type Anonymous, anonymous, type Known } from '../model/principal.ts';
 import { type MaybePromise, whenKnown } from '../store/store.ts';
-import { type From, fromOf } from './audit-fact.ts';
-import {
-  authorizationCarrier,
-  type Carrier,
-  type Credential,
-  proxyAuthorizationCarrier,
-  queryParameterCarrier,
-  sessionCookieCarrier,
-  type Unreadable,
-  xApiKeyCarrier,
-} from './credential-carriers.ts';
-import { type CrossSiteCheck, isSafeMethod } from './cross-site.ts';
-import { portalSessionMark } from './portal/portal-rows.ts';
+import { type From, fromOf } from './audit.ts';
+import { portalSessionMark } from './portal/portal-verifier.ts';
+import { type CrossSiteCheck, isSafeMethod, sessionCookieName } from './sessions/cookie.ts';
 import type { Bad, Verdict } from './verdict.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 
-/** Carriers that a client uses deliberately. */
-const carriers: readonly Carrier[] = [authorizationCarrier, xApiKeyCarrier, queryParameterCarrier];
-
 /** Judges credentials, and remembers those that were verified. */
-export type CredentialJudges = {
+type CredentialJudges = {
   readonly verifiers: Verifiers;
   readonly cache: VerifiedCredentials;
 };
 
-export type Authentication = CredentialJudges & {
+type Authentication = CredentialJudges & {
   readonly isCrossSite: CrossSiteCheck;
   /** The address that failed logins are counted by. */
   readonly addressOf: (request: Request) => string;
@@ -53,7 +49,7 @@ const repeated: Bad = { problem: 'credentials_repeated' };
 const crossSiteRequest: Bad = { problem: 'cross_site_request' };
 
 /** The limited credentials that a route accepts beside those with all rights of their principal. */
-export type Accepted = {
+type Accepted = {
   /** Those that can only add a second factor. */
   readonly enrolling?: boolean;
   /** Sessions of a consumer's portal, for the webhooks of its tenant. */
@@ -246,4 +242,201 @@ function withProblem(verdict: MaybePromise<Verdict>, problem: ProblemCode): Mayb
   const tell = (found: Verdict): Verdict =>
     'problem' in found && found.problem === 'invalid_api_key' ? { ...found, problem } : found;
   return whenKnown(verdict, tell);
+}
+
+type Credential =
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'bearer'; readonly token: string }
+  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  | { readonly kind: 'session'; readonly cookie: string };
+
+/** The carrier holds text that is not a credential. */
+type Unreadable = {
+  readonly kind: 'unreadable';
+  readonly problem:
+    | 'invalid_token'
+    | 'invalid_credentials'
+    | 'invalid_api_key'
+    | 'api_key_required'
+    | 'credentials_repeated';
+};
+
+type Carrier = {
+  /** One letter that separates this carrier's cached credentials from those of others. */
+  readonly mark: string;
+  /** Returns the text in that place, as cheaply as possible; undefined if there is none. */
+  find(fields: CarrierFields, query: string | undefined): string | Unreadable | undefined;
+  /** Parses the text; the result depends on nothing else. */
+  read(text: string): Credential | Unreadable;
+  /** True if the text may hold a password, which stays in memory only as a digest. */
+  holdsPassword(text: string): boolean;
+};
+
+export type CarrierFields = Pick<
+  RequestFields,
+  'authorization' | 'xApiKey' | 'cookie' | 'proxyAuthorization'
+>;
+
+/**
+ * `Authorization: Basic | Bearer | ApiKey | Api-Key` (RFC 9110 §11.6.2, RFC 6750 §2.1, RFC 7617). Invalid: an unknown scheme, several
+ * schemes, and parameters in place of a token68, because the credential is then ambiguous.
+ */
+export const authorizationCarrier: Carrier = {
+  mark: 'a',
+  find: (fields) => fields.authorization,
+  read: (text) => {
+    const credentials = parseCredentials(text);
+    if (credentials === undefined) return { kind: 'unreadable', problem: unreadable(text) };
+    const { scheme, token68 = '', parameters } = credentials;
+    if (scheme !== 'apikey' && scheme !== 'api-key') return readPasswordOrToken(scheme, token68);
+    if (token68 !== '') return { kind: 'key', key: token68 };
+    return { kind: 'unreadable', problem: parameters === undefined ? 'api_key_required' : 'invalid_api_key' };
+  },
+  holdsPassword: isBasic,
+};
+
+/** Reads `Basic` and `Bearer`; any other scheme is unusable. @param scheme in lower case */
+function readPasswordOrToken(scheme: string, token68: string): Credential | Unreadable {
+  if (scheme === 'bearer' && token68 !== '') return { kind: 'bearer', token: token68 };
+  if (scheme !== 'basic') return { kind: 'unreadable', problem: 'invalid_token' };
+  const decoded = decodeBasic(token68);
+  return decoded === undefined
+    ? { kind: 'unreadable', problem: 'invalid_credentials' }
+    : { kind: 'password', ...decoded };
+}
+
+/** True if the field may be Basic. Safe for secrets: no other accepted scheme starts with "ba". */
+function isBasic(text: string): boolean {
+  const field = text.charCodeAt(0) <= 0x20 ? text.trimStart() : text;
+  return (field.charCodeAt(0) | 0x20) === 0x62 && (field.charCodeAt(1) | 0x20) === 0x61;
+}
+
+/** Chooses the problem of a malformed field by its scheme. */
+function unreadable(field: string): Unreadable['problem'] {
+  const scheme = field.trimStart().split(' ', 1)[0]?.toLowerCase();
+  if (scheme === 'basic') return 'invalid_credentials';
+  return scheme === 'apikey' || scheme === 'api-key' ? 'invalid_api_key' : 'invalid_token';
+}
+
+/** The user name for a key as a password; no account has it, because their user names are e-mail addresses. */
+const keyUser = 'key';
+
+/**
+ * `Proxy-Authorization: Basic | Bearer` (§5.2; RFC 9110 §11.7.2). Bearer carries a key or a token. Basic carries an e-mail address and
+ * its password, a key as the user name with an empty password, or the user name `key` with a key as the password, for clients such as
+ * Python's urllib that never send an empty one.
+ */
+export const proxyAuthorizationCarrier: Carrier = {
+  mark: 'p',
+  find: (fields) => fields.proxyAuthorization,
+  read: (text) => {
+    const credentials = parseCredentials(text);
+    if (credentials !== undefined) {
+      const read = readPasswordOrToken(credentials.scheme, credentials.token68 ?? '');
+      return read.kind === 'password' && read.user === keyUser ? { kind: 'key', key: read.password } : read;
+    }
+    return { kind: 'unreadable', problem: isBasic(text) ? 'invalid_credentials' : 'invalid_token' };
+  },
+  holdsPassword: isBasic,
+};
+
+export const xApiKeyCarrier: Carrier = {
+  mark: 'k',
+  find: (fields) => fields.xApiKey,
+  read: readKey,
+  holdsPassword: () => false,
+};
+
+function readKey(text: string): Credential | Unreadable {
+  const key = text.trim();
+  return key === '' ? { kind: 'unreadable', problem: 'api_key_required' } : { kind: 'key', key };
+}
+
+const parameter = 'api_key';
+const repeatedParameter: Unreadable = { kind: 'unreadable', problem: 'credentials_repeated' };
+const malformed: Unreadable = { kind: 'unreadable', problem: 'invalid_api_key' };
+
+/** `?api_key=<key>` (§5.2), the least secure carrier: URLs end up in logs (Comity's omit the query). */
+export const queryParameterCarrier: Carrier = {
+  mark: 'q',
+  // Parsing every query string would cost each list request a microsecond.
+  find: (_fields, query) =>
+    query !== undefined && (query.includes(parameter) || query.includes('%')) ? findIn(query) : undefined,
+  read: readKey,
+  holdsPassword: () => false,
+};
+
+/** Examines only names; other parameters are parsed later. */
+function findIn(query: string): string | Unreadable | undefined {
+  let found: string | Unreadable | undefined;
+  let start = 0;
+  while (start < query.length) {
+    const ampersand = query.indexOf('&', start);
+    const end = ampersand === -1 ? query.length : ampersand;
+    if (isKey(query, start, end)) {
+      if (found !== undefined) return repeatedParameter;
+      found = parseQueryString(query.slice(start, end))?.[0]?.[1] ?? malformed;
+    }
+    start = end + 1;
+  }
+  return found;
+}
+
+function isKey(query: string, start: number, end: number): boolean {
+  const equals = query.indexOf('=', start);
+  const nameEnd = equals === -1 || equals > end ? end : equals;
+  // An escape is longer than its character.
+  if (nameEnd - start < parameter.length) return false;
+  if (nameEnd - start === parameter.length) return query.startsWith(parameter, start);
+  const name = query.slice(start, nameEnd);
+  return name.includes('%') && parseQueryString(name)?.[0]?.[0] === parameter;
+}
+
+/** Comity never issues longer cookies, so longer ones are not cached, hashed or looked up. */
+const valueCharactersMax = 256;
+
+/**
+ * The session cookie (§5.2), the only carrier that a browser fills by itself. Two cookies of the name count as none: `__Host-` keeps a
+ * sibling domain from planting one, but a client that does not know the prefix may send a planted one as well.
+ */
+export const sessionCookieCarrier: Carrier = {
+  mark: 'c',
+  find: ({ cookie }) => {
+    if (cookie === undefined) return undefined;
+    const value = readCookie(cookie, sessionCookieName);
+    return value === undefined || value === null || value === '' || value.length > valueCharactersMax
+      ? undefined
+      : value;
+  },
+  read: (text) => ({ kind: 'session', cookie: text }),
+  holdsPassword: () => false,
+};
+
+/** Carriers that a client uses deliberately. */
+const carriers: readonly Carrier[] = [authorizationCarrier, xApiKeyCarrier, queryParameterCarrier];
+
+// Challenges (§5.1; RFC 9110 §11.6.1): one list of all accepted schemes, whatever the client sent, so that it can choose. Not listed:
+// `Api-Key`, a spelling of `ApiKey`, and the session cookie, which has no scheme. 403 carries no challenge, although RFC 6750 §3.1
+// allows one (`insufficient_scope`): an owner or a role may be the reason, and a browser that receives `Basic` asks its user for a
+// password that does not help.
+
+const realm = 'comity';
+const bearer: Challenge = { scheme: 'Bearer', parameters: { realm } };
+/** RFC 6750 §3.1: only a request with a bad token gets the error code. */
+const bearerOfBadToken: Challenge = { scheme: 'Bearer', parameters: { realm, error: 'invalid_token' } };
+const apiKey: Challenge = { scheme: 'ApiKey', parameters: { realm } };
+const basic: Challenge = { scheme: 'Basic', parameters: { realm, charset: 'UTF-8' } };
+
+const plain = formatChallenges([bearer, apiKey, basic]);
+const afterBadToken = formatChallenges([bearerOfBadToken, apiKey, basic]);
+const proxyPlain = formatChallenges([basic, bearer]);
+const proxyAfterBadToken = formatChallenges([basic, bearerOfBadToken]);
+
+export function challengesFor(problem: ProblemCode): string {
+  return problem === 'invalid_token' ? afterBadToken : plain;
+}
+
+/** Returns `Proxy-Authenticate` of a 407 (§4.10.5). Basic is first, because some clients read only the first challenge. */
+export function proxyChallengesFor(problem: ProblemCode): string {
+  return problem === 'invalid_token' ? proxyAfterBadToken : proxyPlain;
 }

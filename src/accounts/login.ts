@@ -12,7 +12,7 @@ import type { Problem } from '../http/problem.ts';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { StoreUnavailable } from '../store/store.ts';
-import type { AccountParts } from './account-parts.ts';
+import { type AccountParts, type Attempted, commitRetried } from './account-parts.ts';
 import {
   accountsTag,
   cookieSchema,
@@ -26,18 +26,20 @@ import {
   refusedBy,
   tokensOutput,
 } from './account-schemas.ts';
-import { passwordsTable } from './account-tables.ts';
-import { type From, fromOf, originOf } from './audit-fact.ts';
-import { type Attempted, commitRetried } from './commit-retried.ts';
-import { digestOf } from './digest.ts';
+import { digestOf, passwordChange, passwordsTable, readPassword } from './account-tables.ts';
+import { type From, fromOf, originOf } from './audit.ts';
 import type { Checked } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
-import { passwordChange, readPassword } from './passwords/password-row.ts';
 import type { ChallengeTokens, OpenedChallenge } from './second-factor/challenge-tokens.ts';
-import { limitedAttempt, limitedFact, type Wrong, wrongFactor } from './second-factor/change-factor.ts';
+import {
+  factorCodeSchema,
+  limitedAttempt,
+  limitedFact,
+  type Wrong,
+  wrongFactor,
+} from './second-factor/change-factor.ts';
 import { useCode } from './second-factor/factor-codes.ts';
 import { factorChange, readFactor, type SecondFactor } from './second-factor/factor-row.ts';
-import { factorCodeSchema } from './second-factor/factor-schemas.ts';
 import type { Opened } from './sessions/sessions.ts';
 
 const loginSchema = Type.Object({

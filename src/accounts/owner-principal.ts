@@ -19,8 +19,8 @@ import { keysTable, readUser, usersTable } from './account-tables.ts';
 import { administrator } from './admin-key.ts';
 import { grantOf, type Key } from './keys/key-rows.ts';
 import { judgeGrant } from './keys/key-verifier.ts';
-import type { FactorRule } from './second-factor/factor-rule.ts';
-import { principalOf } from './sessions/user-principal.ts';
+import type { FactorRule } from './second-factor/factor-row.ts';
+import { principalOf } from './users/user-row.ts';
 
 const accountIdPrefix = 'usr_';
 const keyIdPrefix = 'key_';

@@ -20,12 +20,12 @@ import { tryCommit } from '../store/lines.ts';
 import { Overtaken, type Row } from '../store/store.ts';
 import type { AccountParts } from './account-parts.ts';
 import { accountsTag, tokensOutput } from './account-schemas.ts';
-import { readUser, sessionsTable, type User, usersTable } from './account-tables.ts';
-import { type Audit, type From, fromOf, originOf } from './audit-fact.ts';
-import { digestOf } from './digest.ts';
+import { digestOf, readUser, sessionsTable, type User, usersTable } from './account-tables.ts';
+import { type Audit, type From, fromOf, originOf } from './audit.ts';
 import {
   drawSecret,
   endOf,
+  endSession,
   formatRefreshToken,
   matches,
   parseRefreshToken,
@@ -34,8 +34,9 @@ import {
   readSession,
   type SessionRow,
   sessionRow,
-} from './sessions/session-row.ts';
-import { endSession, type TokenContent, tokenContent } from './sessions/sessions.ts';
+  type TokenContent,
+  tokenContent,
+} from './sessions/sessions.ts';
 import type { AccessTokens } from './tokens/access-token.ts';
 
 const schema = Type.Object({ refreshToken: Type.String() });

@@ -4,7 +4,7 @@
  * session and no tokens.
  */
 import { type TObject, Type } from 'typebox';
-import { accountDefaults } from '../config/account-members.ts';
+import { accountDefaults } from '../config/accounts.ts';
 import type { Problem } from '../http/problem.ts';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
@@ -18,13 +18,12 @@ import {
   emailSchema,
   exampleEmail,
   examplePassword,
+  newPasswordFault,
   newPasswordSchema,
   tokensOutput,
 } from './account-schemas.ts';
-import { readUser, type User, type UserFields, usersTable } from './account-tables.ts';
-import { type From, fromOf, originOf } from './audit-fact.ts';
-import { newPasswordFault } from './passwords/new-password.ts';
-import { passwordChange } from './passwords/password-row.ts';
+import { passwordChange, readUser, type User, type UserFields, usersTable } from './account-tables.ts';
+import { type From, fromOf, originOf } from './audit.ts';
 import type { Opened } from './sessions/sessions.ts';
 import type { NewAccounts } from './users/new-accounts.ts';
 import { userRow } from './users/user-row.ts';

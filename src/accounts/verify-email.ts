@@ -4,7 +4,7 @@ import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
 import { findCode, mailMissing, removeCodes } from './account-mail.ts';
-import type { AccountParts } from './account-parts.ts';
+import { type AccountParts, commitRetried } from './account-parts.ts';
 import {
   accountsTag,
   codeSchema,
@@ -14,8 +14,7 @@ import {
   refusedBy,
 } from './account-schemas.ts';
 import { usersTable } from './account-tables.ts';
-import { type From, fromOf, originOf } from './audit-fact.ts';
-import { commitRetried } from './commit-retried.ts';
+import { type From, fromOf, originOf } from './audit.ts';
 import { userRow } from './users/user-row.ts';
 
 export type Verified =

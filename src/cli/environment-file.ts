@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { Command } from 'commander';
 import type { Environment } from '../config/load-settings.ts';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { usageFailure } from './failure.ts';
 import type { Terminal } from './terminal.ts';
 
 export const environmentFile = '.env';
@@ -24,11 +24,9 @@ export function readEnvironmentFile(given: string | undefined): Environment {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const reason = code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read: ${code}`;
-    throw new CommandFailure(reason, { exitCode: exitCodes.usage, cause: error });
+    throw usageFailure(reason, error);
   }
 }
-
-type FileOptions = { env?: string; envIfExists?: string };
 
 /** Adds the options to every command that uses settings, and sets the variables before it runs. */
 export function declareEnvironmentFiles(program: Command, terminal: Terminal): void {
@@ -41,7 +39,7 @@ export function declareEnvironmentFiles(program: Command, terminal: Terminal): v
     } else command.option('--env <path>', 'file of variables (./.env, where it exists)');
   }
   program.hook('preAction', (_program, command) => {
-    const options: FileOptions = command.opts();
+    const options: { env?: string; envIfExists?: string } = command.opts();
     const { env, envIfExists } = options;
     // It reads the file for each process that it starts.
     if (command.name() === 'init' || command.name() === 'dev') return;

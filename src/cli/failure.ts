@@ -30,6 +30,11 @@ export class CommandFailure extends Error {
   }
 }
 
+/** The command line, a setting or a file that one of them names is wrong. */
+export function usageFailure(message: string, cause?: unknown): CommandFailure {
+  return new CommandFailure(message, { exitCode: exitCodes.usage, cause });
+}
+
 export function exitCodeOf(error: unknown): number {
   if (error instanceof ConfigurationError) return exitCodes.usage;
   return error instanceof CommandFailure ? error.exitCode : exitCodes.failed;

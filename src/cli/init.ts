@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { packageRoot, packageVersion } from '../package-version.ts';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { CommandFailure, exitCodes, usageFailure } from './failure.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
@@ -15,7 +15,7 @@ import type { Terminal } from './terminal.ts';
  */
 export async function init(terminal: Terminal, folder: string, node: string | undefined): Promise<number> {
   if (node !== undefined && node !== 'npm' && node !== 'system') {
-    throw new CommandFailure(`--node must be npm or system, not "${node}"`, { exitCode: exitCodes.usage });
+    throw usageFailure(`--node must be npm or system, not "${node}"`);
   }
   const root = resolve(packageRoot());
   const brought = node === undefined ? isInstalledByNpm(process.execPath) : node === 'npm';

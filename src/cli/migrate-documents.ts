@@ -1,6 +1,5 @@
 /** The part of `comity migrate` that is documents: which store, with which indexes, and what is printed about it. */
 import { randomInt } from 'node:crypto';
-import { composeMounted } from '../compose.ts';
 import { forgetStarts } from '../migrations/collection-run.ts';
 import {
   countOf,
@@ -22,11 +21,11 @@ import { createMetrics } from '../observe/metrics.ts';
 import { fanOut, type Observation } from '../observe/observation.ts';
 import { lookForDuplicates, openLookingStore, openPlainStore } from '../open-store.ts';
 import { packageVersion } from '../package-version.ts';
+import { composeMounted } from '../running.ts';
 import type { Store } from '../store/store.ts';
 import { storeTables } from '../store-tables.ts';
-import { onInterrupt, showProgress, showStatusLine } from './progress.ts';
 import type { Reading } from './read-configuration.ts';
-import type { Terminal } from './terminal.ts';
+import { onInterrupt, showProgress, showStatusLine, type Terminal } from './terminal.ts';
 
 export type DocumentsReport = {
   readonly reports: readonly (LookReport & { readonly migrations: readonly string[] })[];

@@ -11,9 +11,6 @@ import { type MigrateOptions, migrateSchema, previewMigration } from '../store/p
 import type { Step } from '../store/postgres/schema/schema-plan.ts';
 import { storeTables } from '../store-tables.ts';
 import { backup } from './backup.ts';
-import { chosenStore } from './chosen-store.ts';
-import { isConfirmed } from './confirm.ts';
-import { addressOrMistake } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import {
   type DocumentsReport,
@@ -24,10 +21,9 @@ import {
   previewStore,
   tellPreview,
 } from './migrate-documents.ts';
-import { showProgress } from './progress.ts';
-import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
-import { startFailure } from './start-failure.ts';
-import type { Terminal } from './terminal.ts';
+import { chosenStore, type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
+import { addressOrMistake, startFailure } from './start-failure.ts';
+import { isConfirmed, showProgress, type Terminal } from './terminal.ts';
 
 export type MigrateFlags = {
   readonly json: boolean;

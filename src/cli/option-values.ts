@@ -1,6 +1,12 @@
-/** Parsers of option values; commander reports their refusals like other mistakes in the command line. */
+/**
+ * Parsers of option values; commander reports their refusals like other mistakes in the command line. A JSON object is given as JSON, as
+ * `@file`, or as `-` for stdin.
+ */
+import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { isRecord } from '../config/inspection.ts';
+import { usageFailure } from './failure.ts';
+import type { Terminal } from './terminal.ts';
 
 const digits = /^\d{1,9}$/;
 
@@ -25,8 +31,9 @@ export function pastTime(option: string, text: string, nowMs: number = Date.now(
   const [, count, unit = ''] = ago.exec(text) ?? [];
   const at = count === undefined ? Date.parse(text) : nowMs - Number(count) * (unitMs[unit] ?? 0);
   if (Number.isNaN(at) || (count === undefined && !isoDate.test(text))) {
-    const message = `${option} must be like 2h, 30m, 7d or 2030-12-31T08:00:00Z, not ${JSON.stringify(text)}`;
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+    throw usageFailure(
+      `${option} must be like 2h, 30m, 7d or 2030-12-31T08:00:00Z, not ${JSON.stringify(text)}`,
+    );
   }
   return new Date(at).toISOString();
 }
@@ -39,4 +46,31 @@ export function commaList(written: string, before: readonly string[] = []): read
     .filter((word) => word !== '');
   if (words.length === 0) throw new InvalidArgumentError('It must not be empty.');
   return [...before, ...words];
+}
+
+export type Members = Readonly<Record<string, unknown>>;
+
+/** @param option its name, for the error message */
+export async function readObject(terminal: Terminal, option: string, written: string): Promise<Members> {
+  const text =
+    written === '-' ? (await terminal.stdin.setEncoding('utf8').toArray()).join('') : textIn(written);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Reported below.
+  }
+  if (isRecord(value)) return value;
+  throw usageFailure(`${option} must be a JSON object, @file or -`);
+}
+
+function textIn(written: string): string {
+  if (!written.startsWith('@')) return written;
+  const file = written.slice(1);
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw usageFailure(`${file} cannot be read (${reason})`, error);
+  }
 }

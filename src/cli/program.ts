@@ -8,17 +8,15 @@ import { packageVersion } from '../package-version.ts';
 import { type DeclaredCommand, declareCommand, type OptionRow, yesOption } from './declare-command.ts';
 import { declareEnvironmentFiles } from './environment-file.ts';
 import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
-import { declareRemote } from './remote/declare-remote.ts';
-import { deliveries } from './remote/delivery-commands.ts';
+import { wholeNumber } from './option-values.ts';
+import { keys, users } from './remote/account-commands.ts';
 import { endpoints } from './remote/endpoint-commands.ts';
-import { events } from './remote/event-commands.ts';
 import { jobs, subscribers } from './remote/function-commands.ts';
-import { keys } from './remote/key-commands.ts';
-import { mails } from './remote/mail-commands.ts';
-import { received } from './remote/received-commands.ts';
-import { senders } from './remote/sender-commands.ts';
+import { received, senders } from './remote/incoming-commands.ts';
+import { deliveries, events, mails } from './remote/outgoing-commands.ts';
+import type { Noun, RemoteCommand, Use } from './remote/run-remote.ts';
 import { calling, exporting, importing, listening, release } from './remote/single-commands.ts';
-import { users } from './remote/user-commands.ts';
+import type { KeyUse } from './server-client.ts';
 import type { Output, Terminal } from './terminal.ts';
 
 const exitCodeHelp = `
@@ -202,7 +200,7 @@ const checking: LocalCommand = {
     terminal,
     { json = false, store = false, ...options }: JsonArguments & { readonly store?: boolean },
   ) => {
-    if (store) return (await import('./check-store.ts')).checkStore(terminal, options, json);
+    if (store) return (await import('./check.ts')).checkStore(terminal, options, json);
     return (await import('./check.ts')).check(terminal, options, json);
   },
 };
@@ -242,7 +240,7 @@ const restoring: LocalCommand = {
     { json = false, holdDeliveries: hold, ...options }: JsonArguments & { readonly holdDeliveries?: boolean },
     file,
   ) =>
-    (await import('./restore.ts')).restore(terminal, file, options, {
+    (await import('./backup.ts')).restore(terminal, file, options, {
       json,
       version: packageVersion(),
       hold,
@@ -297,3 +295,54 @@ const rotatingSecrets: LocalCommand = {
   run: async (terminal, { json = false, ...options }: JsonArguments) =>
     (await import('./secrets.ts')).rotateSecrets(terminal, options, json),
 };
+
+/** Enough for a terminal; a program that needs more uses the API. */
+const listItemsMax = 100_000;
+
+const limitOption: OptionRow = [
+  '--limit <number>',
+  'how many at most',
+  { parse: wholeNumber(1, listItemsMax), value: 100 },
+];
+
+const keyHelp: Readonly<Record<KeyUse, string>> = {
+  administrator: '\nUses the administrator key in COMITY_ADMIN_KEY.',
+  webhooks: '\nUses the key in COMITY_KEY, which needs the scope webhooks, or the one in COMITY_ADMIN_KEY.',
+  any: '\nUses the key in COMITY_KEY, or the one in COMITY_ADMIN_KEY, or none.',
+};
+
+const serverOptions: readonly OptionRow[] = [
+  ['--url <url>', 'the running server (COMITY_URL; http://127.0.0.1:4000)'],
+  ['--json', 'print JSON'],
+];
+
+/** Declares nouns, and commands without one. */
+export function declareRemote(
+  program: Command,
+  terminal: Terminal,
+  finish: Finish,
+  declared: readonly (Noun | (RemoteCommand & Use))[],
+): void {
+  const declare = (parent: Command, command: RemoteCommand, use: Use): void =>
+    declareCommand(parent, { ...command, options: optionsOf(command) }, async (given) => {
+      const { runRemote } = await import('./remote/run-remote.ts');
+      finish(await runRemote(terminal, command, use, given));
+    });
+  for (const each of declared) {
+    const help = keyHelp[each.key];
+    if ('commands' in each) {
+      const noun = program.command(each.name).description(each.description).addHelpText('after', help);
+      for (const command of each.commands) declare(noun, command, each);
+    } else declare(program, { ...each, help: `${each.help ?? ''}${help}` }, each);
+  }
+}
+
+/** In the order of the help. */
+function optionsOf({ options = [], confirms, lists }: RemoteCommand): readonly OptionRow[] {
+  return [
+    ...serverOptions,
+    ...(confirms === undefined ? [] : [yesOption]),
+    ...options,
+    ...(lists === 'newest' ? [limitOption] : []),
+  ];
+}

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Configuration } from '../config/configuration.ts';
-import { ConfigurationError } from '../config/inspection.ts';
+import { attempt, ConfigurationError } from '../config/inspection.ts';
 import { loadConfiguration } from '../config/load-configuration.ts';
 import {
   type Environment,
@@ -68,20 +68,6 @@ export async function readConfiguration(
   };
 }
 
-/** Undefined for mistakes, which are added to the list. */
-async function attempt<T>(
-  mistakes: ConfigurationError[],
-  read: () => T | Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    mistakes.push(error);
-    return undefined;
-  }
-}
-
 async function together(path: string, errors: readonly ConfigurationError[]): Promise<ConfigurationError> {
   const { placeMistakes } = await import('../config/declaration-places.ts');
   const mistakes = [...new Set(errors.flatMap((error) => error.mistakes))];
@@ -115,4 +101,9 @@ function warningsOfMail({ mail }: Configuration, { smtpUrl, development }: Setti
 
 export function tellWarnings(terminal: Terminal, warnings: readonly string[]): void {
   for (const warning of warnings) terminal.err(`comity: warning: ${warning}`);
+}
+
+/** Returns the settings, without the database's URL if the embedded store is meant. */
+export function chosenStore(settings: Settings, options: WrittenSettings): Settings {
+  return options.data === undefined ? settings : { ...settings, databaseUrl: undefined };
 }

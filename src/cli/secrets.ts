@@ -8,15 +8,13 @@ import { openPlainStore, sealOptions } from '../open-store.ts';
 import { readFile } from '../store/backup-file/read-file.ts';
 import { rotateSecretKey } from '../store/secrets/sealed-store.ts';
 import { keyOfRow, keyRowId, readKeyFile } from '../store/secrets/secret-key-ring.ts';
-import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
-import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { chosenStore, readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
-import type { Output, Terminal } from './terminal.ts';
+import { showStatusLine, type Terminal } from './terminal.ts';
 
 /** Looks at the database that a server may miss. */
 const looksMissed = 3;
-const drawEveryMs = 100;
 
 /** Resolves with 0 when every secret is encrypted with the new key. */
 export async function rotateSecrets(
@@ -30,19 +28,19 @@ export async function rotateSecrets(
   const store = await openPlainStore(configuration, settings, ignore).catch((error: unknown) => {
     throw inUse(error) ?? startFailure(error, settings);
   });
-  const progress = showCount(terminal.stderr);
+  const line = showStatusLine(terminal.stderr);
   try {
     const { key, rows } = await rotateSecretKey(store, {
       ...sealOptions(settings, ignore),
       settleMs: looksMissed * settings.databasePollMs,
-      onSealed: progress.advance,
+      onSealed: (rows) => line.show(`Encrypting secrets: ${rows}`),
     });
-    progress.end();
+    line.end();
     if (json) terminal.out(JSON.stringify({ key, rows }));
     else terminal.out(textOf(key, rows, settings));
     return exitCodes.done;
   } finally {
-    progress.end();
+    line.end();
     await store.close();
   }
 }
@@ -63,25 +61,6 @@ function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Set
     return `${done}\nTo change the key, put a new one into COMITY_SECRET_KEY and this one into COMITY_SECRET_KEY_PREVIOUS.`;
   }
   return `${done}\nServers no longer need COMITY_SECRET_KEY_PREVIOUS. Keep the old key for as long as backups made with it.`;
-}
-
-/** A count on one line of a terminal; nothing if stderr is a file or a pipe. */
-function showCount(stream: Output): {
-  readonly advance: (rows: number) => void;
-  readonly end: () => void;
-} {
-  let drawnAt = Number.NEGATIVE_INFINITY;
-  return {
-    advance(rows) {
-      const now = performance.now();
-      if (!stream.isTTY || now - drawnAt < drawEveryMs) return;
-      drawnAt = now;
-      stream.write(`\rEncrypting secrets: ${rows}`);
-    },
-    end() {
-      if (stream.isTTY) stream.write('\r\u001b[2K');
-    },
-  };
 }
 
 /**

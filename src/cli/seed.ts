@@ -7,19 +7,18 @@ import { createReadStream, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { composeMounted } from '../compose.ts';
-import { ResourceRefused } from '../config/handler.ts';
-import { placeFailure } from '../config/import-failure.ts';
-import { isRecord, kindOf } from '../config/inspection.ts';
+import { isRecord, kindOf, suggestion } from '../config/inspection.ts';
+import { placeFailure } from '../config/load-configuration.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
-import { suggestion } from '../config/nearest.ts';
+import { ResourceRefused } from '../config/senders.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import { authenticated, operatorId, scopes } from '../model/principal.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { composeMounted } from '../running.ts';
+import { CommandFailure, exitCodes, usageFailure } from './failure.ts';
 import { readConfiguration } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
@@ -30,10 +29,9 @@ const moduleFile = /\.[cm]?[jt]s$/;
 const mistakesMax = 20;
 
 export async function seed(terminal: Terminal, file: string, options: WrittenSettings): Promise<number> {
-  if (!existsSync(file)) throw new CommandFailure(`there is no file ${file}`, { exitCode: exitCodes.usage });
+  if (!existsSync(file)) throw usageFailure(`there is no file ${file}`);
   if (!linesFile.test(file) && !moduleFile.test(file)) {
-    const message = `${file} must be a module (.ts, .js, .mjs), or lines of JSON (.ndjson, .jsonl)`;
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+    throw usageFailure(`${file} must be a module (.ts, .js, .mjs), or lines of JSON (.ndjson, .jsonl)`);
   }
   const reading = await readConfiguration(terminal.environment, options);
   const { collections } = reading.configuration;

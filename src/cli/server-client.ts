@@ -2,15 +2,13 @@
  * HTTP client of the commands that manage a running server, with a key from the environment. A failure is one sentence
  * that says what to do; the key is never printed, nor sent elsewhere by a redirect.
  */
-
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { ConfigurationError } from '../config/inspection.ts';
-import type { Environment } from '../config/load-settings.ts';
-import { withSecretFiles } from '../config/secret-files.ts';
+import { type Environment, withSecretFiles } from '../config/load-settings.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { CommandFailure, usageFailure } from './failure.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ServerArguments = { readonly url?: string };
@@ -73,7 +71,7 @@ export function openServer(terminal: Terminal, options: ServerArguments, use: Ke
   const variable = use !== 'administrator' && environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
   const key = environment[variable] ?? '';
   const { missing, forbidden } = keyWords[use];
-  if (key === '' && missing !== undefined) throw new CommandFailure(missing, { exitCode: exitCodes.usage });
+  if (key === '' && missing !== undefined) throw usageFailure(missing);
   return clientOf(terminal, options, { variable, key, forbidden });
 }
 
@@ -130,8 +128,7 @@ type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | nul
 function apiOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    const message = `the URL of the server must be like ${defaultUrl}, not ${JSON.stringify(text)}`;
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+    throw usageFailure(`the URL of the server must be like ${defaultUrl}, not ${JSON.stringify(text)}`);
   }
   const path = url.pathname === '/' ? defaultBase : url.pathname.replace(endingSlashes, '');
   return `${url.origin}${path}`;

@@ -3,23 +3,21 @@
  * is the collection `users`: the members of Comity, the fields of the application, and the access rules of both. Every mistake is a sentence
  * that begins with the name of the member.
  */
-import type { Static, TObject } from 'typebox';
+import { type Static, type TObject, Type } from 'typebox';
 import { permission, type Rule } from '../model/access.ts';
 import type { Collection, CollectionDeclaration, TextMember } from '../model/collection.ts';
 import type { Account, ByField, FieldName } from '../model/logic/collection-calls.ts';
 import type { Hooks } from '../model/logic/hooks.ts';
-import { authenticated } from '../model/principal.ts';
-import { accountSchema, administratorsMembers, reservedAccountFields } from './account-members.ts';
+import { authenticated, type Scope, scopes } from '../model/principal.ts';
 import { type Referring, resolveBuiltIn } from './collections.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectRule } from './inspect-access.ts';
 import { inspectProperties, inspectRulesAndIndexes, inspectSchema, isSchema } from './inspect-collection.ts';
 import { sizeMistakes } from './inspect-schema.ts';
-import { type Inspection, isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { type Inspection, isRecord, kindOf, suggestion } from './inspection.ts';
 
 /** The members of an account with the fields of an application. @template S the schema of the fields */
-export type AccountWith<S extends TObject> = Account & Static<S>;
+type AccountWith<S extends TObject> = Account & Static<S>;
 
 /**
  * @template S the schema of the fields
@@ -338,3 +336,38 @@ function warnOfRequired(declaration: AccountsDeclaration, warn: (predicate: stri
     );
   }
 }
+
+/** RFC 5321 §4.5.3.1.3. */
+const emailCharactersMax = 254;
+const nameCharactersMax = 200;
+const scope = Type.Union(scopes.map((name) => Type.Literal(name)));
+const roleName = Type.String({ minLength: 1, maxLength: 64 });
+
+/** Values of members that an account was created without. */
+export const accountDefaults: {
+  readonly emailVerified: boolean;
+  readonly roles: readonly string[];
+  readonly scopes: readonly Scope[];
+  readonly disabled: boolean;
+} = { emailVerified: false, roles: [], scopes: ['read', 'write'], disabled: false };
+
+const accountSchema = Type.Object({
+  email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
+  emailVerified: Type.Optional(Type.Boolean({ default: accountDefaults.emailVerified })),
+  roles: Type.Optional(
+    Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: accountDefaults.roles }),
+  ),
+  scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: accountDefaults.scopes })),
+  tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  disabled: Type.Optional(Type.Boolean({ default: accountDefaults.disabled })),
+});
+
+/** Members that administrators alone write; `accounts.admin` lets others write them within its bounds, except for `emailVerified`. */
+const administratorsMembers = ['email', 'emailVerified', 'roles', 'scopes', 'tenant', 'disabled'] as const;
+
+/** Names that a field of an application cannot have: members of an account, of a registration, and of the answer of /auth/me. */
+const reservedAccountFields: ReadonlySet<string> = new Set([
+  ...Object.keys(accountSchema.properties),
+  ...['password', 'cookie', 'token', 'code', 'fields', 'kind', 'authenticatedBy', 'owner'],
+]);

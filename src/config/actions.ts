@@ -11,12 +11,10 @@ import type { ActionMethod, Output } from '../model/logic/actions.ts';
 import type { RefusalStatus } from '../model/logic/logic.ts';
 import type { Through } from '../model/reference-path.ts';
 import { resolveRule } from './collections.ts';
-import { inspectRule } from './inspect-access.ts';
-import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
-import { inspectUploads } from './inspect-uploads.ts';
+import { inspectRule, throughAmong } from './inspect-access.ts';
+import { inspectUploads, schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { collectionPaths, reservedPaths } from './reserved-names.ts';
-import { throughAmong } from './rule-paths.ts';
 import {
   choiceOf,
   functionAs,

@@ -2,6 +2,7 @@
  * Resolves declarations into collections: inspect-collection.ts finds every mistake, then this fills in the defaults that model/collection.ts
  * documents and resolves the names. The result needs no further checks.
  */
+
 import { type Access, mayRelate, permission, type Rule } from '../model/access.ts';
 import { createConditionRule } from '../model/access-function.ts';
 import type {
@@ -17,10 +18,10 @@ import type { Reach, Through } from '../model/reference-path.ts';
 import { createSearchIndex } from '../model/search/search-index.ts';
 import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
+import { reachesOf, resolveWhere } from './inspect-access.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError, isRecord } from './inspection.ts';
 import { collectionPaths } from './reserved-names.ts';
-import { reachesOf, resolveWhere } from './rule-paths.ts';
 
 const defaultAccess: Access = {
   read: 'principal',

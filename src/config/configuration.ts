@@ -1,6 +1,6 @@
 /**
- * A configuration, checked and complete, from which compose.ts wires the program. It comes from a configuration file (load-configuration.ts)
- * or from a declaration passed to `createComity`.
+ * A configuration, checked and complete, from which compose.ts wires the program, and its fingerprint. It comes from a configuration file
+ * (load-configuration.ts) or from a declaration passed to `createComity`.
  */
 import { type TSchema, Type } from 'typebox';
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
@@ -9,18 +9,22 @@ import { type DeclaredAction, resolveActions } from './actions.ts';
 import { type Referring, referringOf, resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
-import { inspectJobs, inspectSubscribers, warnOfMisspeltEvents } from './inspect-functions.ts';
+import {
+  type DeclaredSubscriber,
+  inspectJobs,
+  inspectSubscribers,
+  warnOfMisspeltEvents,
+} from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 import type { DeclaredJob } from './jobs.ts';
-import { inspectMail, type MailOptions } from './mail-templates.ts';
+import { type DeclaredMail, inspectMail } from './mail-templates.ts';
 import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { inspectPortal, type Portal } from './portal.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
-import type { SettingOverrides } from './settings.ts';
+import type { SettingName, SettingOverrides, Settings } from './settings.ts';
 import { inspectShape, type Reporter, textThat, textUpTo, unshaped } from './shape.ts';
-import type { DeclaredSubscriber } from './subscribers.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
 import { inspectTunnel, type TunnelAccess } from './tunnel.ts';
 import { inspectWebhooks, type WebhookSchedules } from './webhook-schedules.ts';
@@ -36,7 +40,7 @@ export type Configuration = {
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
-  readonly mail: MailOptions;
+  readonly mail: DeclaredMail;
   readonly schedules: WebhookSchedules;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
@@ -164,4 +168,70 @@ function isBase(base: string): boolean {
 
 function ignore(): void {
   // Warnings were not asked for.
+}
+
+// Digests of what processes that share a store must have in common: what they serve, and the settings by which each judges shared data. Equal
+// texts mean equal configurations. They contain no secret, and no setting can be derived from them.
+
+/** Settings that lead to contradicting processes when they differ. */
+const commonSettings: readonly SettingName[] = [
+  'idempotencySeconds',
+  'operationSeconds',
+  'storedQuerySeconds',
+  'storedQueriesBytesMax',
+  'eventRetentionSeconds',
+  'rateLimitReads',
+  'rateLimitWrites',
+];
+
+type Fingerprint = {
+  readonly program: string;
+  readonly collections: string;
+  readonly settings: string;
+};
+
+type FingerprintedConfiguration = Pick<Configuration, 'base' | 'apiVersion' | 'collections'> &
+  Partial<Pick<Configuration, 'accounts'>>;
+
+/**
+ * @param program version of the program
+ * @param digest a hash that is long enough to be free of collisions
+ */
+export function fingerprintOf(
+  configuration: FingerprintedConfiguration,
+  settings: Settings,
+  program: string,
+  digest: (text: string) => string,
+): Fingerprint {
+  const { base, apiVersion, accounts } = configuration;
+  const served = [...configuration.collections.values(), ...(accounts === undefined ? [] : [accounts.users])];
+  const collections = served.map(describe).sort();
+  const common = commonSettings.map((name) => [name, settings[name]]);
+  return {
+    program,
+    collections: digest(JSON.stringify([base, apiVersion, collections])),
+    // Whether each process has an administrator key of its own, or all use the one in the store.
+    settings: digest(JSON.stringify([...common, ['adminKey', settings.adminKey !== undefined]])),
+  };
+}
+
+/** The configuration as one text, to compare what two threads of a process have read. */
+export function fingerprintText(configuration: FingerprintedConfiguration, settings: Settings): string {
+  return JSON.stringify([fingerprintOf(configuration, settings, '', (text) => text), settings]);
+}
+
+/** Everything in a collection that its responses depend on, as one text with sorted members. */
+function describe(collection: Collection): string {
+  return JSON.stringify(collection, (_name, value: unknown) => {
+    if (value instanceof Set) return [...value].sort();
+    if (value instanceof Map) return [...value.entries()];
+    if (typeof value === 'function') return String(value);
+    return sortMembers(value);
+  });
+}
+
+/** The order of a schema's properties decides only the order of members, so processes may differ in it. */
+function sortMembers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

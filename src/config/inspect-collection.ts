@@ -7,14 +7,11 @@ import type { CollectionDeclaration, ComputedField } from '../model/collection.t
 import { type Stamp, stampValues } from '../model/stamp.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
-import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
+import { inspectAccess, inspectFieldRules, keptApart, reachesOf } from './inspect-access.ts';
 import { inspectConduct, inspectIndexing } from './inspect-members.ts';
-import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
-import { uploadWithin } from './inspect-uploads.ts';
-import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { schemaMistakes, sizeMistakes, uploadWithin } from './inspect-schema.ts';
+import { type Inspection, isRecord, kindOf, listed, suggestion } from './inspection.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
-import { reachesOf } from './rule-paths.ts';
 import { choiceOf, flagShape, inspectShape, namedParts, stringShape, unshaped } from './shape.ts';
 import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 

@@ -4,8 +4,7 @@
 import type { BodyFormat } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
 import { searchLanguages } from '../model/search/stems.ts';
-import { type Inspection, isRecord, kindOf, listed, namedField } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { type Inspection, isRecord, kindOf, listed, namedField, suggestion } from './inspection.ts';
 import { problemMembers } from './reserved-names.ts';
 import { namedParts } from './shape.ts';
 

@@ -1,8 +1,7 @@
-/** The common ground of the checks of one collection: the declaration, and where mistakes are reported. */
+/** The common ground of the checks of a configuration: the declaration, where mistakes are reported, and the name that a misspelt one means. */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import type { Through } from '../model/reference-path.ts';
-import { suggestion } from './nearest.ts';
 
 export type Inspection = {
   readonly name: string;
@@ -60,11 +59,61 @@ export class ConfigurationError extends Error {
   /** `settings` of a configuration that has these mistakes, not checked yet. */
   readonly settings: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(mistakes: readonly string[], options: MistakesOptions = {}) {
+  constructor(
+    mistakes: readonly string[],
+    options: Partial<Pick<ConfigurationError, 'cause' | 'settings'>> = {},
+  ) {
     super(mistakes.join('\n'), options);
     this.mistakes = mistakes;
     this.settings = options.settings;
   }
 }
 
-type MistakesOptions = Partial<Pick<ConfigurationError, 'cause' | 'settings'>>;
+/** Reads a part whose mistakes are reported with those of others. @returns undefined for mistakes, which are added to the list */
+export async function attempt<T>(
+  mistakes: ConfigurationError[],
+  read: () => T | Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    mistakes.push(error);
+    return undefined;
+  }
+}
+
+/** The known name at the least edit distance, if that is at most a third of the length; undefined otherwise. */
+export function nearest(name: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let least = Math.floor(name.length / 3) + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) >= least) continue;
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance < least) [best, least] = [candidate, distance];
+  }
+  return best;
+}
+
+/** `; did you mean "x"?`, or nothing. */
+export function suggestion(name: string, known: Iterable<string>): string {
+  const meant = nearest(name, known);
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
+}
+
+/** Levenshtein's distance, where two neighbours that changed places are one edit; names are short. */
+function editDistance(from: string, to: string): number {
+  let before: readonly number[] = [];
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      const swapped = isSwap ? (before[j - 2] ?? 0) + 1 : replaced;
+      next.push(Math.min(replaced, swapped, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    [before, row] = [row, next];
+  }
+  return row[to.length] ?? 0;
+}

@@ -2,7 +2,7 @@
 import { Cron } from 'croner';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
-import type { Source } from './sources.ts';
+import type { Source } from './senders.ts';
 
 /** What a job gets. It acts as an administrator. */
 export type JobRun<R = Resources> = Logic<R> & {

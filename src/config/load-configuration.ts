@@ -2,16 +2,15 @@
  * Imports the user's configuration file, TypeScript or JavaScript, as Node runs it. A failure becomes a sentence with the file, and the line
  * where one is known, without our stack.
  */
-import { existsSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import process from 'node:process';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
-import { placeFailure } from './import-failure.ts';
 import { ConfigurationError } from './inspection.ts';
 
-export type LoadedConfiguration = {
+type LoadedConfiguration = {
   readonly configuration: Configuration;
   readonly warnings: readonly string[];
 };
@@ -73,4 +72,93 @@ async function settled<T>(path: string, imported: Promise<T>): Promise<T> {
   } finally {
     process.off('beforeExit', onIdle);
   }
+}
+
+// The place of an error that a user's module throws while it is imported, or that a function of it throws: the file where it arose, which
+// may be one that the module imports, and the line. Node gives the place in the stack, in the message, or not at all.
+
+const complaintCharactersMax = 500;
+
+/** The folder of the bundle, or of the sources. */
+const ownFolder = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '..' : '.', import.meta.url));
+
+/** `/project/lib/deep.ts:3`, which begins the stack of an error of syntax, and `    at f (file:///project/lib/deep.ts:3:20)`. */
+const placeInLine =
+  /^(?: {4}at (?:.* \()?(?:async )?)?(file:\/\/\S+?|\/.+?|[A-Z]:\\.+?)(?:[?#][^\s:]*)?:(\d+)(?::\d+)?\)?$/;
+/** What follows was called by Node. */
+const loaderInStack = 'node:internal/modules/';
+const importer = / imported from (.+)$/;
+const missing = /^Cannot find (?:module|package) '(.+?)'/;
+
+type Place = { readonly file: string; readonly line: number | undefined };
+
+/**
+ * @param path of the module that was imported, as the user wrote it
+ * @returns `lib/deep.ts:3: Expression expected`; with the path alone where no place is known
+ */
+export async function placeFailure(path: string, error: unknown): Promise<string> {
+  const place = placeInStack(error) ?? placeInMessage(error) ?? (await placeOfSyntax(path, error));
+  if (place === undefined) return `${path}: ${complaintOf(error)}`;
+  const file = shownPath(path, place.file);
+  return `${place.line === undefined ? file : `${file}:${place.line}`}: ${complaintOf(error, place.file)}${hintFor(error)}`;
+}
+
+function placeInStack(error: unknown): Place | undefined {
+  const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
+  for (const line of lines) {
+    if (line.includes(loaderInStack)) return undefined;
+    const [, written, number] = placeInLine.exec(line) ?? [];
+    if (written === undefined) continue;
+    const file = written.startsWith('file:') ? fileURLToPath(written) : written;
+    if (file.startsWith(ownFolder) || file.includes(`${sep}node_modules${sep}`)) continue;
+    return { file, line: Number(number) };
+  }
+  return undefined;
+}
+
+/** A module that is missing, and JSON that is none. */
+function placeInMessage(error: unknown): Place | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const [, from] = importer.exec(error.message) ?? [];
+  if (from !== undefined) return { file: from, line: lineOfImport(from, error.message) };
+  const [file = ''] = error.message.split(': ', 1);
+  return error instanceof SyntaxError && isAbsolute(file) ? { file, line: undefined } : undefined;
+}
+
+function lineOfImport(file: string, message: string): number | undefined {
+  const [, name = ''] = missing.exec(message) ?? [];
+  try {
+    const lines = readFileSync(file, 'utf8').split('\n');
+    const at = lines.findIndex((line) => line.includes('import') && line.includes(basename(name)));
+    return at === -1 ? undefined : at + 1;
+  } catch {
+    // It is being changed: the file is named without a line.
+    return undefined;
+  }
+}
+
+async function placeOfSyntax(path: string, error: unknown): Promise<Place | undefined> {
+  if (!(error instanceof SyntaxError)) return undefined;
+  const { findSyntaxMistake } = await import('./declaration-places.ts');
+  return findSyntaxMistake(path);
+}
+
+/** As the user wrote it, or from the working directory where the file is below it. */
+function shownPath(path: string, file: string): string {
+  if (file === resolve(path)) return path;
+  const below = relative(process.cwd(), file);
+  return below.startsWith('..') || isAbsolute(below) ? file : below;
+}
+
+function complaintOf(error: unknown, file?: string): string {
+  if (!(error instanceof Error)) return `the file throws ${String(error).slice(0, complaintCharactersMax)}`;
+  const [line = ''] = error.message.trim().split('\n');
+  const plain = line.replace(importer, '').replace(`${file}: `, '');
+  const complaint = plain.trim().slice(0, complaintCharactersMax);
+  return complaint === '' ? error.name : complaint;
+}
+
+function hintFor(error: unknown): string {
+  const isPackage = error instanceof Error && error.message.startsWith('Cannot find package');
+  return isPackage ? '; run "npm install" in the folder of the configuration' : '';
 }

@@ -1,18 +1,18 @@
 /**
  * Reads the settings: command line before environment before configuration before default. Every value is checked against its row in
- * settings.ts, and all mistakes are reported at once. No message repeats a secret.
+ * settings.ts, and all mistakes are reported at once. No message repeats a secret. `shownSettings` lists them for an administrator.
  */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { inspect } from 'node:util';
-import { ConfigurationError } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { ConfigurationError, suggestion } from './inspection.ts';
 import {
   isClientSecretVariable,
   isProviderVariable,
   type OAuthProvider,
   readOAuthProviders,
 } from './oauth-providers.ts';
-import { withSecretFiles } from './secret-files.ts';
+import { secretKeyLines } from './refusals.ts';
 import type { FixedBound, Setting } from './setting.ts';
 import {
   fixedBounds,
@@ -38,7 +38,7 @@ export type LoadedSettings = {
   readonly warnings: readonly string[];
 };
 
-export type SettingSource = 'default' | 'configuration' | 'environment' | 'command line';
+type SettingSource = 'default' | 'configuration' | 'environment' | 'command line';
 
 type Source = {
   readonly from: SettingSource;
@@ -62,7 +62,7 @@ const secretVariables: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether `NAME_FILE` may name a file in place of the variable. sender-secrets.ts handles those of senders. */
-export function isSecretVariable(variable: string): boolean {
+function isSecretVariable(variable: string): boolean {
   return secretVariables.has(variable) || isClientSecretVariable(variable);
 }
 
@@ -290,4 +290,104 @@ function echo(value: unknown): string {
   const whole =
     typeof value === 'string' ? JSON.stringify(value) : inspect(value, { breakLength: Infinity, depth: 1 });
   return whole.length <= echoCharactersMax ? whole : `${whole.slice(0, echoCharactersMax)}...`;
+}
+
+// Secrets in files: `NAME_FILE` names a file with the value of `NAME`, as orchestrators mount secrets. No message repeats the content of a
+// file.
+
+const suffix = '_FILE';
+const finalLineBreak = /\r?\n$/;
+const bytesMax = 65_536;
+
+/**
+ * The environment, with the content of each such file under the name of its secret.
+ * @param isSecret whether a variable, without the suffix, holds a secret
+ * @param mistakes receives a sentence for each unusable file
+ */
+export function withSecretFiles(
+  environment: Environment,
+  isSecret: (variable: string) => boolean,
+  mistakes: string[],
+): Environment {
+  const found: Record<string, string | undefined> = { ...environment };
+  for (const [variable, path] of Object.entries(environment)) {
+    if (!variable.endsWith(suffix) || path === undefined || path === '') continue;
+    const name = variable.slice(0, -suffix.length);
+    if (!isSecret(name)) continue;
+    delete found[variable];
+    if ((environment[name] ?? '') !== '') {
+      mistakes.push(`${name} and ${variable} are both set; set only one of them`);
+      continue;
+    }
+    const content = contentOf(path);
+    if ('fault' in content) mistakes.push(`${variable} names the file ${path}, which ${content.fault}`);
+    else found[name] = content.text;
+  }
+  takeKeyFile(found);
+  return found;
+}
+
+/** The program's own `secret.key` has a comment, and after a rotation the keys that are still in use as well. */
+function takeKeyFile(found: Record<string, string | undefined>): void {
+  const { COMITY_SECRET_KEY: key = '', COMITY_SECRET_KEY_PREVIOUS: previous = '' } = found;
+  const [first, ...others] = secretKeyLines(key);
+  const older = [...others, ...secretKeyLines(previous)];
+  if (key.startsWith('#') || others.length > 0) found.COMITY_SECRET_KEY = first;
+  if (previous.startsWith('#') || older.length > 1 || others.length > 0)
+    found.COMITY_SECRET_KEY_PREVIOUS = older.join(',');
+}
+
+function contentOf(path: string): { readonly text: string } | { readonly fault: string } {
+  let file: number | undefined;
+  try {
+    file = openSync(path, 'r');
+    if (fstatSync(file).isDirectory()) return { fault: 'is a folder' };
+    const octets = Buffer.alloc(bytesMax + 1);
+    let read = 0;
+    for (let more = -1; more !== 0 && read < octets.length; read += more) {
+      more = readSync(file, octets, read, octets.length - read, null);
+    }
+    if (read > bytesMax) return { fault: `is longer than ${bytesMax} bytes` };
+    const text = octets.toString('utf8', 0, read).replace(finalLineBreak, '');
+    return text === '' ? { fault: 'is empty' } : { text };
+  } catch (error) {
+    return { fault: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+export type ShownSetting = {
+  readonly name: string;
+  readonly variable: string;
+  readonly section: string;
+  readonly meaning: string;
+  readonly unit: string | null;
+  /** Null for a secret, and for a text that is not set. */
+  readonly value: string | number | boolean | null;
+  readonly default: string | number | boolean | null;
+  readonly source: SettingSource;
+  readonly secret: boolean;
+};
+
+/** @param sources of the settings that are not at their defaults by themselves; absent: what differs was set by code */
+export function shownSettings(
+  values: Settings,
+  sources: ReadonlyMap<string, SettingSource> = new Map(),
+): readonly ShownSetting[] {
+  return Object.entries<Setting>(settings).map(([name, setting]) => {
+    const value = values[name as SettingName] ?? null;
+    const secret = setting.kind === 'text' && setting.secret;
+    return {
+      name,
+      variable: variableOf(name),
+      section: setting.section,
+      meaning: setting.meaning,
+      unit: setting.kind === 'integer' ? setting.unit : null,
+      value: secret ? null : value,
+      default: setting.default ?? null,
+      source: sources.get(name) ?? (value === (setting.default ?? null) ? 'default' : 'configuration'),
+      secret,
+    };
+  });
 }

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Type } from 'typebox';
-import { suggestion } from './nearest.ts';
+import { suggestion } from './inspection.ts';
 import { inspectShape, type Reporter, textThat } from './shape.ts';
 import { fullScheduleShape } from './webhook-schedules.ts';
 
@@ -30,7 +30,7 @@ export type MailTemplate = {
   readonly values: ReadonlySet<string>;
 };
 
-export type MailOptions = {
+export type DeclaredMail = {
   readonly templates: ReadonlyMap<string, MailTemplate>;
   readonly schedule: readonly number[];
   /** True if the configuration has the member `mail`. */
@@ -81,7 +81,7 @@ const subjectLine = /^Subject:[ \t]*(\S[^\n]*)$/;
  * @param module of the configuration
  * @param mistakes receives a sentence for each mistake; the result is then unusable
  */
-export function inspectMail(written: unknown, module: URL | undefined, mistakes: string[]): MailOptions {
+export function inspectMail(written: unknown, module: URL | undefined, mistakes: string[]): DeclaredMail {
   const report: Reporter = (sentence) => void mistakes.push(sentence);
   const sound = written === undefined ? {} : inspectShape(mailShape, written, 'mail', report);
   const { templates, schedule = mailScheduleDefault } = sound ?? {};

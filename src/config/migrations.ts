@@ -4,8 +4,7 @@
  */
 import { Type } from 'typebox';
 import type { Collection } from '../model/collection.ts';
-import { kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { kindOf, suggestion } from './inspection.ts';
 import {
   flagShape,
   inspectShape,

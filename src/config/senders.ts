@@ -1,8 +1,8 @@
 /** Senders of webhooks (§4.14): their declaration and its checked form. */
+import type { Resources } from '../model/logic/collection-calls.ts';
+import type { Logic } from '../model/logic/logic.ts';
 import type { PresetName, SenderRule } from '../webhooks/presets.ts';
-
 import type { HmacRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
-import type { Handler } from './handler.ts';
 
 /** What a user writes under `senders`, by the name in the path: `{base}/webhooks/billing`. */
 /** @template R the calls on the collections; never: not known */
@@ -79,3 +79,90 @@ export const handOnScheduleDefault: readonly number[] = [
   ...[5, 30, 2 * minuteS, 5 * minuteS, 30 * minuteS],
   ...[2 * hourS, 5 * hourS, 20 * hourS],
 ];
+
+// The sources of messages in the inbox (`sender` of a received message): senders of webhooks, and functions of the application that get
+// messages of the program itself, which are subscribers (an event each) and jobs (a scheduled run each).
+
+export type Source = {
+  /** `billing` of a sender, `subscriber:reopen`, `job:closeSolved`; it contains no slash and nothing that JSON escapes. */
+  readonly name: string;
+  readonly handOn: HandOnTo | OwnFunction;
+  /** Seconds from each failed attempt to the next. */
+  readonly schedule: readonly number[];
+  /** Undefined: the setting applies. */
+  readonly inFlightMax: number | undefined;
+};
+
+/** A subscriber or a job, which runs on the threads of handlers. */
+type OwnFunction = {
+  readonly kind: 'subscriber' | 'job';
+  /** Its name in the configuration. */
+  readonly of: string;
+  /** The time for one attempt; undefined: the setting for handlers applies. */
+  readonly timeoutMs: number | undefined;
+};
+
+export function subscriberSource(name: string): string {
+  return `subscriber:${name}`;
+}
+
+export function jobSource(name: string): string {
+  return `job:${name}`;
+}
+
+// The interface of handlers of received messages (§4.14.5). A handler runs on a thread of its own, outside of the request. Its writes are
+// collected until it returns, and committed in one transaction with the mark that the message is processed: all or nothing, and exactly once.
+
+export type Handler<R = Resources> = (handling: Handling<R>) => void | Promise<void>;
+
+/** What a handler gets: the message, and what every function of an application gets. It acts as an administrator. */
+export type Handling<R = Resources> = Logic<R> & {
+  readonly message: ReceivedMessage;
+  /** Aborted when the time for this attempt is over; pass it on to long operations. */
+  readonly signal: AbortSignal;
+};
+
+export type ReceivedMessage = {
+  /** `rec_...` */
+  readonly id: string;
+  readonly sender: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  readonly receivedAt: string;
+  /** Number of this attempt, from 1. */
+  readonly attempt: number;
+  readonly contentType: string | null;
+  /** Header fields that `keep` of the sender lists, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body as received. */
+  readonly body: Uint8Array;
+  /** The body as JSON. @throws UnprocessableMessage for anything else, because a retry would not help */
+  json(): unknown;
+  /** The body as UTF-8. @throws UnprocessableMessage for anything else */
+  text(): string;
+  /** The body as application/x-www-form-urlencoded. @throws UnprocessableMessage for anything but UTF-8 */
+  form(): URLSearchParams;
+};
+
+/** The message can never be processed: it fails at once, without further attempts. */
+export class UnprocessableMessage extends Error {
+  override readonly name = 'UnprocessableMessage';
+}
+
+/** A call that would have been refused with an error response (§7). */
+export class ResourceRefused extends Error {
+  override readonly name = 'ResourceRefused';
+  /** A code of the error registry: `not_found`, `validation_failed`, `unique_taken`... */
+  readonly code: string;
+  /** The status of that response. */
+  readonly status: number;
+  /** The member that `refuse` of a hook named, as a JSON Pointer. */
+  readonly pointer: string | undefined;
+
+  constructor(code: string, message: string, status: number, pointer?: string) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.pointer = pointer;
+  }
+}

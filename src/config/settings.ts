@@ -11,15 +11,14 @@ import { accountsSettings, mailSettings } from './settings/accounts.ts';
 import {
   egressSettings,
   http2Settings,
+  listeningSettings,
+  programSettings,
   realtimeSettings,
   tlsSettings,
   tunnelSettings,
 } from './settings/connections.ts';
-import { listeningSettings, programSettings } from './settings/listening.ts';
-import { listsSettings } from './settings/lists.ts';
-import { limitsSettings, memorySettings, requestsSettings } from './settings/requests.ts';
+import { limitsSettings, listsSettings, memorySettings, requestsSettings } from './settings/requests.ts';
 import { migrationsSettings, postgresSettings, storeSettings } from './settings/store.ts';
-
 import { sendersSettings, webhooksSettings } from './settings/webhooks.ts';
 
 const rows = {

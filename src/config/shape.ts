@@ -19,8 +19,7 @@ import {
 } from 'typebox';
 import { Check } from 'typebox/value';
 import { isToken } from '../http/syntax/field-value.ts';
-import { isRecord, kindOf } from './inspection.ts';
-import { suggestion } from './nearest.ts';
+import { isRecord, kindOf, suggestion } from './inspection.ts';
 
 /** The words of a shape, beside the keywords of its schema. */
 export type Words = {

@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox';
 import { scopes as allScopes, type Scope } from '../model/principal.ts';
-import { suggestion } from './nearest.ts';
+import { suggestion } from './inspection.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
 import {
   inspectShape,

@@ -37,7 +37,7 @@ const badAnswers: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
 /** Classifies an error before the header section of the answer (§6, §8), by code only, because its text may name an address. */
 export function classifyFailure(error: unknown): Failure {
   if (error instanceof DialFailure) return { failure: error.kind, message: error.message };
-  // By name: importing its class would load undici at every start (late-exchanges.ts).
+  // By name: importing its class would load undici at every start (late-http.ts).
   if (error instanceof Error && error.name === 'HTTPParserError')
     return { failure: 'protocol', message: 'The answer is not HTTP' };
   const code = codeOf(error);

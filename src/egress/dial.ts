@@ -4,10 +4,10 @@
  * the moment); the connection goes only to the judged addresses; the peer is checked before the first octet. Environment variables for
  * proxies are ignored. Knows no HTTP.
  */
-import { isIP, type Socket } from 'node:net';
-import { connect, type TLSSocket } from 'node:tls';
-import { ownEmitter } from '../observe/own-emitter.ts';
-import { connectFirst, type OpenSocket } from './connect-first.ts';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import { isSameAddress, parseAddress, unmapAddress } from './address.ts';
 import { codeOf, DialFailure, type DialTiming } from './dial-failure.ts';
 import { type DestinationVerdict, type EgressPolicy, isLocalhost } from './policy.ts';
 import { createResolver, type Lookup } from './resolve.ts';
@@ -25,7 +25,7 @@ export type DialerOptions = {
   readonly monotonic?: () => number;
 };
 
-export type DialCall = {
+type DialCall = {
   /** As in `new URL().hostname`, with or without the brackets of an IPv6 address. */
   readonly hostname: string;
   readonly port: number;
@@ -84,12 +84,19 @@ export type RefusedBy = {
 /** Rejects with a `DialFailure`, or with the reason of the call's signal. */
 export type Dial = (call: DialCall) => Promise<Dialled>;
 
-export function createDialer(options: DialerOptions): Dial {
-  const { policy, openSocket, monotonic = () => performance.now() } = options;
-  const resolve = createResolver({
-    monotonic,
-    ...(options.lookup === undefined ? {} : { lookup: options.lookup }),
-  });
+/** The permitted addresses of a host, and the duration of the lookup in milliseconds; null for an address. */
+export type FindAddresses = (
+  hostname: string,
+  port: number,
+  signal: AbortSignal | undefined,
+) => Promise<{ readonly addresses: readonly string[]; readonly dnsMs: number | null }>;
+
+/** The result rejects with a `DialFailure`, or with the reason of the signal. */
+export function createAddressFinder(
+  options: Omit<DialerOptions, 'egressConnectMs' | 'openSocket'>,
+): FindAddresses {
+  const { policy, lookup, monotonic = () => performance.now() } = options;
+  const resolve = createResolver(lookup, monotonic);
 
   function permittedAddresses(hostname: string, port: number, found: readonly string[]): readonly string[] {
     const addresses = isLocalhost(hostname) ? permittedOf(found, port) : found;
@@ -110,19 +117,28 @@ export function createDialer(options: DialerOptions): Dial {
     return permitted.length > 0 ? permitted : addresses;
   }
 
+  return async (hostname, port, signal) => {
+    if (isIP(hostname) !== 0)
+      return { addresses: permittedAddresses(hostname, port, [hostname]), dnsMs: null };
+    const startedMs = monotonic();
+    const addresses = await within(
+      options.egressDnsMs,
+      () => new DialFailure('dns', 'The lookup of the name timed out', lateLookup),
+      signal,
+      async (ended) => permittedAddresses(hostname, port, await resolve(hostname, ended)),
+    );
+    return { addresses, dnsMs: monotonic() - startedMs };
+  };
+}
+
+export function createDialer(options: DialerOptions): Dial {
+  const { openSocket, monotonic = () => performance.now() } = options;
+  const find = createAddressFinder(options);
+
   return async ({ hostname: given, port, tls, signal, progress = newProgress() }) => {
     const hostname = given.startsWith('[') ? given.slice(1, -1) : given;
-    const startedMs = monotonic();
-    const isName = isIP(hostname) === 0;
-    const addresses = isName
-      ? await within(
-          options.egressDnsMs,
-          () => new DialFailure('dns', 'The lookup of the name timed out', lateLookup),
-          signal,
-          async (ended) => permittedAddresses(hostname, port, await resolve(hostname, ended)),
-        )
-      : permittedAddresses(hostname, port, [hostname]);
-    if (isName) progress.dnsMs = monotonic() - startedMs;
+    const { addresses, dnsMs } = await find(hostname, port, signal);
+    progress.dnsMs = dnsMs;
     return within(
       options.egressConnectMs,
       () => lateConnection(progress),
@@ -204,30 +220,24 @@ async function within<T>(
   }
 }
 
-type SecureOptions = {
-  /** Name or address for which the certificate must be valid. */
-  readonly servername: string;
-  readonly alpn: readonly string[];
-  /** Trusted authorities in place of the system's; PEM. */
-  readonly ca?: string;
-};
-
 /**
  * Starts TLS on an open connection (RFC 8446, RFC 9525). The certificate is always verified against the dialled name; no option disables it,
  * nor does the environment (`NODE_TLS_REJECT_UNAUTHORIZED` is overridden).
+ *
+ * @param options.servername name or address for which the certificate must be valid @param options.ca trusted authorities in place of the system's; PEM
  *
  * Destroys the connection when the handshake fails. Rejects with a `DialFailure` of kind `tls`, or with the signal's reason.
  */
 function secure(
   socket: Socket,
-  options: SecureOptions,
+  options: { readonly servername: string; readonly alpn: readonly string[]; readonly ca?: string },
   { signal }: { readonly signal: AbortSignal },
 ): Promise<TLSSocket> {
   const name = options.servername.endsWith('.') ? options.servername.slice(0, -1) : options.servername;
   return new Promise((resolve, reject) => {
     // Never removed: an error may occur between this handshake and the first listener of the next owner.
     const secured = ownEmitter(
-      connect({
+      connectTls({
         socket,
         host: name,
         // RFC 6066 §3: a literal address is not a server name.
@@ -240,7 +250,7 @@ function secure(
       (error) => {
         signal.removeEventListener('abort', giveUp);
         socket.destroy();
-        reject(toDialFailure(error));
+        reject(tlsFailure(error));
       },
     );
     const giveUp = (): void => {
@@ -257,7 +267,7 @@ function secure(
   });
 }
 
-function toDialFailure(error: unknown): DialFailure {
+function tlsFailure(error: unknown): DialFailure {
   const code = codeOf(error);
   return new DialFailure('tls', `${explain(code)}${code === '' ? '' : ` (${code})`}`, error);
 }
@@ -282,4 +292,118 @@ function explain(code: string): string {
     default:
       return 'The TLS handshake failed';
   }
+}
+
+// Opens a TCP connection to the first of several addresses that accepts one, like RFC 8305 §5: the next is tried when one fails, or after a
+// short delay in parallel. The addresses are literals, so nothing is resolved, and the socket's peer is checked before anything is written to
+// it.
+
+/** Opens a connection to an address; the socket emits `connect` or `error`. */
+type OpenSocket = (address: string, port: number) => Socket;
+
+/** RFC 8305 §5: "Connection Attempt Delay", 250 ms recommended. */
+const attemptDelayMs = 250;
+
+const attemptsMax = 8;
+
+type FirstConnection = { readonly socket: Socket; readonly address: string };
+
+/** Rejects with a `DialFailure` if no address accepted a connection, or with the signal's reason. Needs at least one address. */
+function connectFirst(
+  addresses: readonly string[],
+  port: number,
+  { signal, openSocket = openTcp }: { readonly signal: AbortSignal; readonly openSocket?: OpenSocket },
+): Promise<FirstConnection> {
+  const candidates = interleave(addresses).slice(0, attemptsMax);
+  const pending = new Set<Socket>();
+  let next = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let failure: unknown;
+
+  return new Promise((resolve, reject) => {
+    const finish = (winner?: Socket): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      if (winner !== undefined) pending.delete(winner);
+      for (const socket of pending) socket.destroy();
+      pending.clear();
+      next = candidates.length;
+    };
+    const giveUp = (): void => {
+      finish();
+      reject(signal.reason);
+    };
+    const fail = (error: unknown): void => {
+      failure ??= error;
+      if (next < candidates.length) startNext();
+      else if (pending.size === 0) {
+        finish();
+        reject(connectionFailure(failure));
+      }
+    };
+    const startNext = (): void => {
+      clearTimeout(timer);
+      const address = candidates[next];
+      if (address === undefined) return;
+      next += 1;
+      const socket = openSocket(address, port);
+      pending.add(socket);
+      socket.on('error', (error) => {
+        if (pending.delete(socket)) fail(error);
+      });
+      socket.once('connect', () => {
+        if (!pending.has(socket)) return;
+        const other = judgePeer(socket, address);
+        if (other === undefined) {
+          finish(socket);
+          resolve({ socket, address });
+          return;
+        }
+        pending.delete(socket);
+        socket.destroy();
+        fail(other);
+      });
+      if (next < candidates.length) timer = setTimeout(startNext, attemptDelayMs);
+    };
+    if (signal.aborted) {
+      giveUp();
+      return;
+    }
+    signal.addEventListener('abort', giveUp, { once: true });
+    startNext();
+  });
+}
+
+function openTcp(address: string, port: number): Socket {
+  const options = { host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+  return ownEmitter(connect(options), ignoreError);
+}
+
+/** The last line of defence: whatever the layers below did, the peer must be the address that was judged. */
+function judgePeer(socket: Socket, address: string): DialFailure | undefined {
+  const peer = parseAddress(socket.remoteAddress ?? '');
+  const wanted = parseAddress(address);
+  if (peer !== undefined && wanted !== undefined && isSameAddress(unmapAddress(peer), unmapAddress(wanted))) {
+    return undefined;
+  }
+  return new DialFailure('refused', 'The connection led to another address than the one that was permitted');
+}
+
+/** Alternates the versions, beginning with that of the first address, so that a version without a route costs one delay (RFC 8305 §4). */
+function interleave(addresses: readonly string[]): readonly string[] {
+  if (addresses.length === 1) return addresses;
+  const isIpv6 = (address: string): boolean => address.includes(':');
+  const first = addresses.filter((address) => isIpv6(address) === isIpv6(addresses[0] ?? ''));
+  const second = addresses.filter((address) => !first.includes(address));
+  const length = Math.max(first.length, second.length);
+  return Array.from({ length }, (_, at) => [first[at], second[at]])
+    .flat()
+    .filter((address) => address !== undefined);
+}
+
+function connectionFailure(error: unknown): DialFailure {
+  if (error instanceof DialFailure) return error;
+  const code = codeOf(error);
+  const said = code === 'ECONNREFUSED' ? 'The connection was refused' : 'No connection could be made';
+  return new DialFailure('connect', `${said}${code === '' ? '' : ` (${code})`}`, error);
 }

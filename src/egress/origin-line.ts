@@ -29,8 +29,7 @@ export type LineTerms = {
   readonly monotonic: () => number;
 };
 
-type ClientOptions = NonNullable<ConstructorParameters<typeof Client>[1]>;
-type Connect = Extract<ClientOptions['connect'], (...given: never[]) => unknown>;
+type Connect = Extract<Client.Options['connect'], (...given: never[]) => unknown>;
 type Dispatched = Parameters<Client['dispatch']>;
 
 /** Age at which an HTTP/1.1 connection takes its last request, so that a receiver that moved to another address is found there. */
@@ -42,7 +41,7 @@ export class OriginLine extends Client {
   readonly #isSecure: boolean;
   readonly #monotonic: () => number;
 
-  constructor(origin: URL, options: ClientOptions, terms: LineTerms) {
+  constructor(origin: URL, options: Client.Options, terms: LineTerms) {
     const state: LineState = { connection: undefined, progress: undefined };
     super(origin, { ...options, connect: connectorOf(origin, state, terms) });
     this.#state = state;

@@ -3,19 +3,20 @@
  * resolution. In this order: own listeners are refused; addresses of the allow-list are permitted at any port that Fetch does not block;
  * other public addresses are permitted at permitted ports.
  */
-
 import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { commaSeparated } from '../config/refusals.ts';
+import type { Settings } from '../config/settings.ts';
 import {
   type Address,
   type Block,
   contains,
+  isSameAddress,
   lastFourOctets,
   parseAddress,
   parseBlock,
   unmapAddress,
 } from './address.ts';
-import { isOwnListener, listLocalAddresses, type OwnListener } from './own-listeners.ts';
 
 export type EgressPolicyOptions = {
   /** Permitted blocks, as in the setting `egressAllow`. */
@@ -37,7 +38,7 @@ export type DestinationVerdict =
   /** `why` is for the operator's log: it may name the network of the address. */
   | { readonly allowed: false; readonly reason: 'address' | 'port' | 'own-listener'; readonly why: string };
 
-export type UrlVerdict =
+type UrlVerdict =
   | { readonly ok: true; readonly url: URL }
   /** `why`: a predicate for the owner of the endpoint, as in `must be an absolute http or https URL`. */
   | { readonly ok: false; readonly why: string };
@@ -49,7 +50,7 @@ export type EgressPolicy = {
   readonly checkUrl: (text: string, options?: { readonly httpsRequired?: boolean }) => UrlVerdict;
 };
 
-export const urlCharactersMax = 2048;
+const urlCharactersMax = 2048;
 
 const absolute = /^https?:\/\/[^/?]/i;
 // Tabs and line breaks, which a URL parser drops, and backslashes, which it takes for slashes and others do not.
@@ -300,4 +301,80 @@ function blockOf(text: string): Block {
   const block = parseBlock(text);
   if (block === undefined) throw new Error(`"${text}" is not a block of addresses`);
   return block;
+}
+
+// Recognises a destination that is a listener of this program, so that no event returns to the API that emitted it. A listener on the unspecified
+// address (`0.0.0.0`, `::`) is on every address of this machine. Proxies and translators outside that lead back cannot be detected.
+
+export type OwnListener = { readonly address: string; readonly port: number };
+
+const loopbacks = ['127.0.0.0/8', '::1'].flatMap((text) => parseBlock(text) ?? []);
+
+function listLocalAddresses(): readonly string[] {
+  return Object.values(networkInterfaces()).flatMap((of) => (of ?? []).map(({ address }) => address));
+}
+
+/** Whether one of the listeners receives what is sent to the address and port. */
+function isOwnListener(
+  { address, port }: { readonly address: Address; readonly port: number },
+  listeners: readonly OwnListener[],
+  localAddresses: () => readonly string[] = listLocalAddresses,
+): boolean {
+  const destination = unmapAddress(address);
+  return listeners.some((listener) => {
+    if (listener.port !== port) return false;
+    const at = parseAddress(listener.address);
+    if (at === undefined) return false;
+    const own = unmapAddress(at);
+    if (isSameAddress(own, destination)) return true;
+    // A packet to the unspecified address goes to the loopback interface.
+    if (isUnspecified(destination)) return isUnspecified(own) || isLoopback(own);
+    return isUnspecified(own) && (isLoopback(destination) || isLocal(destination, localAddresses()));
+  });
+}
+
+function isLocal(address: Address, local: readonly string[]): boolean {
+  return local.some((text) => {
+    const own = parseAddress(text);
+    return own !== undefined && isSameAddress(unmapAddress(own), address);
+  });
+}
+
+function isUnspecified({ bytes }: Address): boolean {
+  return bytes.every((octet) => octet === 0);
+}
+
+function isLoopback(address: Address): boolean {
+  return loopbacks.some((block) => contains(block, address));
+}
+
+type OwnListeners = {
+  /** The origin that clients see, as far as it is known. A mounted program does not know its own; COMITY_PUBLIC_URL gives it. */
+  readonly origin: () => string;
+  readonly ownListeners: () => readonly OwnListener[];
+  readonly listensAt: (url: string, listener: OwnListener) => void;
+};
+
+/** The listeners of this program, which open after what may not reach them is made. */
+export function createOwnListeners({
+  publicUrl,
+  tlsCert,
+  tlsPort,
+  host,
+  port,
+}: Pick<Settings, 'publicUrl' | 'tlsCert' | 'tlsPort' | 'host' | 'port'>): OwnListeners {
+  let listening = originOf(host, port, tlsCert !== undefined && tlsPort === undefined);
+  const ownListeners: OwnListener[] = [];
+  return {
+    origin: () => publicUrl ?? listening,
+    ownListeners: () => ownListeners,
+    listensAt(url, own) {
+      listening = url;
+      ownListeners.push(own);
+    },
+  };
+}
+
+export function originOf(host: string, port: number, secure: boolean): string {
+  return `${secure ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

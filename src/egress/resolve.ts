@@ -23,17 +23,16 @@ const slowMs = 1000;
 /** Names that are remembered as slow; a further one replaces the oldest. */
 const slowNamesMax = memoryBounds.slowNames.entries;
 
-export type ResolverOptions = {
-  readonly lookup?: Lookup;
-  /** Milliseconds that never go back; default: `performance.now`. */
-  readonly monotonic?: () => number;
-};
-
 type LookupUnderWay = { readonly found: Promise<readonly string[]>; waiting: number };
 
-/** The result rejects with a `DialFailure` of kind `dns`, or with the signal's reason. */
-export function createResolver(options: ResolverOptions = {}): Resolve {
-  const { lookup = lookUpAll, monotonic = () => performance.now() } = options;
+/**
+ * The result rejects with a `DialFailure` of kind `dns`, or with the signal's reason.
+ * @param monotonic milliseconds that never go back
+ */
+export function createResolver(
+  lookup: Lookup = lookUpAll,
+  monotonic = (): number => performance.now(),
+): Resolve {
   const underWay = new Map<string, LookupUnderWay>();
   const slowNames = new Set<string>();
   let lastSlow: Promise<unknown> = Promise.resolve();

@@ -3,7 +3,7 @@
  * until an administrator releases it. A copy on another machine would otherwise send everything a second time, beside the store that it was
  * made of.
  *
- * A restore puts the row of the hold into the store with all others (cli/restore.ts), and nothing else creates one. So a program that finds
+ * A restore puts the row of the hold into the store with all others (cli/backup.ts), and nothing else creates one. So a program that finds
  * none when it starts is never held.
  */
 import { Type } from 'typebox';

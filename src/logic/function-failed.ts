@@ -1,5 +1,5 @@
 /** The failure of an application's function, and where in its file it began. */
-import { ResourceRefused } from '../config/handler.ts';
+import { ResourceRefused } from '../config/senders.ts';
 
 /** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
 export class FunctionFailed extends Error {

@@ -3,7 +3,7 @@
  * client with the rights of this principal would send, walked without a socket: access rules, concealment, hidden fields and hooks apply,
  * and each call is a unit of its own. No credential is checked and no rate limit counts it.
  */
-import { ResourceRefused } from '../config/handler.ts';
+import { ResourceRefused } from '../config/senders.ts';
 import type { Request, Response } from '../http/message.ts';
 import { readRequestFields } from '../http/request-fields.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';

@@ -1,6 +1,6 @@
 /** Refusals in an application's own words (model/logic/logic.ts), as problems of the kernel. */
 import { refusalStatuses as statuses } from '../config/actions.ts';
-import { ResourceRefused } from '../config/handler.ts';
+import { ResourceRefused } from '../config/senders.ts';
 import type { Problem } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Refusal, RefusalStatus, Refuse } from '../model/logic/logic.ts';

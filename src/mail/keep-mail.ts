@@ -5,10 +5,9 @@
  * What an application gives to `mail.send` (model/logic/logic.ts) is checked first, all at once, and made complete: templates are filled in here,
  * so that a mistake refuses the unit instead of failing later. No part of a mail can add a header field or a recipient.
  */
-import { ResourceRefused } from '../config/handler.ts';
-import { isRecord, kindOf } from '../config/inspection.ts';
-import type { MailOptions, MailTemplate, Piece } from '../config/mail-templates.ts';
-import { suggestion } from '../config/nearest.ts';
+import { ResourceRefused } from '../config/senders.ts';
+import { isRecord, kindOf, suggestion } from '../config/inspection.ts';
+import type { DeclaredMail, MailTemplate, Piece } from '../config/mail-templates.ts';
 import { problems } from '../http/problem-registry.ts';
 import type { KeptMail } from '../model/kept-mail.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -41,7 +40,9 @@ export type MailPort = {
   send(letter: Letter): Promise<void>;
 };
 
-export type MailKeeper = MailPort & {
+export type MailKeeper = {
+  /** For the mails of accounts; undefined without a mail server. */
+  readonly mailPort: MailPort | undefined;
   /** For `mail.send` of functions. @param mail a value or its JSON text @throws ResourceRefused */
   keepOutgoing(mail: unknown): Promise<readonly Change[]>;
 };
@@ -49,20 +50,23 @@ export type MailKeeper = MailPort & {
 /** @param outside something that takes mails in place of the mail server of the settings */
 export function createMailKeeper(
   { store, clock, newId, settings }: Services,
-  templates: MailOptions['templates'],
+  templates: DeclaredMail['templates'],
   outside: object | undefined,
 ): MailKeeper {
-  // In development without a mail server, mails are shown in the log.
-  const isSent = settings.smtpUrl !== undefined || settings.development || outside !== undefined;
+  const hasServer = settings.smtpUrl !== undefined || outside !== undefined;
   const keep = (letter: Letter): readonly Change[] => changesOf(letter, `mail_${newId()}`, clock());
-  return {
+  const mailPort: MailPort = {
     keep,
     async send(letter) {
       await store.commit({ changes: keep(letter), events: [] });
     },
+  };
+  return {
+    mailPort: hasServer ? mailPort : undefined,
     async keepOutgoing(mail) {
       const letter = letterOf(mail, templates, settings);
-      if (isSent) return keep(letter);
+      // In development without a mail server, mails are shown in the log.
+      if (hasServer || settings.development) return keep(letter);
       const message = 'this program has no mail server: set COMITY_SMTP_URL';
       throw new ResourceRefused('unavailable', message, problems.unavailable.status);
     },

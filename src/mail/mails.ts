@@ -1,7 +1,7 @@
 /** Wires mail: the resource, and the engine that sends what keep-mail.ts kept. */
 import { Type } from 'typebox';
 import { ConfigurationError } from '../config/inspection.ts';
-import type { MailOptions } from '../config/mail-templates.ts';
+import type { DeclaredMail } from '../config/mail-templates.ts';
 import type { Settings } from '../config/settings.ts';
 import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
 import { type CollectionOperation, representationOf } from '../kernel/documentation.ts';
@@ -37,7 +37,7 @@ export type Mails = {
  */
 export function createMails(
   services: Services,
-  { schedule }: MailOptions,
+  { schedule }: DeclaredMail,
   work: DueWork,
   outside: Transport | undefined,
 ): Mails {
@@ -71,7 +71,7 @@ export function createMails(
 const delayFactorMax = 1.1;
 
 function refuseLongSchedule(
-  schedule: MailOptions['schedule'],
+  schedule: DeclaredMail['schedule'],
   { mailAttemptsMax, mailRetentionSeconds }: Settings,
 ): void {
   const delays = Array.from(

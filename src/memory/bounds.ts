@@ -313,7 +313,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   tunnelLedgers: {
-    file: 'src/tunnel/budget.ts',
+    file: 'src/tunnel/admission.ts',
     name: 'ledgers',
     holds: 'octets in tunnels today, by principal',
     chosenBy: 'callers who may open tunnels',
@@ -322,7 +322,7 @@ export const memoryBounds = {
     atBound: 'Comity drops the oldest entry without an open tunnel',
   },
   keyUses: {
-    file: 'src/accounts/keys/key-uses.ts',
+    file: 'src/accounts/keys/key-verifier.ts',
     name: 'waiting',
     holds: 'uses of API keys that are not stored yet',
     chosenBy: 'callers with a valid key',

@@ -3,8 +3,8 @@
  * declaration that no module exports. Both give the same results.
  */
 import { Worker } from 'node:worker_threads';
-import { placeFailure } from '../config/import-failure.ts';
 import { kindOf } from '../config/inspection.ts';
+import { placeFailure } from '../config/load-configuration.ts';
 import type { DeclaredMigration, OldDocument } from '../config/migrations.ts';
 import type { Settings } from '../config/settings.ts';
 import type { FieldError } from '../http/problem.ts';

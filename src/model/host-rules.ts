@@ -4,7 +4,7 @@
  *
  * A glob is a name (`api.example.com`: only that), `*.` and a name (`*.example.com`: every name below it, but not
  * itself), an address (`192.0.2.1`, `2001:db8::1`: only that) or `*` (everything, addresses too). Globs and hosts must
- * be canonical: config/host-rules.ts and the URL parser see to that.
+ * be canonical: config/tunnel.ts and the URL parser see to that.
  */
 import { isDigitCode, isHexCode, isIpv4Address, parseIpv6Address } from '../http/syntax/uri.ts';
 

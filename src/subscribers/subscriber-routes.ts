@@ -1,7 +1,7 @@
 /** `/subscribers`: the declared subscribers and how far they are, for administrators. Their messages are at `/received`. */
 import { type Static, Type } from 'typebox';
 import type { Configuration } from '../config/configuration.ts';
-import type { DeclaredSubscriber } from '../config/subscribers.ts';
+import type { DeclaredSubscriber } from '../config/inspect-functions.ts';
 import type { Problem } from '../http/problem.ts';
 import { actionResource } from '../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';

@@ -4,7 +4,7 @@
  * the configuration; which of them get an event is known without reading anything.
  */
 import { hash } from 'node:crypto';
-import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
+import type { DeclaredSubscriber, SubscribedEvent } from '../config/inspect-functions.ts';
 import { PatternIndex } from '../model/event-pattern.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
 import { callAs } from '../observe/running-function.ts';

@@ -6,10 +6,8 @@ import type { Socket } from 'node:net';
 import { type Dial, isLateLookup, refusedBy } from '../egress/dial.ts';
 import { codeOf, DialFailure } from '../egress/dial-failure.ts';
 import type { Response } from '../http/message.ts';
-import type { Admitted } from './admission.ts';
-import type { Reached } from './open-tunnels.ts';
-import type { ProxyCall } from './proxy-call.ts';
-import { type ProxyError, type Refusal, refusalAnswer } from './refusal.ts';
+import type { Admitted, Reached } from './admission.ts';
+import { type ProxyCall, type ProxyError, type Refusal, refusalAnswer } from './proxy-call.ts';
 
 export type DestinationReached =
   | { readonly ok: true; readonly socket: Socket; readonly reached: Reached }

@@ -9,6 +9,7 @@
 
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Settings } from '../config/settings.ts';
 import type { TunnelEnd } from '../observe/observation.ts';
 import { ignoreError, onEnd, ownEmitter } from '../observe/own-emitter.ts';
 import type { ClientSide } from './proxy-call.ts';
@@ -130,12 +131,6 @@ function isEnding(side: Duplex): boolean {
   return side instanceof Socket && side.writableEnded && !side.writableFinished;
 }
 
-type RelaysOptions = {
-  readonly tunnelIdleMs: number;
-  readonly tunnelHalfClosedMs: number;
-  readonly monotonic: () => number;
-};
-
 type Relays = {
   /** Starts the relay. `cut` of the result ends it from outside. */
   readonly join: (call: RelayCall) => { readonly cut: (why: TunnelEnd) => void };
@@ -149,7 +144,10 @@ const lookIntervalMsMax = 5000;
  * The relays of a process: they share memory, and one timer that closes idle ones (§8). A timer for each would be set
  * anew with every chunk; this one costs a comparison a relay, ten times in the shortest of their timeouts.
  */
-export function createRelays({ tunnelIdleMs, tunnelHalfClosedMs, monotonic }: RelaysOptions): Relays {
+export function createRelays({
+  tunnelIdleMs,
+  tunnelHalfClosedMs,
+}: Pick<Settings, 'tunnelIdleMs' | 'tunnelHalfClosedMs'>): Relays {
   const relays = new Set<Relay>();
   const shortest = Math.min(tunnelIdleMs, tunnelHalfClosedMs) / looksPerIdleTime;
   const intervalMs = Math.max(lookIntervalMsMin, Math.min(lookIntervalMsMax, shortest));
@@ -159,11 +157,11 @@ export function createRelays({ tunnelIdleMs, tunnelHalfClosedMs, monotonic }: Re
   /** Created with the first relay: a program without tunnels pays nothing. */
   function bufferedFlow(): BufferedFlow | undefined {
     const parts = findReadBuffer();
-    return parts === undefined ? undefined : { parts, memory: createRelayMemory(), monotonic };
+    return parts === undefined ? undefined : { parts, memory: createRelayMemory() };
   }
 
   function look(): void {
-    const nowMs = monotonic();
+    const nowMs = performance.now();
     for (const relay of relays) relay.look(nowMs, tunnelIdleMs, tunnelHalfClosedMs);
   }
 
@@ -203,12 +201,11 @@ const fullReads = 2;
 type BufferedFlow = {
   readonly parts: NonNullable<ReturnType<typeof findReadBuffer>>;
   readonly memory: RelayMemory;
-  readonly monotonic: () => number;
 };
 
 /** Connects plain sockets. `head` goes first, then what the source has already buffered. */
 function flowBuffered(
-  { parts, memory, monotonic }: BufferedFlow,
+  { parts, memory }: BufferedFlow,
   source: Socket,
   sink: Socket,
   onCarried: OnCarried,
@@ -221,7 +218,7 @@ function flowBuffered(
     if (waiting === undefined || sink.writableLength > 0) return;
     memory.giveBack(waiting);
     waiting = undefined;
-    if (monotonic() - waitingSinceMs > slowMs) full = 0;
+    if (performance.now() - waitingSinceMs > slowMs) full = 0;
     source.resume();
   };
   const onOctets = (bytes: number): boolean => {
@@ -232,7 +229,7 @@ function flowBuffered(
     if (sink.writableLength === 0) memory.giveBack(stage);
     else {
       waiting = stage;
-      waitingSinceMs = monotonic();
+      waitingSinceMs = performance.now();
     }
     onCarried(bytes);
     return waiting === undefined;

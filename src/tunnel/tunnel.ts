@@ -1,64 +1,57 @@
-/** Composes the tunnel (§4.10): CONNECT, connect-udp and forwarding share one admission, dialler and policy. */
-import { proxyChallengesFor } from '../accounts/challenges.ts';
-import type { Configuration } from '../config/configuration.ts';
+/**
+ * Composes the tunnel (§4.10): CONNECT, connect-udp and forwarded requests share one admission, dialler and policy. It
+ * does not know HTTP on the wire: the server provides the client's side.
+ */
 import type { Settings } from '../config/settings.ts';
-import { createHostLists } from '../config/tunnel.ts';
-import { createDialer, type Dial } from '../egress/dial.ts';
-import type { OwnListener } from '../egress/own-listeners.ts';
-import { createEgressPolicy } from '../egress/policy.ts';
-import { createResolver } from '../egress/resolve.ts';
+import { createHostLists, type TunnelAccess } from '../config/tunnel.ts';
+import { createAddressFinder, createDialer, type Dial } from '../egress/dial.ts';
+import { createEgressPolicy, type OwnListener } from '../egress/policy.ts';
 import type { Request, Response } from '../http/message.ts';
 import { isUnderstoodTransferCoding } from '../http/request-fields.ts';
 import { parseFieldList } from '../http/syntax/field-value.ts';
 import { isHost } from '../http/syntax/uri.ts';
-import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Observe } from '../observe/observation.ts';
-import { type Admission, type AdmissionDesk, type AdmissionOptions, createAdmission } from './admission.ts';
-import { readAuthority } from './destination.ts';
+import { type AdmissionDesk, type AdmissionOptions, createAdmission } from './admission.ts';
+import { type Carriage, carry } from './carry.ts';
+import { createUdp } from './connect-udp.ts';
+import { createIsForeign, type ForeignTarget, readAuthority, readForeignTarget } from './destination.ts';
 import { dialDestination } from './dial-destination.ts';
-import { type CarryLimits, carry } from './forward/carry.ts';
-import { createIsForeign, type ForeignTarget, readForeignTarget } from './forward/foreign-target.ts';
-import type { ForwardCall, HttpProxy, ProxyCall, ProxyReply } from './proxy-call.ts';
-import type { Refusal } from './refusal.ts';
+import type { ForwardCall, HttpProxy, ProxyCall, ProxyReply, Refusal } from './proxy-call.ts';
 import { createRelays } from './relay.ts';
-import { createUdp } from './udp/udp.ts';
 
-export type TunnelOptions = {
-  readonly configuration: Configuration;
-  readonly settings: Settings;
-  readonly observe: Observe;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
-  readonly authenticate: AdmissionOptions['authenticate'];
-  readonly addressOf: CallerAddress;
-  readonly connections: AdmissionOptions['connections'];
+/** What a tunnel needs of the program. */
+type Surroundings = Pick<AdmissionOptions, 'addressOf' | 'authenticate' | 'connections'> & {
   /** The program's own listeners: no tunnel may lead to them, and a request for them is not forwarded. */
   readonly ownListeners: () => readonly OwnListener[];
 };
 
 /** Undefined if the tunnel is off: CONNECT is then answered as by a server that is not a proxy. */
-export function createTunnel(options: TunnelOptions): HttpProxy | undefined {
-  const { configuration, settings, observe, connections, clock, ownListeners, addressOf } = options;
+export function createTunnel(
+  services: { readonly settings: Settings; readonly observe: Observe; readonly clock: () => number },
+  access: TunnelAccess,
+  { ownListeners, ...caller }: Surroundings,
+): HttpProxy | undefined {
+  const { settings, observe } = services;
   if (settings.tunnel === 'off') return undefined;
-  const monotonic = (): number => performance.now();
   const { judge } = createEgressPolicy({ ...settings, everyPort: true, ownListeners });
-  const dial = createDialer({ ...settings, policy: { judge }, monotonic });
+  const dial = createDialer({ ...settings, policy: { judge } });
   const desk = createAdmission({
-    ...{ settings, observe, connections, clock, monotonic, addressOf },
-    authenticate: options.authenticate,
-    challengesFor: proxyChallengesFor,
-    hostsOf: createHostLists(configuration.tunnel),
+    ...{ ...services, ...caller },
+    hostsOf: createHostLists(access),
   });
-  const forward = createForward({
-    ...{ admission: desk.admit, dial, limits: settings, monotonic },
+  const forward = createForward(desk, dial, {
+    limits: settings,
     ownOrigins: () => originsOf(ownListeners(), settings.publicUrl),
   });
-  const udp = createUdp({
-    ...{ admission: desk.admit, judge, limits: settings, observe, monotonic, isForeign: forward.isForeign },
-    resolve: createResolver({ monotonic }),
-    egressDnsMs: settings.egressDnsMs,
-  });
-  return createProxy({ settings, desk, dial, forward, udp, monotonic });
+  const guard = { find: createAddressFinder({ ...settings, policy: { judge } }), judge };
+  const udp = createUdp(desk, guard, { limits: settings, observe, isForeign: forward.isForeign });
+  return {
+    connect: createConnect(desk, dial, settings),
+    udp,
+    ...forward,
+    drain: desk.drain,
+    count: desk.count,
+  };
 }
 
 /** Returns `host:port` of each. */
@@ -75,25 +68,14 @@ function defaultPort(protocol: string): number {
   return protocol === 'https:' ? 443 : 80;
 }
 
-type ProxyOptions = {
-  readonly settings: { readonly tunnelIdleMs: number; readonly tunnelHalfClosedMs: number };
-  readonly desk: AdmissionDesk;
-  /** With a policy that has `everyPort`. */
-  readonly dial: Dial;
-  readonly forward: Pick<HttpProxy, 'isForeign' | 'forward'>;
-  readonly udp: HttpProxy['udp'];
-  /** Milliseconds that never go back. */
-  readonly monotonic: () => number;
-};
-
-/**
- * Composes the proxy (§4.10): handles CONNECT here, and passes connect-udp and forwarded requests on; all share one
- * admission. It does not know HTTP on the wire: the server provides the client's side.
- */
-export function createProxy({ settings, desk, dial, forward, udp, monotonic }: ProxyOptions): HttpProxy {
-  const relays = createRelays({ ...settings, monotonic });
-
-  async function connect(call: ProxyCall): Promise<ProxyReply> {
+/** @param dial with a policy that has `everyPort` */
+export function createConnect(
+  desk: Pick<AdmissionDesk, 'admit'>,
+  dial: Dial,
+  limits: Parameters<typeof createRelays>[0],
+): HttpProxy['connect'] {
+  const relays = createRelays(limits);
+  return async (call: ProxyCall): Promise<ProxyReply> => {
     const admission = await desk.admit(call, 'connect', readAuthority(call.request.target));
     if (!admission.ok) return admission;
     const { admitted } = admission;
@@ -118,15 +100,6 @@ export function createProxy({ settings, desk, dial, forward, udp, monotonic }: P
         admitted.release();
       },
     };
-  }
-
-  return {
-    connect,
-    udp,
-    isForeign: forward.isForeign,
-    forward: forward.forward,
-    drain: desk.drain,
-    count: desk.count,
   };
 }
 
@@ -134,33 +107,19 @@ export function createProxy({ settings, desk, dial, forward, udp, monotonic }: P
 // Only `http`: clients open a tunnel for `https` and `ws`, because a proxy that terminated TLS could read their
 // content. Upgrade is removed with the other connection fields. No caching, no redirects, no retries.
 
-export type ForwardOptions = {
-  readonly admission: Admission;
-  readonly dial: Dial;
-  readonly limits: CarryLimits;
-  /** `host:port` of everything that this program serves itself: listeners and the public URL. */
-  readonly ownOrigins: () => readonly string[];
-  /** This proxy's name in Via, a token (RFC 9110 §7.6.3). */
-  readonly via?: string;
-  readonly monotonic: () => number;
-};
-
-/** The part of `HttpProxy` (proxy-call.ts) that is implemented here. */
-type Forward = {
-  readonly isForeign: (request: Request) => boolean;
-  readonly forward: (call: ForwardCall) => Promise<Response | undefined>;
-};
-
-export function createForward(options: ForwardOptions): Forward {
-  const { admission, dial, limits, via = 'comity', monotonic } = options;
+/** @param own.ownOrigins `host:port` of everything that this program serves itself: listeners and the public URL */
+export function createForward(
+  desk: Pick<AdmissionDesk, 'admit'>,
+  dial: Dial,
+  { limits, ownOrigins }: Pick<Carriage, 'limits'> & { readonly ownOrigins: () => readonly string[] },
+): Pick<HttpProxy, 'isForeign' | 'forward'> {
   return {
-    isForeign: createIsForeign(options.ownOrigins),
-    async forward(call) {
+    isForeign: createIsForeign(ownOrigins),
+    async forward(call: ForwardCall): Promise<Response | undefined> {
       const target = readForeignTarget(call.request);
-      const admittance = await admission(call, 'forward', target?.destination);
+      const admittance = await desk.admit(call, 'forward', target?.destination);
       if (!admittance.ok) return admittance.refused;
       const { admitted } = admittance;
-      const { destination } = admitted;
       const unsound = target === undefined ? undefined : judgeMessage(call.request, target);
       if (target === undefined || unsound !== undefined) {
         return admitted.refuse(unsound ?? { code: 'tunnel_target_invalid', error: 'http_request_error' });
@@ -168,8 +127,7 @@ export function createForward(options: ForwardOptions): Forward {
       const dialled = await dialDestination(dial, call, admitted);
       if (!dialled.ok) return dialled.refused;
       const { socket, reached } = dialled;
-      const { path } = target;
-      return carry({ call, admitted, socket, reached, destination, path, via, limits, monotonic });
+      return carry({ call, admitted, socket, reached, path: target.path, limits });
     },
   };
 }

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { hash, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { auditRow } from '../../src/accounts/audit.ts';
-import type { AuditFact } from '../../src/accounts/audit-fact.ts';
+import { type AuditFact, auditRow } from '../../src/accounts/audit.ts';
 
 const at = Date.UTC(2030, 0, 1);
 const id = 'aud_01k1jx7v2mh5s8b4c9d0e6f3ga';

@@ -1,10 +1,8 @@
 /** The audit trail: rows as `/audit` serves them, and facts that are noted in the background, in both stores. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { auditCollection } from '../../src/accounts/account-collections.ts';
-import { auditTable } from '../../src/accounts/account-tables.ts';
-import { auditSearchFields, createAudit } from '../../src/accounts/audit.ts';
-import type { AuditFact } from '../../src/accounts/audit-fact.ts';
+import { auditCollection, auditTable } from '../../src/accounts/account-tables.ts';
+import { type AuditFact, auditSearchFields, createAudit } from '../../src/accounts/audit.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import type { Store } from '../../src/store/store.ts';

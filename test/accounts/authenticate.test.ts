@@ -11,7 +11,7 @@ import {
   type Identified,
   type Verifiers,
 } from '../../src/accounts/authenticate.ts';
-import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
+import { createCrossSiteCheck } from '../../src/accounts/sessions/cookie.ts';
 import type { Verdict } from '../../src/accounts/verdict.ts';
 import {
   createVerifiedCredentials,

@@ -9,7 +9,7 @@ import {
   queryParameterCarrier,
   sessionCookieCarrier,
   xApiKeyCarrier,
-} from '../../src/accounts/credential-carriers.ts';
+} from '../../src/accounts/authenticate.ts';
 import { parseQueryString } from '../../src/http/syntax/query-string.ts';
 import { codePoint } from '../harness/code-point.ts';
 import { roundsOf } from '../harness/rounds.ts';

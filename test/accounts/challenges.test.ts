@@ -1,7 +1,7 @@
 /** Challenges (§5.1; RFC 6750 §3, RFC 7617 §2.1). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { challengesFor, proxyChallengesFor } from '../../src/accounts/challenges.ts';
+import { challengesFor, proxyChallengesFor } from '../../src/accounts/authenticate.ts';
 
 const rest = 'ApiKey realm="comity", Basic realm="comity", charset="UTF-8"';
 

@@ -1,7 +1,7 @@
 /** Cross-site requests (§5.4, §5.5): Fetch Metadata and Origin decide, and what sends neither is no browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createCrossSiteCheck, isSafeMethod } from '../../src/accounts/cross-site.ts';
+import { createCrossSiteCheck, isSafeMethod } from '../../src/accounts/sessions/cookie.ts';
 import { requestWith } from './fixtures/requests.ts';
 
 const publicUrl = 'https://public.example';

@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import {
+  createPortalVerifier,
   makePortalToken,
   portalLinksCollection,
   portalSecretChange,
   portalSecretsRetention,
-} from '../../src/accounts/portal/portal-rows.ts';
-import { createPortalVerifier, validToken } from '../../src/accounts/portal/portal-verifier.ts';
-import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
+  validToken,
+} from '../../src/accounts/portal/portal-verifier.ts';
+import { createFactorRule } from '../../src/accounts/second-factor/factor-row.ts';
 import { keptRow, type Store } from '../../src/store/store.ts';
 import { engines } from '../harness/stores.ts';
 

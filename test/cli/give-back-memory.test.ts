@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import { giveBackMemorySoon } from '../../src/cli/give-back-memory.ts';
+import { giveBackMemorySoon } from '../../src/cli/serving-process.ts';
 import { until } from '../harness/until.ts';
 
 test('gives the memory of the start back once the event loop is idle, and only once', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { remoteCommands } from '../../src/cli/program.ts';
-import type { RemoteCommand } from '../../src/cli/remote/remote-command.ts';
+import type { RemoteCommand } from '../../src/cli/remote/run-remote.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { listen } from '../harness/listening.ts';
 import {

@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { canonicalHostGlob } from '../../src/config/host-rules.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
-import { createHostLists, type TunnelDeclaration } from '../../src/config/tunnel.ts';
+import { canonicalHostGlob, createHostLists, type TunnelDeclaration } from '../../src/config/tunnel.ts';
 import { type HostRules, judgeHosts } from '../../src/model/host-rules.ts';
 import { authenticated, type Known } from '../../src/model/principal.ts';
-
 import { knownAs } from '../resources/known.ts';
 
 type Caller = { readonly id?: string; readonly roles?: readonly string[] } & Partial<Known>;

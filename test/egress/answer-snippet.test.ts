@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { decodeBeginning, readCodings, toSnippet } from '../../src/egress/answer-content.ts';
+import { decodeBeginning, readCodings, toSnippet } from '../../src/egress/exchange-attempt.ts';
 
 const MiB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createDialer } from '../../src/egress/dial.ts';
-import { createGuardedFetch, type GuardedFetch } from '../../src/egress/guarded-fetch.ts';
+import { createGuardedFetch, type GuardedFetch } from '../../src/egress/late-http.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
 import { plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
@@ -20,7 +20,7 @@ after(async () => {
 function fetchThrough(egressAllow: string): GuardedFetch {
   const policy = createEgressPolicy({ egressAllow, egressPorts: '443', ownListeners: () => [] });
   const dial = createDialer({ policy, egressDnsMs: 2000, egressConnectMs: 2000 });
-  const made = createGuardedFetch({ dial, egressHeadBytesMax: 16_384 });
+  const made = createGuardedFetch(dial, 16_384);
   fetches.push(made);
   return made;
 }

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { createDialer } from '../../src/egress/dial.ts';
 import { exchanged } from '../../src/egress/exchange.ts';
-import { createLateExchanges } from '../../src/egress/late-exchanges.ts';
+import { createLateExchanges } from '../../src/egress/late-http.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
 import { listen } from '../harness/listening.ts';
 

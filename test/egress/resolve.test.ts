@@ -9,14 +9,12 @@ const { signal } = new AbortController();
 function resolverByHand() {
   const underWay = new Map<string, PromiseWithResolvers<readonly string[]>>();
   const clock = { nowMs: 0 };
-  const resolve = createResolver({
-    monotonic: () => clock.nowMs,
-    lookup: (hostname) => {
-      const lookup = Promise.withResolvers<readonly string[]>();
-      underWay.set(hostname, lookup);
-      return lookup.promise;
-    },
-  });
+  const lookUp = (hostname: string) => {
+    const lookup = Promise.withResolvers<readonly string[]>();
+    underWay.set(hostname, lookup);
+    return lookup.promise;
+  };
+  const resolve = createResolver(lookUp, () => clock.nowMs);
   const end = (hostname: string): void => {
     underWay.get(hostname)?.resolve(['192.0.2.1']);
     underWay.delete(hostname);

@@ -7,13 +7,14 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
-import { welcomeText } from '../../src/cli/welcome.ts';
+import { welcomeText } from '../../src/cli/serve.ts';
 import { serveOnWorkers } from '../../src/cli/workers/serve-on-workers.ts';
-import { type ComposeOptions, compose, type Running } from '../../src/compose.ts';
+import type { ComposeOptions } from '../../src/compose.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { fanOut } from '../../src/observe/observation.ts';
+import { compose, type Running } from '../../src/running.ts';
 import type { EngineName } from './engine-names.ts';
 import {
   type Answer,

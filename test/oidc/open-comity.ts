@@ -4,12 +4,11 @@
  */
 import type { TestContext } from 'node:test';
 import { createAudit } from '../../src/accounts/audit.ts';
-import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
 import { createRefresh, type Refresh } from '../../src/accounts/refresh.ts';
 import { createChallengeTokens } from '../../src/accounts/second-factor/challenge-tokens.ts';
-import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
-import { sessionCookieName } from '../../src/accounts/sessions/cookie.ts';
+import { createFactorRule } from '../../src/accounts/second-factor/factor-row.ts';
+import { createCrossSiteCheck, sessionCookieName } from '../../src/accounts/sessions/cookie.ts';
 import { createSessions, type Sessions } from '../../src/accounts/sessions/sessions.ts';
 import { createAccessTokens } from '../../src/accounts/tokens/access-token.ts';
 import { createSigningKeys } from '../../src/accounts/tokens/signing-keys.ts';

@@ -3,21 +3,20 @@
  * what their handlers would work with is missing.
  */
 import { auditResources } from '../../src/accounts/audit.ts';
-import { passwordResource } from '../../src/accounts/change-password.ts';
 import { keyResources } from '../../src/accounts/keys/key-routes.ts';
 import { loginResources } from '../../src/accounts/login.ts';
 import { meResource } from '../../src/accounts/me.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { passwordResetResources, passwordResource } from '../../src/accounts/passwords/set-password.ts';
 import { portalLinkResources, portalSessionResource } from '../../src/accounts/portal/portal-routes.ts';
 import { refreshResource } from '../../src/accounts/refresh.ts';
 import { registerResource } from '../../src/accounts/register.ts';
-import { passwordResetResources } from '../../src/accounts/reset-password.ts';
+import { resetFactorResource } from '../../src/accounts/second-factor/change-factor.ts';
 import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
 import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login.ts';
 import { passkeyResources } from '../../src/accounts/second-factor/passkeys/passkey-routes.ts';
-import { resetFactorResource } from '../../src/accounts/second-factor/reset-factor.ts';
 import { logoutResource, userSessionResources } from '../../src/accounts/sessions/session-routes.ts';
-import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
+import { jwksResource } from '../../src/accounts/tokens/signing-keys.ts';
 import { userResources } from '../../src/accounts/users/user-routes.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { backupResources } from '../../src/backups/backups.ts';

@@ -1,7 +1,7 @@
 /** Who opens a WebSocket: origins, cookies and tickets, before any socket is made (§5.4). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
+import { createCrossSiteCheck } from '../../src/accounts/sessions/cookie.ts';
 import type { Request } from '../../src/http/message.ts';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import { corsPolicy, credentialedOrigins } from '../../src/kernel/answer/cors.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryBounds } from '../../src/memory/bounds.ts';
-import { createBudget } from '../../src/tunnel/budget.ts';
+import { createBudget } from '../../src/tunnel/admission.ts';
 import { openStand, openTunnel, readToEnd, sendConnect, startDestination, startRig } from './rig.ts';
 
 const hourMs = 3_600_000;

@@ -2,7 +2,6 @@
  * A proxy over HTTP/1.1 and HTTP/2 in the test's own process, with the real guard, dialler, key verifier and store; around it the least
  * server that does what ours does with a CONNECT.
  */
-
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,9 +11,8 @@ import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { createProxyAuthenticate } from '../../src/accounts/authenticate.ts';
-import { proxyChallengesFor } from '../../src/accounts/challenges.ts';
 import { createKeyVerifier } from '../../src/accounts/keys/key-verifier.ts';
-import { createFactorRule } from '../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../src/accounts/second-factor/factor-row.ts';
 import { createVerifiedCredentials } from '../../src/accounts/verified-credentials.ts';
 import { createDialer, type Dial } from '../../src/egress/dial.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
@@ -27,7 +25,7 @@ import { createOpenConnections } from '../../src/observe/open-connections.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createAdmission } from '../../src/tunnel/admission.ts';
 import type { HttpProxy } from '../../src/tunnel/proxy-call.ts';
-import { createProxy } from '../../src/tunnel/tunnel.ts';
+import { createConnect } from '../../src/tunnel/tunnel.ts';
 import { plantKey } from '../accounts/keys/planted.ts';
 import { listen } from '../harness/listening.ts';
 import { openEmbedded } from '../harness/stores.ts';
@@ -77,7 +75,6 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
   const settings = { ...defaults, ...options.settings };
   const facts: Observation[] = [];
   const clock = options.clock ?? Date.now;
-  const monotonic = () => performance.now();
   const cache = createVerifiedCredentials(store, clock, 1_000_000);
   context.after(() => cache.close());
   const listening: { address: string; port: number }[] = [];
@@ -94,22 +91,16 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
     settings,
     connections: createOpenConnections(clock),
     authenticate: createProxyAuthenticate({ verifiers: verifiersOver(store, clock), cache }),
-    challengesFor: proxyChallengesFor,
     addressOf: ({ peer }) => peer,
     hostsOf: () => options.hosts ?? [],
     observe: (fact) => facts.push(fact),
     clock,
-    monotonic,
   });
   const unused = () => assert.fail('not a part of this rig');
-  const proxy = createProxy({
-    settings,
-    desk,
-    dial,
-    forward: { isForeign: () => false, forward: unused },
-    udp: unused,
-    monotonic,
-  });
+  const proxy = {
+    connect: createConnect(desk, dial, settings),
+    ...{ udp: unused, isForeign: () => false, forward: unused, drain: desk.drain, count: desk.count },
+  };
   const { port } = await listen(serveHttp1(proxy), context);
   const { port: port2 } = await listen(serveHttp2(proxy), context);
   listening.push({ address: '127.0.0.1', port });

@@ -3,7 +3,7 @@
  * later expiry than that key's. A publishable key only reads. Host rules need no check: the verifier applies those of the maker to the
  * new key as well.
  */
-import { canonicalHostGlob, hostGlobMeaning } from '../../config/host-rules.ts';
+import { canonicalHostGlob, hostGlobMeaning } from '../../config/tunnel.ts';
 import type { FieldError } from '../../http/problem.ts';
 import type { Known, Scope } from '../../model/principal.ts';
 import type { Revise } from '../../resources/collection/revised.ts';

@@ -21,12 +21,12 @@ import { type ServedCollection, type Serving, serveCollection } from '../../reso
 import { onMember } from '../../resources/collection/standing.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, type NextRow, Overtaken, type Row, type Store } from '../../store/store.ts';
-import { keysCollection } from '../account-collections.ts';
 import type { AccountParts, EndpointGeneration } from '../account-parts.ts';
-import { keySecretsTable } from '../account-tables.ts';
-import { factOfAsk } from '../audit-fact.ts';
+import { keySecretsTable, keysCollection } from '../account-tables.ts';
+import { factOfAsk } from '../audit.ts';
 import { exceeds, grantKey, reviseExpiry, type Wanted } from './grant.ts';
 import {
+  createSecretsOfKey,
   digestOfKey,
   grantOf,
   type Key,
@@ -34,13 +34,10 @@ import {
   keySecretChange,
   makeKey,
   prefixOfKey,
-} from './key-rows.ts';
-import {
-  createSecretsOfKey,
   type SecretsOfKey,
   type StoredSecret,
   secretsOfKeyMax,
-} from './keys-of-owner.ts';
+} from './key-rows.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set([
   'list',

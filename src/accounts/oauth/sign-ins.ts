@@ -6,8 +6,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow, type Row } from '../../store/store.ts';
-import { signInsTable } from '../account-tables.ts';
-import { digestOf } from '../digest.ts';
+import { digestOf, signInsTable } from '../account-tables.ts';
 
 export type SignIn = {
   readonly provider: string;

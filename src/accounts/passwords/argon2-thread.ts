@@ -5,7 +5,7 @@
 import { argon2Sync } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import { lowerOwnPriority } from '../../store/worker-file.ts';
-import type { HashJob, HashReply } from './hash-job.ts';
+import type { HashJob, HashReply } from './hasher.ts';
 
 lowerOwnPriority();
 parentPort?.on('message', (job: HashJob | 'close') => {

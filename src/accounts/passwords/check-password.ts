@@ -7,17 +7,19 @@
 import type { Allowance } from '../../http/message.ts';
 import { normalizeEmail } from '../../mail/email.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { passwordsTable, usersTable } from '../account-tables.ts';
-import { type Audit, type From, originOf } from '../audit-fact.ts';
-import { digestOf } from '../digest.ts';
+import {
+  digestOf,
+  passwordsTable,
+  readPassword,
+  type StoredPassword,
+  usersTable,
+} from '../account-tables.ts';
+import { type Audit, type From, originOf } from '../audit.ts';
 import type { LoginLimit } from '../login-limit.ts';
-import { readFactor } from '../second-factor/factor-row.ts';
-import type { FactorRule } from '../second-factor/factor-rule.ts';
-import { principalOf } from '../sessions/user-principal.ts';
-import { createFindUser, type FoundUser, nobodyId } from '../users/find-user.ts';
+import { type FactorRule, readFactor } from '../second-factor/factor-row.ts';
+import { createFindUser, type FoundUser, nobodyId, principalOf } from '../users/user-row.ts';
 import type { Verdict } from '../verdict.ts';
 import type { PasswordHasher } from './hasher.ts';
-import { readPassword, type StoredPassword } from './password-row.ts';
 
 export type PasswordUse = 'login' | 'basic' | 'change';
 

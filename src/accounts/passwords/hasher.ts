@@ -9,7 +9,6 @@ import { ownEmitter } from '../../observe/own-emitter.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { workerFile } from '../../store/worker-file.ts';
-import type { HashJob, HashReply } from './hash-job.ts';
 
 export type PasswordHasher = {
   /** Returns a PHC string with a new salt. @throws StoreUnavailable if too many hashes are queued or memory ran out */
@@ -233,3 +232,15 @@ class HashingThreads {
 function unavailable(message: string, cause?: unknown): StoreUnavailable {
   return new StoreUnavailable(message, { retryAfterSeconds, cause });
 }
+
+export type HashJob = {
+  readonly message: Uint8Array;
+  readonly salt: Uint8Array;
+  readonly memoryKibibytes: number;
+  readonly passes: number;
+  readonly lanes: number;
+  readonly tagOctets: number;
+};
+
+/** `failed`: argon2id threw, for instance because memory ran out. */
+export type HashReply = { readonly tag: Uint8Array } | { readonly failed: string };

@@ -19,7 +19,7 @@ import { type ServedCollection, type Serving, serveCollection } from '../../reso
 import { keptRow } from '../../store/store.ts';
 import type { AccountParts } from '../account-parts.ts';
 import { administratorsOnly } from '../account-schemas.ts';
-import { factOfAsk } from '../audit-fact.ts';
+import { factOfAsk } from '../audit.ts';
 import {
   makePortalToken,
   type PortalLink,
@@ -27,8 +27,9 @@ import {
   portalSecretChange,
   portalSecretsTable,
   tenantSchema,
-} from './portal-rows.ts';
-import { type ValidToken, validToken } from './portal-verifier.ts';
+  type ValidToken,
+  validToken,
+} from './portal-verifier.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'create', 'query', 'read', 'remove']);
 

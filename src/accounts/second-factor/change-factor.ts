@@ -3,20 +3,40 @@
  * has a factor proves it by a code, any other by its password, if it has one. One unit uses the code, makes the change, rewrites the row
  * of the password (which ends verdicts that rest on the earlier state), and writes the audit entries and the mail.
  */
+import { Type } from 'typebox';
 import type { Allowance } from '../../http/message.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
+import { actionResource, type Done } from '../../kernel/action.ts';
+import { named, pathParameter } from '../../kernel/documentation.ts';
+import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
+import type { Ask, Resource } from '../../kernel/resource.ts';
 import type { Change } from '../../store/store.ts';
-import type { AccountParts } from '../account-parts.ts';
-import { passwordsTable, type User } from '../account-tables.ts';
-import { type AuditType, type From, originOf } from '../audit-fact.ts';
-import { type Attempted, commitRetried } from '../commit-retried.ts';
-import { digestOf } from '../digest.ts';
+import type { FactorNews } from '../account-mail.ts';
+import { type AccountParts, type Attempted, commitRetried } from '../account-parts.ts';
+import {
+  accountsTag,
+  administratorsOnly,
+  anyCredential,
+  examplePassword,
+  passwordSchema,
+  refusedBy,
+  schemesOfPeople,
+} from '../account-schemas.ts';
+import {
+  digestOf,
+  passwordChange,
+  passwordsTable,
+  readPassword,
+  type StoredPassword,
+  type User,
+  usersCollection,
+  usersTable,
+} from '../account-tables.ts';
+import { type AuditType, type From, factOfAsk, fromOf, originOf } from '../audit.ts';
 import type { LoginLimit } from '../login-limit.ts';
-import type { FactorNews } from '../mail-texts.ts';
-import { passwordChange, readPassword, type StoredPassword } from '../passwords/password-row.ts';
 import { useCode } from './factor-codes.ts';
 import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
-import { type Assertion, usePasskey } from './passkeys/webauthn.ts';
+import { type Assertion, assertionSchema, usePasskey } from './passkeys/webauthn.ts';
 
 /** The person whose factor changes, and the session that asks. */
 export type FactorOwner = From & {
@@ -45,7 +65,7 @@ export type FactorState = {
   readonly at: number;
 };
 
-export type FactorPlan<T> = {
+type FactorPlan<T> = {
   readonly next: SecondFactor;
   readonly facts: readonly {
     readonly type: AuditType;
@@ -270,4 +290,135 @@ export async function limitedAttempt<T>(
     if (result === wrongFactor) begun.failed();
     else await begun.succeeded();
   }
+}
+
+/** Who may call these operations. */
+export const people = {
+  tag: accountsTag,
+  permission: anyCredential,
+  schemes: ['bearer', 'basic', 'cookieAuth'],
+} as const;
+
+export const factorCodeSchema = Type.String({
+  description:
+    'A code of the authenticator application, which works once, or a recovery code, which works once.',
+});
+
+/** What proves that the owner of the account asks, besides the session. */
+export const proofMembers = {
+  password: Type.Optional(passwordSchema),
+  code: Type.Optional(factorCodeSchema),
+  passkey: Type.Optional(
+    Type.Object(
+      { challenge: Type.String(), response: assertionSchema },
+      { description: 'A passkey, with the challenge of `/auth/second-factor/passkey-options`.' },
+    ),
+  ),
+};
+
+export const proofExample = { password: examplePassword };
+
+export const proofDescription =
+  'Needs a `code` or a `passkey` if the account has a second factor, otherwise its `password`, if it has one.';
+
+export const proofCodes = [
+  ...(['forbidden', 'invalid_credentials', 'rate_limited', 'challenge_invalid'] as const),
+  ...(['second_factor_required', 'second_factor_invalid', 'passkey_invalid'] as const),
+] as const;
+
+const recoveryCodesSchema = {
+  type: 'array',
+  items: { type: 'string' },
+  description: 'Recovery codes, shown once. Each replaces the second factor once.',
+};
+
+const exampleRecoveryCodes = ['9w3k-7zqm-2c4d-x8vn', 'h5tr-0b6y-pj1s-e4ga'];
+
+export const shownCodesOutput = {
+  schema: named('RecoveryCodes', {
+    description: 'Recovery codes of an account.',
+    type: 'object',
+    properties: { recoveryCodes: recoveryCodesSchema },
+  }),
+  example: { recoveryCodes: exampleRecoveryCodes },
+};
+
+/** The account of the caller; undefined for a key and for a token of an issuer, which are not a person at this service. */
+export function ownerOfAsk({ known, request }: Ask, addressOf: CallerAddress): FactorOwner | undefined {
+  if (known === undefined || !schemesOfPeople.has(known.scheme)) return undefined;
+  return { userId: known.principal.id, session: known.session, ...fromOf(request, addressOf) };
+}
+
+export const peopleOnly: Done = {
+  refused: {
+    code: 'forbidden',
+    message: 'this credential cannot read or change a second factor; log in to the account',
+  },
+};
+
+/** The handler of an action that changes the factor of its caller, who must be the owner of an account. */
+export function byOwner<I, T extends Readonly<Record<string, unknown>> | null>(
+  parts: AccountParts,
+  change: (parts: AccountParts, owner: FactorOwner, input: I, ask: Ask) => Promise<ChangedFactor<T>>,
+): (ask: Ask, input: I) => Promise<Done> {
+  return async (ask, input) => {
+    const owner = ownerOfAsk(ask, parts.addressOf);
+    if (owner === undefined) return peopleOnly;
+    const changed = await change(parts, owner, input, ask);
+    return changed.ok ? { content: changed.result } : refusedBy(changed);
+  };
+}
+
+// POST {base}/users/{id}/reset-second-factor: an administrator removes the second factor of an account whose owner lost it (§5.8). The
+// lost device may be in other hands, so all sessions of the account end. Its API keys stay.
+
+export function resetFactorResource(parts: AccountParts): Resource {
+  const { base, settings, findUser } = parts;
+  return actionResource(
+    {
+      path: `${base}/${usersTable}/{id}/reset-second-factor`,
+      parameters: [pathParameter('id', 'Id of the account.')],
+      tag: usersCollection,
+      name: 'SecondFactorReset',
+      noun: 'the reset of a second factor',
+      id: 'resetSecondFactor',
+      summary: 'Remove the second factor of an account',
+      description:
+        'Administrators only. Removes the authenticator application, the passkeys and the recovery codes, and ends all sessions of the account. 204 also if there is no second factor.',
+      codes: [],
+      permission: administratorsOnly,
+      standing: async ({ captures: [id = ''] }) => {
+        const exists = (await findUser.byId(id)) !== undefined;
+        return { exists, visible: true, permitted: true };
+      },
+      mayBeMissing: true,
+      handler: (ask) => resetFactor(parts, ask),
+    },
+    settings,
+  );
+}
+
+const resetUnavailable: Done = { refused: { code: 'unavailable' } };
+const resetMissing: Done = { refused: { code: 'not_found' } };
+
+function resetFactor(parts: AccountParts, ask: Ask): Promise<Done> {
+  const { store, clock, findUser, sessions, audit, addressOf, factorMail } = parts;
+  const id = ask.captures[0] ?? '';
+  const attempt = async () => {
+    const found = await findUser.byId(id);
+    if (found === undefined) return { refused: resetMissing };
+    const before = await readFactor(store, id);
+    if (before === undefined) return { refused: { content: null } };
+    const password = await readPassword(store, id);
+    const at = Math.max(clock(), password?.row.updatedAt ?? 0);
+    const changes = [
+      ...factorChange(id, before, noFactor, at),
+      passwordChange(id, password, password?.hash ?? null, at),
+      ...(await sessions.endOfUser(id, null)),
+      audit.entry(factOfAsk(ask, addressOf, { type: 'second_factor.reset', subject: id })),
+      ...factorMail(found.user, 'reset', at),
+    ];
+    return { changes, result: { content: null } };
+  };
+  return commitRetried<Done>(store, { table: passwordsTable, id }, attempt, () => resetUnavailable);
 }

@@ -5,7 +5,7 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
-import { digestOf } from '../digest.ts';
+import { digestOf } from '../account-tables.ts';
 import type { SecondFactor, Totp } from './factor-row.ts';
 
 export type UsedCode = {

@@ -8,32 +8,28 @@ import { actionResource } from '../../kernel/action.ts';
 import { named } from '../../kernel/documentation.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { AccountParts } from '../account-parts.ts';
-import { accountsTag, anyCredential, exampleChallenge, exampleFactorCode } from '../account-schemas.ts';
+import { exampleChallenge, exampleFactorCode } from '../account-schemas.ts';
 import {
+  byOwner,
   type ChangedFactor,
   changeFactor,
   type FactorOwner,
   type FactorState,
+  ownerOfAsk,
   type Planned,
   type Proof,
-  type Refused,
-} from './change-factor.ts';
-import { drawRecoveryCodes, drawTotpSecret, looksLikeTotp, stepOfCode, totpUri } from './factor-codes.ts';
-import { isFactor, noFactor, readFactor, type SecondFactor } from './factor-row.ts';
-import { needsFactor } from './factor-rule.ts';
-import {
-  doneOf,
-  ownerOfAsk,
+  people,
   peopleOnly,
   proofCodes,
   proofDescription,
   proofExample,
   proofMembers,
+  type Refused,
   shownCodesOutput,
-} from './factor-schemas.ts';
+} from './change-factor.ts';
+import { drawRecoveryCodes, drawTotpSecret, looksLikeTotp, stepOfCode, totpUri } from './factor-codes.ts';
+import { isFactor, needsFactor, noFactor, readFactor, type SecondFactor } from './factor-row.ts';
 
-const people = { tag: accountsTag, permission: anyCredential } as const;
-const schemes = ['bearer', 'basic', 'cookieAuth'] as const;
 export function factorResources(parts: AccountParts): readonly Resource[] {
   return [
     statusResource(parts),
@@ -83,7 +79,6 @@ function statusResource({ base, settings, addressOf, store, findUser }: AccountP
       id: 'readSecondFactor',
       summary: 'Read the second factor of your account',
       output: status,
-      schemes,
       codes: ['forbidden'],
       handler: async (ask) => {
         const owner = ownerOfAsk(ask, addressOf);
@@ -137,12 +132,8 @@ function beginResource(parts: AccountParts): Resource {
       description: `Changes nothing until \`confirm\`. ${proofDescription}`,
       input: { name: 'TotpRequest', schema: Type.Object(proofMembers), example: proofExample },
       output: enrolment,
-      schemes,
       codes: proofCodes,
-      handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await beginTotp(parts, owner, proof));
-      },
+      handler: byOwner(parts, beginTotp),
     },
     parts.settings,
   );
@@ -164,12 +155,8 @@ function confirmResource(parts: AccountParts): Resource {
         example: { enrolment: exampleChallenge, code: exampleFactorCode },
       },
       output: shownCodesOutput,
-      schemes,
       codes: ['forbidden', 'challenge_invalid', 'second_factor_invalid'],
-      handler: async (ask, typed) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await confirmTotp(parts, owner, typed));
-      },
+      handler: byOwner(parts, confirmTotp),
     },
     parts.settings,
   );
@@ -190,12 +177,8 @@ function removalResource(parts: AccountParts): Resource {
       summary: 'Remove the authenticator application',
       description: 'Also removes the recovery codes if no other factor is left.',
       input: { name: 'TotpRemoval', ...factorProof },
-      schemes,
       codes: [...proofCodes, 'not_found'],
-      handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await removeTotp(parts, owner, proof));
-      },
+      handler: byOwner(parts, removeTotp),
     },
     parts.settings,
   );
@@ -212,12 +195,8 @@ function recoveryCodesResource(parts: AccountParts): Resource {
       description: 'The earlier codes no longer work.',
       input: { name: 'RecoveryCodesRequest', ...factorProof },
       output: shownCodesOutput,
-      schemes,
       codes: [...proofCodes, 'not_found'],
-      handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await renewRecoveryCodes(parts, owner, proof));
-      },
+      handler: byOwner(parts, renewRecoveryCodes),
     },
     parts.settings,
   );

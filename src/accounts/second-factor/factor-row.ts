@@ -1,8 +1,9 @@
 /**
  * The row of an account's second factor (§5.8): its TOTP secret, its passkeys and the digests of its recovery codes, in one row, so that
  * one compare-and-swap decides which of two requests used a code. An account without a factor has no row. The table is sealed
- * (store-tables.ts), because the TOTP secret must be used again.
+ * (store-tables.ts), because the TOTP secret must be used again. The last part is the rule that says which accounts need a factor.
  */
+import { administratorRole } from '../../model/principal.ts';
 import {
   type Change,
   keptRow,
@@ -11,6 +12,8 @@ import {
   type Store,
   whenKnown,
 } from '../../store/store.ts';
+import { passwordsTable, readPassword, type User } from '../account-tables.ts';
+import type { Good } from '../verdict.ts';
 
 /** By user id; `owner` is the user. */
 export const secondFactorsTable = 'second_factors';
@@ -77,4 +80,44 @@ export function factorChange(
 /** Recovery codes alone are not a factor. */
 export function isFactor({ totp, passkeys }: SecondFactor): boolean {
   return totp !== null || passkeys.length > 0;
+}
+
+// Which accounts need a second factor (`COMITY_SECOND_FACTOR`, §5.8), as the verifiers of credentials see it. The credentials of an
+// account that needs one and has none open only the routes that add it.
+
+type SecondFactorMode = 'optional' | 'administrators' | 'required';
+
+/** Adds what the rule says to the verdict on a credential of the account. */
+export type FactorRule = (user: User, verdict: Good) => MaybePromise<Good>;
+
+export function needsFactor(mode: SecondFactorMode, user: Pick<User, 'roles' | 'scopes'>): boolean {
+  if (mode === 'optional') return false;
+  return mode === 'required' || user.roles.includes(administratorRole) || user.scopes.includes('admin');
+}
+
+/**
+ * A verdict on a limited credential rests on the row of the password besides, which every change of a factor rewrites: an absent row has
+ * no revision to rest on.
+ */
+export function createFactorRule(store: Pick<Store, 'read'>, mode: SecondFactorMode): FactorRule {
+  if (mode === 'optional') return (_user, verdict) => verdict;
+
+  function limited(user: User, verdict: Good): MaybePromise<Good> {
+    return whenKnown(readPassword(store, user.id), (password) => {
+      const row = password?.row;
+      const basis = row === undefined ? [] : [{ table: passwordsTable, id: user.id, rev: row.rev }];
+      // Without that row nothing shows a new factor, so the verdict is not reused.
+      const expiresAt = row === undefined ? 0 : verdict.expiresAt;
+      return { ...verdict, enrolsOnly: true, expiresAt, basis: [...verdict.basis, ...basis] };
+    });
+  }
+
+  return (user, verdict) => {
+    if (!needsFactor(mode, user)) return verdict;
+    return whenKnown(readFactor(store, user.id), (stored) => {
+      if (stored === undefined) return limited(user, verdict);
+      const rest = { table: secondFactorsTable, id: user.id, rev: stored.row.rev };
+      return { ...verdict, basis: [...verdict.basis, rest] };
+    });
+  };
 }

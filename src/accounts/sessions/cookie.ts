@@ -3,13 +3,13 @@
  * path, so that no other host can plant one. Its value is the session id and a secret; every login creates both, so a value planted
  * before is worthless.
  */
-import type { SessionRow } from './session-row.ts';
+import type { Request } from '../../http/message.ts';
 
 export const sessionCookieName = '__Host-comity_session';
 
-export type SameSite = 'Lax' | 'Strict';
+type SameSite = 'Lax' | 'Strict';
 
-export type CookieParts = { readonly session: SessionRow['id']; readonly secret: string };
+type CookieParts = { readonly session: string; readonly secret: string };
 
 const valueShape = /^(ses_[0-9a-z]{26})\.([A-Za-z0-9_-]{43})$/;
 const valueCharacters = 'ses_'.length + 26 + '.'.length + 43;
@@ -31,4 +31,52 @@ export function parseSessionCookie(value: string): CookieParts | undefined {
 
 function cookie(value: string, seconds: number, sameSite: SameSite): string {
   return `${sessionCookieName}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=${sameSite}`;
+}
+
+// Detects cross-site request forgery (§5.4): requests that a page of another site makes a browser send with the user's cookie. Only
+// fields that no script can set count: `Sec-Fetch-Site` (Fetch Metadata) and `Origin` (RFC 6454, Fetch). The check applies to unsafe
+// methods with only the session cookie (authenticate.ts), and to responses that set a cookie: a login sent by a foreign page would log
+// the user in to the attacker's account. A request with another credential, or from a client that is not a browser, is never
+// cross-site. A foreign page that may read responses is allowed only by its origin (§5.5).
+
+/** True if a page of a site that is neither Comity's nor allowed sent the request. */
+export type CrossSiteCheck = (request: Pick<Request, 'fields'>) => boolean;
+
+/** @param credentialedOrigins serialized origins that may send credentials */
+export function createCrossSiteCheck(
+  publicUrl: string | undefined,
+  credentialedOrigins: ReadonlySet<string>,
+): CrossSiteCheck {
+  const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl);
+  return ({ fields: { origin, secFetchSite, host } }) => {
+    // `none`: the user opened a bookmark or reloaded the page.
+    if (secFetchSite === 'same-origin' || secFetchSite === 'none') return false;
+    if (origin === undefined) return secFetchSite !== undefined;
+    if (origin === publicOrigin?.origin || credentialedOrigins.has(origin)) return false;
+    // Sec-Fetch-Site already says that the origin is another one, even if only its scheme differs.
+    if (secFetchSite !== undefined || host === undefined) return true;
+    const from = parseOrigin(origin);
+    if (from === undefined) return true;
+    const own = from.host === normalizeHost(from.protocol, host);
+    return !own || (publicOrigin !== undefined && from.host === publicOrigin.host);
+  };
+}
+
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'QUERY', 'TRACE']);
+
+/** RFC 9110 §9.2.1, RFC 10008 §2. */
+export function isSafeMethod(method: string): boolean {
+  return safeMethods.has(method);
+}
+
+/** Parses an http or https origin; undefined for `null` and all others. */
+function parseOrigin(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined;
+}
+
+/** Normalizes a host by the URL Standard: lower case, without the default port of the scheme. */
+function normalizeHost(protocol: string, host: string): string | undefined {
+  const text = `${protocol}//${host}`;
+  return URL.canParse(text) ? new URL(text).host : undefined;
 }

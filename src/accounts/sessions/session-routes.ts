@@ -11,14 +11,12 @@ import type { Ask, Resource, Standing } from '../../kernel/resource.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
-import { usersCollection } from '../account-collections.ts';
 import type { AccountParts } from '../account-parts.ts';
 import { accountsTag, anyCredential } from '../account-schemas.ts';
-import { sessionsTable, usersTable } from '../account-tables.ts';
-import { factOfAsk } from '../audit-fact.ts';
+import { sessionsTable, usersCollection, usersTable } from '../account-tables.ts';
+import { factOfAsk } from '../audit.ts';
 import { sessionCookieName } from './cookie.ts';
-import { endOf, readSession } from './session-row.ts';
-import { type Sessions, sessionsOfUser } from './sessions.ts';
+import { endOf, readSession, type Sessions, sessionsOfUser } from './sessions.ts';
 
 export function userSessionResources(parts: AccountParts): readonly Resource[] {
   return [listResource(parts), endResource(parts)];

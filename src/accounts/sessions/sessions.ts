@@ -5,27 +5,26 @@
  * A session is always opened with a new id and new secrets (§2.3, §5.4), so that an attacker cannot fix the session that a user logs in to.
  * An account has at most `sessionsPerAccountMax` sessions; the same unit removes the oldest.
  */
+import { timingSafeEqual } from 'node:crypto';
 import type { Settings } from '../../config/settings.ts';
 import { idField, ownerField } from '../../model/field.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { pagesOf } from '../../store/in-batches.ts';
-import type { Change, MaybePromise, Plan, Row, Store } from '../../store/store.ts';
-import { readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
-import { digestOf } from '../digest.ts';
-import type { FactorRule } from '../second-factor/factor-rule.ts';
+import {
+  type Change,
+  keptRow,
+  type MaybePromise,
+  type NextRow,
+  type Plan,
+  type Row,
+  type Store,
+} from '../../store/store.ts';
+import { digestOf, readUser, sessionsTable, type User, usersTable } from '../account-tables.ts';
+import type { FactorRule } from '../second-factor/factor-row.ts';
 import type { AccessTokens } from '../tokens/access-token.ts';
+import { principalOf } from '../users/user-row.ts';
 import type { Bad, Verdict } from '../verdict.ts';
 import { clearSessionCookie, parseSessionCookie, setSessionCookie } from './cookie.ts';
-import {
-  drawSecret,
-  endOf,
-  formatRefreshToken,
-  matches,
-  readSession,
-  type SessionRow,
-  sessionRow,
-} from './session-row.ts';
-import { principalOf } from './user-principal.ts';
 
 /** The response content of a login, a registration and a refresh (§2.3). */
 export type TokenContent = {
@@ -319,4 +318,81 @@ type Lifetimes = Pick<
 export function sessionKeptSeconds(lifetimes: Lifetimes): number {
   const { accessTokenSeconds, refreshTokenSeconds, sessionIdleSeconds, sessionSeconds } = lifetimes;
   return Math.min(sessionSeconds, Math.max(accessTokenSeconds, refreshTokenSeconds, sessionIdleSeconds));
+}
+
+// The row of a session, on which the access tokens, the refresh token and the cookie of a login depend; removing it revokes all three.
+// `createdAt` is the login, `updatedAt` the last time that the session was seen.
+
+export type SessionRow = {
+  readonly id: string;
+  readonly user: string;
+  readonly refresh: {
+    /** Digest of the secret that all refresh tokens of the session share. */
+    readonly family: string;
+    readonly current: string;
+    /** Milliseconds since the epoch. */
+    readonly issuedAt: number;
+    /** The access token that came with the current refresh token, sealed under the secret of that; absent without `replaced`. */
+    readonly access?: string;
+    /** The last refresh tokens that were exchanged, which are answered with the current pair; the newest comes first. */
+    readonly replaced?: readonly ReplacedToken[];
+  };
+  /** Digest of the secret in the cookie; null if the login requested none. */
+  readonly cookie: string | null;
+};
+
+export type ReplacedToken = {
+  /** Hash of its secret. */
+  readonly digest: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** The secret that replaced it, sealed under its own. */
+  readonly next: string;
+  /** Digest of the Idempotency-Key of the exchange. */
+  readonly key?: string;
+};
+
+export function readSession(row: Row): SessionRow {
+  return JSON.parse(row.doc) as SessionRow;
+}
+
+/** @param seenAt milliseconds since the epoch, not before the stored time */
+export function sessionRow(session: SessionRow, createdAt: number, seenAt: number): NextRow {
+  return keptRow(JSON.stringify(session), session.user, createdAt, seenAt);
+}
+
+/** The absolute end of the session, in milliseconds since the epoch. */
+export function endOf(row: Pick<Row, 'createdAt'>, sessionSeconds: number): number {
+  return row.createdAt + sessionSeconds * 1000;
+}
+
+/** Draws 256 random bits for a token or cookie. */
+export function drawSecret(random: (count: number) => Buffer): string {
+  return random(32).toString('base64url');
+}
+
+export function matches(secret: string, digest: string): boolean {
+  const given = Buffer.from(digestOf(secret));
+  const kept = Buffer.from(digest);
+  return given.length === kept.length && timingSafeEqual(given, kept);
+}
+
+export type RefreshTokenParts = {
+  readonly session: string;
+  readonly familySecret: string;
+  readonly secret: string;
+};
+
+const refreshShape = /^rt_(ses_[0-9a-z]{26})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
+const refreshCharacters = 'rt_'.length + 'ses_'.length + 26 + 2 * ('.'.length + 43);
+
+export function formatRefreshToken(parts: RefreshTokenParts): string {
+  return `rt_${parts.session}.${parts.familySecret}.${parts.secret}`;
+}
+
+export function parseRefreshToken(text: string): RefreshTokenParts | undefined {
+  if (text.length !== refreshCharacters) return undefined;
+  const [, session, familySecret, secret] = refreshShape.exec(text) ?? [];
+  if (session === undefined || familySecret === undefined || secret === undefined) return undefined;
+  return { session, familySecret, secret };
 }

@@ -10,12 +10,12 @@ import { byId } from '../../model/filter.ts';
 import { pagesOf } from '../../store/in-batches.ts';
 import type { Change, Plan, Store } from '../../store/store.ts';
 import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../account-tables.ts';
-import { createKeysOfOwner, keysPerUnitMax } from '../keys/keys-of-owner.ts';
+import { createKeysOfOwner, keysPerUnitMax } from '../keys/key-rows.ts';
 import { secondFactorsTable } from '../second-factor/factor-row.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 /** Rows of each kind that go in one unit. */
-export const removedPerUnitMax = keysPerUnitMax;
+const removedPerUnitMax = keysPerUnitMax;
 /** Units after the deletion; each removes up to `removedPerUnitMax` of each kind, and a lost race repeats one. */
 const unitsMax = 1000;
 

@@ -3,8 +3,7 @@
  * `beforeWrite` of accounts. A registration may set what the account could change itself right after: nothing that a rule reserves.
  */
 import type { TObject } from 'typebox';
-import { accountDefaults } from '../../config/account-members.ts';
-import type { ResolvedAccounts } from '../../config/accounts.ts';
+import { accountDefaults, type ResolvedAccounts } from '../../config/accounts.ts';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';

@@ -1,7 +1,7 @@
 /**
  * `/users`: accounts as a collection (§5.1, §5.7). Administrators list, make and change them; an account reads, renames and deletes itself.
  * Roles, scopes and whatever else decides what it may do are for administrators, and for accounts that administer others within their own
- * rights (administering.ts). The rules of the application decide about its fields, and who else sees an account.
+ * rights. The rules of the application decide about its fields, and who else sees an account.
  */
 import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../../config/accounts.ts';
@@ -10,26 +10,42 @@ import { actionResource, type Done } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Resource, Result, Standing } from '../../kernel/resource.ts';
 import { normalizeEmail } from '../../mail/email.ts';
-import { permission } from '../../model/access.ts';
-import { isAdministrator } from '../../model/principal.ts';
+import { permission, permits, type Subject } from '../../model/access.ts';
+import { equalJson } from '../../model/json-value.ts';
+import {
+  type Authenticated,
+  administratorRole,
+  isAdministrator,
+  type Principal,
+} from '../../model/principal.ts';
 import { commitUnit, madeOf } from '../../resources/collection/commit.ts';
 import { createOperation } from '../../resources/collection/proposing.ts';
 import { type NewFields, type Revise, revised } from '../../resources/collection/revised.ts';
 import { nextRow } from '../../resources/collection/row.ts';
 import type { Accompaniment, Served, Written } from '../../resources/collection/served.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
-import { memberStanding } from '../../resources/collection/standing.ts';
+import { memberStanding, subjectOf } from '../../resources/collection/standing.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
+import { withheldFrom } from '../../resources/document/withheld.ts';
 import type { Change, MaybePromise } from '../../store/store.ts';
-import type { AccountParts, EndpointGeneration } from '../account-parts.ts';
-import { administratorsOnly, examplePassword, newPasswordSchema, refusedField } from '../account-schemas.ts';
-import { changedFields, passwordsTable, readUser, type User } from '../account-tables.ts';
-import { type AuditFact, factOfAsk } from '../audit-fact.ts';
-import { commitRetried } from '../commit-retried.ts';
-import { newPasswordFault } from '../passwords/new-password.ts';
-import { passwordChange, readPassword } from '../passwords/password-row.ts';
+import { type AccountParts, commitRetried, type EndpointGeneration } from '../account-parts.ts';
+import {
+  administratorsOnly,
+  examplePassword,
+  newPasswordFault,
+  newPasswordSchema,
+  refusedField,
+} from '../account-schemas.ts';
+import {
+  changedFields,
+  passwordChange,
+  passwordsTable,
+  readPassword,
+  readUser,
+  type User,
+} from '../account-tables.ts';
+import { type AuditFact, factOfAsk } from '../audit.ts';
 import { type AccountRemoval, createAccountRemoval } from './account-removal.ts';
-import { type Administering, createAdministering } from './administering.ts';
 import { demandAddress } from './new-accounts.ts';
 
 export function userResources(
@@ -355,5 +371,63 @@ function names(content: unknown, member: string): boolean {
   return (
     Array.isArray(value) &&
     value.some(({ op, path }: { op?: unknown; path?: unknown }) => op !== 'test' && path === `/${member}`)
+  );
+}
+
+// Accounts that administer others without being administrators (`accounts.admin`, §5.7). They reach the accounts that the rule names, and
+// neither give nor touch rights beyond their own: an account with a role, a scope or a tenant that they do not have is closed to them.
+
+type StoredDoc = { readonly doc: string; readonly owner: string | null };
+
+/** A change that a request asks for, before hooks run: created without `before`, removed without `next`. */
+type AccountChange = { readonly before: StoredDoc | undefined; readonly next: StoredDoc | null };
+
+type Administering = {
+  /** True if the principal administers the account, and the account has no right that the principal lacks. */
+  reaches(principal: Principal, account: StoredDoc): boolean;
+  /** False for a change that neither the other rules nor the administration of accounts permit. */
+  mayChange(principal: Principal, change: AccountChange): boolean;
+};
+
+function createAdministering({ admin, unadministered }: ResolvedAccounts): Administering {
+  function reaches(principal: Principal, account: StoredDoc): boolean {
+    if (isAdministrator(principal)) return true;
+    if (admin === undefined || principal.kind === 'anonymous') return false;
+    return (
+      permits(admin.rule, 'update', principal, subjectOf(account)) &&
+      isWithin(principal, readUser(account.doc))
+    );
+  }
+
+  /** By the rules of the account itself: what an account may change of its own, for one. */
+  function isOwnChange(principal: Principal, { before, next }: AccountChange): boolean {
+    if (before === undefined) return false;
+    const { access } = unadministered;
+    const subject: Subject = subjectOf(before);
+    if (next === null) return permits(access.delete, 'delete', principal, subject);
+    if (!permits(access.update, 'update', principal, subject)) return false;
+    const [from, to] = [JSON.parse(before.doc), JSON.parse(next.doc)] as readonly Record<string, unknown>[];
+    const { readOnly } = withheldFrom(unadministered, { principal, owner: before.owner }, from ?? {});
+    return [...readOnly].every((name) => equalJson(from?.[name], to?.[name]));
+  }
+
+  return {
+    reaches,
+    mayChange: (principal, change) =>
+      isAdministrator(principal) ||
+      admin === undefined ||
+      isOwnChange(principal, change) ||
+      [change.before, change.next ?? undefined].every(
+        (account) => account === undefined || reaches(principal, account),
+      ),
+  };
+}
+
+/** The rights of an account without those that its credential leaves out. */
+function isWithin({ roles, scopes, tenant }: Authenticated, account: User): boolean {
+  return (
+    account.roles.every((role) => role !== administratorRole && roles.has(role)) &&
+    account.scopes.every((scope) => scopes.has(scope)) &&
+    (account.tenant === undefined || account.tenant === tenant)
   );
 }

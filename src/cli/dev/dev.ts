@@ -32,14 +32,16 @@ const stopMs = 500;
 /** If the configuration takes longer to load, a message says so. */
 const loadMs = 2_000;
 
-export type DevOptions = WrittenSettings & { readonly env?: string };
-
-export async function dev(terminal: Terminal, options: DevOptions): Promise<number> {
+/** @param options with the file of variables */
+export async function dev(
+  terminal: Terminal,
+  { env, ...options }: WrittenSettings & { readonly env?: string },
+): Promise<number> {
   if (terminal.environment[firstVariable] !== undefined) {
     const { serveForDeveloper } = await import('./dev-process.ts');
     return serveForDeveloper(terminal);
   }
-  const session = new Session(terminal, options);
+  const session = new Session(terminal, options, env);
   const onSignal = (): void => session.end();
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   try {
@@ -63,10 +65,10 @@ class Session {
   #gathering: NodeJS.Timeout | undefined;
   #change = Promise.withResolvers<void>();
 
-  constructor(terminal: Terminal, { env, ...options }: DevOptions) {
+  constructor(terminal: Terminal, options: WrittenSettings, file: string | undefined) {
     this.#terminal = terminal;
     this.#options = options;
-    this.#file = env;
+    this.#file = file;
   }
 
   async run(): Promise<number> {

@@ -2,11 +2,11 @@
  * `comity call`: calls an action of the application. Its method is what OPTIONS allows at its path, so that no description is needed, which
  * callers may not be permitted to read.
  */
-import { CommandFailure, exitCodes } from '../failure.ts';
+import { CommandFailure, exitCodes, usageFailure } from '../failure.ts';
+import { type Members, readObject } from '../option-values.ts';
 import type { ServerClient } from '../server-client.ts';
 import { writeOctets } from '../terminal.ts';
-import { type Members, readObject } from './json-argument.ts';
-import type { Call, Printed } from './remote-command.ts';
+import type { Call, Printed } from './run-remote.ts';
 
 type CallArguments = { readonly input?: string; readonly method?: string };
 
@@ -60,8 +60,7 @@ async function methodOf(server: ServerClient, path: string): Promise<string> {
   const allowed = answer.headers.get('Allow')?.split(', ') ?? [];
   const [method, ...others] = allowed.filter((each) => !ownMethods.has(each));
   if (method !== undefined && others.length === 0) return method;
-  const message = `${path} allows ${allowed.join(', ')}; --method chooses one`;
-  throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  throw usageFailure(`${path} allows ${allowed.join(', ')}; --method chooses one`);
 }
 
 function requestOf(

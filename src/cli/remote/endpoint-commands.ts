@@ -5,13 +5,13 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Endpoint, modes, schemes } from '../../model/endpoint.ts';
 import type { Recovery } from '../../webhooks/sending/recovery/recovery.ts';
 import type { Argument } from '../declare-command.ts';
-import { CommandFailure, exitCodes } from '../failure.ts';
+import { CommandFailure, usageFailure } from '../failure.ts';
 import { commaList, pastTime, wholeNumber } from '../option-values.ts';
 import type { ServerClient } from '../server-client.ts';
 import { columns, lines, printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
-import { withAttempts } from './delivery-commands.ts';
-import type { Call, Noun, Printed } from './remote-command.ts';
+import { withAttempts } from './outgoing-commands.ts';
+import type { Call, Noun, Printed } from './run-remote.ts';
 
 const endpointId: Argument = ['<id>', 'id of the endpoint, ep_...'];
 
@@ -219,7 +219,7 @@ function withHeader(line: string, before: Readonly<Record<string, string>> = {})
   if (name === '' || Object.hasOwn(before, name)) {
     const problem =
       name === '' ? `must be like "Name: value", not ${JSON.stringify(line)}` : `has ${name} twice`;
-    throw new CommandFailure(`--header ${problem}`, { exitCode: exitCodes.usage });
+    throw usageFailure(`--header ${problem}`);
   }
   return { ...before, [name]: line.slice(colon + 1).trim() };
 }
@@ -271,7 +271,7 @@ async function followRecovery(
 }
 
 async function followed(terminal: Terminal, server: ServerClient, begun: Recovery): Promise<Recovery> {
-  const { showStatusLine } = await import('../progress.ts');
+  const { showStatusLine } = await import('../terminal.ts');
   const line = showStatusLine(terminal.stderr);
   let recovery = begun;
   try {

@@ -3,7 +3,7 @@ import type { ShownJob } from '../../jobs/job-routes.ts';
 import type { Replayed, ShownSubscriber } from '../../subscribers/subscriber-routes.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';
 import { columns } from '../table.ts';
-import type { Call, Noun, Printed } from './remote-command.ts';
+import type { Call, Noun, Printed } from './run-remote.ts';
 
 const replayMost = 1_000_000;
 

@@ -2,7 +2,7 @@
 import type { ShownHold } from '../../hold/hold.ts';
 import { schemes } from '../../model/endpoint.ts';
 import { commaList, wholeNumber } from '../option-values.ts';
-import type { Call, RemoteCommand, Use } from './remote-command.ts';
+import type { Call, RemoteCommand, Use } from './run-remote.ts';
 
 type SingleCommand = RemoteCommand & Use;
 
@@ -38,7 +38,7 @@ export const importing: SingleCommand = {
     '\nA line may have id, createdAt, updatedAt and owner, as "comity export" writes them.' +
     '\nRun it again after an interruption: what is there is skipped. Lines without an id are created again.' +
     '\nRefused lines are printed with their number; the others are imported, and the exit code is 1.',
-  run: async (call) => (await import('../transfer/import-documents.ts')).importDocuments(call),
+  run: async (call) => (await import('./transfer.ts')).importDocuments(call),
 };
 
 export const exporting: SingleCommand = {
@@ -55,7 +55,7 @@ export const exporting: SingleCommand = {
   help:
     '\nThe documents come by id, each once, as they are stored, with their owner.' +
     '\n"comity import" reads NDJSON back, into either store.',
-  run: async (call) => (await import('../transfer/export-documents.ts')).exportDocuments(call),
+  run: async (call) => (await import('./transfer.ts')).exportDocuments(call),
 };
 
 export const listening: SingleCommand = {
@@ -71,7 +71,7 @@ export const listening: SingleCommand = {
   help:
     '\nThe secret is generated for this run and printed once, unless COMITY_LISTEN_SECRET is set.' +
     '\nForwards the events that the key may read. Ctrl-C ends it with exit code 0.',
-  run: async (call) => (await import('../listen/listen.ts')).listen(call),
+  run: async (call) => (await import('./listen.ts')).listen(call),
 };
 
 export const calling: SingleCommand = {

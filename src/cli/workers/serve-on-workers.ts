@@ -10,7 +10,7 @@ import { createServer, type ListenOptions, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { Worker } from 'node:worker_threads';
-import { fingerprintText } from '../../config/fingerprint.ts';
+import { fingerprintText } from '../../config/configuration.ts';
 import type { Environment, WrittenSettings } from '../../config/load-settings.ts';
 import { memoryBytesMin, memoryBytesOf } from '../../memory/program-memory.ts';
 import type { Observe } from '../../observe/observation.ts';
@@ -20,8 +20,7 @@ import { createTallies, type SqliteHome } from '../../store/sqlite/home.ts';
 import { workerFile } from '../../store/worker-file.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import type { Reading } from '../read-configuration.ts';
-import { Asking } from './asking.ts';
-import type { Message, Started, WorkerData } from './worker-messages.ts';
+import { Asking, type Message, type Started, type WorkerData } from './worker-messages.ts';
 
 export type WorkersOptions = {
   readonly count: number;

@@ -3,7 +3,7 @@
  * its time passes, its thread ends, the store is unavailable, or the program stops. Later messages of the handler
  * change nothing.
  */
-import { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/senders.ts';
 import { problems } from '../../http/problem-registry.ts';
 import type { Cause } from '../../model/actor.ts';
 import { MemoryUnavailable, StoreUnavailable } from '../../store/store.ts';

@@ -1,11 +1,11 @@
 /**
- * The message as a handler receives it (config/handler.ts), and the event or the run as a subscriber or a job does. The
+ * The message as a handler receives it (config/senders.ts), and the event or the run as a subscriber or a job does. The
  * text of a message is decoded only when the handler reads it.
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
-import { type ReceivedMessage, UnprocessableMessage } from '../../config/handler.ts';
+import type { EventHandling, SubscribedEvent } from '../../config/inspect-functions.ts';
 import type { JobRun } from '../../config/jobs.ts';
-import type { EventHandling, SubscribedEvent } from '../../config/subscribers.ts';
+import { type ReceivedMessage, UnprocessableMessage } from '../../config/senders.ts';
 import type { GivenMessage } from './task.ts';
 
 /** Octets of a decoded body. */

@@ -2,7 +2,7 @@
  * The calls of a handler in its thread: each is a message to the program. The number of
  * concurrent calls of a run is bounded; further ones wait here, bounded by the thread's heap.
  */
-import { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/senders.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { type Calls, CallWatch, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall } from '../transaction/resource-call.ts';

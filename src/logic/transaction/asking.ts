@@ -2,8 +2,7 @@
  * Operations without an HTTP request: a handler calls them, without the walk (§4.14.5). They pass the same stages as a
  * request, except negotiation, preconditions and rate limits.
  */
-
-import { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/senders.ts';
 import type { Request } from '../../http/message.ts';
 import { type Problem, statusOf } from '../../http/problem.ts';
 import { problems } from '../../http/problem-registry.ts';

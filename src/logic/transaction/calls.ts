@@ -2,8 +2,7 @@
  * The calls of an application's functions (model/logic/logic.ts), over one function that carries out a call as data: on a thread it sends a
  * message to the program, in the program it asks the transaction.
  */
-
-import { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/senders.ts';
 import type { CollectionCalls, Resources } from '../../model/logic/collection-calls.ts';
 import type { Emit, Mail, MailAttachment, OutgoingMail } from '../../model/logic/logic.ts';
 import { callForComity } from '../../observe/running-function.ts';

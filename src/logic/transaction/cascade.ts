@@ -3,8 +3,7 @@
  * those that refer to them, and those whose reference is removed instead. Each comes after all that depend on it, so that
  * any beginning of the list can be carried out by itself.
  */
-
-import type { ResourceRefused } from '../../config/handler.ts';
+import type { ResourceRefused } from '../../config/senders.ts';
 import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection, CollectionReference } from '../../model/collection.ts';

@@ -4,7 +4,7 @@
  * `unit`, with the response to a request or with the state of a message. Conflicts that only a commit can detect, such
  * as a unique value that is taken, appear then.
  */
-import { ResourceRefused } from '../../config/handler.ts';
+import { ResourceRefused } from '../../config/senders.ts';
 import type { HeldMemory } from '../../http/message.ts';
 import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -81,7 +81,7 @@ export type OpenTransactionOptions = {
   readonly limits: TransactionLimits;
 };
 
-/** The rules of a function's change of an account (src/accounts/users/function-writes.ts). */
+/** The rules of a function's change of an account (src/accounts/accounts.ts). */
 export type AccountWrites = {
   /** Refuses changes of other members than the application's own. */
   readonly judge: NonNullable<Served['accompany']>;

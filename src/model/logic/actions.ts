@@ -1,5 +1,5 @@
 /**
- * Actions, as a configuration has them, and their answers: requests beyond reading and writing documents (config/action.ts).
+ * Actions, as a configuration has them, and their answers: requests beyond reading and writing documents (config/define.ts).
  */
 
 export type ActionMethod = 'GET' | 'QUERY' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

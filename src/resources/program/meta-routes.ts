@@ -2,7 +2,7 @@
  * `/meta` and `/meta/settings` (§4.21): what the program is and how it is set, for administrators. Each process answers for itself. Secrets
  * are never shown, only that they are set.
  */
-import type { ShownSetting } from '../../config/shown-settings.ts';
+import type { ShownSetting } from '../../config/load-settings.ts';
 import { type ActionLimits, actionResource } from '../../kernel/action.ts';
 import { named, pageSchema } from '../../kernel/documentation.ts';
 import type { Resource } from '../../kernel/resource.ts';

@@ -8,7 +8,7 @@
  * of a subscriber and runs of a job never wait for one another in this way.
  */
 import type { Settings } from '../../config/settings.ts';
-import type { Source } from '../../config/sources.ts';
+import type { Source } from '../../config/senders.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { handedOnOctets } from '../../memory/work-rules.ts';

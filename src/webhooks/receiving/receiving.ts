@@ -3,26 +3,12 @@ import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
-import type { Source } from '../../config/sources.ts';
+import type { Source } from '../../config/senders.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
-import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetch.ts';
-import {
-  type Content,
-  type Item,
-  json,
-  type OperationDocumentation,
-  type Tag,
-} from '../../kernel/documentation.ts';
-import type {
-  Made,
-  Operation,
-  Proposal,
-  Resource,
-  Result,
-  Standing,
-  Understood,
-} from '../../kernel/resource.ts';
+import { createGuardedFetch, type GuardedFetch } from '../../egress/late-http.ts';
+import { type Content, type Item, json, type OperationDocumentation, type Tag } from '../../kernel/documentation.ts';
+import type { Made, Operation, Proposal, Resource, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
 import { messageBound, messageOctets } from '../../memory/work-rules.ts';
@@ -33,8 +19,8 @@ import type { DueWork } from '../../work/work-engine.ts';
 import { type Accept, createAccept, type Verdict } from './accept-message.ts';
 import { createForward, type HandOn, handlersOn } from './hand-on.ts';
 import { HandingOn } from './handing-on-engine.ts';
-import { receivedResources } from './received/received-routes.ts';
 import { receivingRetention } from './received-tables.ts';
+import { receivedResources } from './received/received-routes.ts';
 import { loadSenderSecrets, type MadeSecret, type SenderSecrets } from './sender-secrets.ts';
 import { senderResources } from './senders/sender-routes.ts';
 
@@ -71,7 +57,7 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   const { secrets, made } = await loadSenderSecrets({ ...options, senders, given: options.senderSecrets });
   const threads = threadsOf(options);
   const engine = engineOf(options, secrets, threads);
-  const keys = createGuardedFetch({ ...options, ...settings });
+  const keys = createGuardedFetch(options.dial, settings.egressHeadBytesMax);
   return {
     made,
     builtIn: (serving) => [receivedResources(options, sourcesOf(configuration), serving)],

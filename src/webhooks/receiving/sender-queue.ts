@@ -2,7 +2,7 @@
  * The queue of a sender's due messages (work/due-queue.ts), and the division of the process's capacity among senders.
  * The buffer holds no bodies.
  */
-import type { Source } from '../../config/sources.ts';
+import type { Source } from '../../config/senders.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
 import { type Budget, DueQueue, type DueRows } from '../../work/due-queue.ts';

@@ -4,7 +4,7 @@
  * followed. A row stays when its sender leaves the configuration or its variable is set, and applies again if they
  * return.
  */
-import { type SecretPlace, secretPlaces } from '../../config/senders/secret-rule.ts';
+import { type SecretPlace, secretPlaces } from '../../config/sender-secrets.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { createFollower, type Follower } from '../../store/follower.ts';
@@ -168,7 +168,7 @@ export type Rotation = {
 /**
  * Rotates a sender's secret (§5.6, §6.7) to a new one, or to one that the sender gave. Older secrets stay valid for the
  * overlap; one that would end sooner still does. The caller checks that the secret may be rotated: secrets of the
- * environment may not, and config/senders/secret-rule.ts decides if the rule can use a given one.
+ * environment may not, and config/sender-secrets.ts decides if the rule can use a given one.
  *
  * Other processes learn it when the store notifies them, this one after `SenderSecrets.refresh`. @throws
  * StoreUnavailable

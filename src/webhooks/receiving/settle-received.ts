@@ -4,7 +4,7 @@
  *
  * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
-import type { Source } from '../../config/sources.ts';
+import type { Source } from '../../config/senders.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';

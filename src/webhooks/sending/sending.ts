@@ -5,14 +5,13 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { keysTable, usersTable } from '../../accounts/account-tables.ts';
-import type { AuditExpunction } from '../../accounts/audit-fact.ts';
+import type { AuditExpunction } from '../../accounts/audit.ts';
 import type { OwnerPrincipal } from '../../accounts/owner-principal.ts';
 import type { Configuration } from '../../config/configuration.ts';
 import { createDialer, type Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
-import { createLateExchanges } from '../../egress/late-exchanges.ts';
-import type { OwnListener } from '../../egress/own-listeners.ts';
-import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
+import { createLateExchanges } from '../../egress/late-http.ts';
+import { createEgressPolicy, type EgressPolicy, type OwnListener } from '../../egress/policy.ts';
 import { untilReleased } from '../../hold/hold.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Principal } from '../../model/principal.ts';

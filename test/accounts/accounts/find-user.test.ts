@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { usersTable } from '../../../src/accounts/account-tables.ts';
-import { createFindUser } from '../../../src/accounts/users/find-user.ts';
+import { createFindUser } from '../../../src/accounts/users/user-row.ts';
 import { keptRow } from '../../../src/store/store.ts';
 import { embeddedOnly } from '../../harness/stores.ts';
 

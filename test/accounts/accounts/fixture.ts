@@ -1,20 +1,23 @@
 /** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { type AccountMail, createAccountMail } from '../../../src/accounts/account-mail.ts';
+import { type AccountMail, createAccountMail, createMailTexts } from '../../../src/accounts/account-mail.ts';
 import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { auditTable, type User } from '../../../src/accounts/account-tables.ts';
-import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
-import { type ChangePassword, createChangePassword } from '../../../src/accounts/change-password.ts';
+import type { AuditFact } from '../../../src/accounts/audit.ts';
 import { createLogin, type Login } from '../../../src/accounts/login.ts';
 import { createLoginLimit } from '../../../src/accounts/login-limit.ts';
-import { createMailTexts } from '../../../src/accounts/mail-texts.ts';
 import { type CheckPassword, createCheckPassword } from '../../../src/accounts/passwords/check-password.ts';
 import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
+import {
+  type ChangePassword,
+  createChangePassword,
+  createResetPassword,
+  type ResetPassword,
+} from '../../../src/accounts/passwords/set-password.ts';
 import { createRegister, type Register, type Registered } from '../../../src/accounts/register.ts';
-import { createResetPassword, type ResetPassword } from '../../../src/accounts/reset-password.ts';
 import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
-import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-row.ts';
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
 import type { Settings } from '../../../src/config/settings.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { ChangePassword } from '../../../src/accounts/change-password.ts';
+import type { ChangePassword } from '../../../src/accounts/passwords/set-password.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { good, putUser, refused } from '../sessions/fixture.ts';
 import { ada, address, codeOf, how, join, startAccounts, wish } from './fixture.ts';

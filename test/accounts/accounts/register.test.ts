@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { usersCollection } from '../../../src/accounts/account-collections.ts';
-import { passwordsTable, usersTable } from '../../../src/accounts/account-tables.ts';
+import { passwordsTable, usersCollection, usersTable } from '../../../src/accounts/account-tables.ts';
 import { compileValidator } from '../../../src/kernel/content/validator.ts';
 import { embeddedOnly, engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { good } from '../sessions/fixture.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { exportSPKI, generateKeyPair, importJWK, SignJWT } from 'jose';
-import { createIssuerTokens } from '../../../src/accounts/issuers/verify-issuer-token.ts';
-import { createBearerVerifier } from '../../../src/accounts/tokens/access-token.ts';
+import { createBearerVerifier, createIssuerTokens } from '../../../src/accounts/tokens/issuer-tokens.ts';
 import type { Verdict } from '../../../src/accounts/verdict.ts';
 import { inspectIssuers, type TrustedIssuerDeclaration } from '../../../src/config/trusted-issuers.ts';
 import type { Observation } from '../../../src/observe/observation.ts';

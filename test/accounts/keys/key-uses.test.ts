@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keysTable } from '../../../src/accounts/account-tables.ts';
-import { createKeyUses } from '../../../src/accounts/keys/key-uses.ts';
+import { createKeyUses } from '../../../src/accounts/keys/key-verifier.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { servicesOver } from '../../harness/services-over.ts';

@@ -1,8 +1,13 @@
 /** Keys and accounts as the resources write them, for tests of what reads them. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { keysCollection, usersCollection } from '../../../src/accounts/account-collections.ts';
-import { keysTable, type User, usersTable } from '../../../src/accounts/account-tables.ts';
+import {
+  keysCollection,
+  keysTable,
+  type User,
+  usersCollection,
+  usersTable,
+} from '../../../src/accounts/account-tables.ts';
 import {
   digestOfKey,
   grantOf,

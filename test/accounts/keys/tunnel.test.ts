@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
-import { keysCollection } from '../../../src/accounts/account-collections.ts';
-import { keysTable } from '../../../src/accounts/account-tables.ts';
+import { keysCollection, keysTable } from '../../../src/accounts/account-tables.ts';
 import { administrator } from '../../../src/accounts/admin-key.ts';
 import { exceeds, grantKey } from '../../../src/accounts/keys/grant.ts';
 import type { KeyTunnel } from '../../../src/accounts/keys/key-rows.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
-import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-row.ts';
 import type { Good } from '../../../src/accounts/verdict.ts';
 import { createVerifiedCredentials } from '../../../src/accounts/verified-credentials.ts';
 import { authenticated, type Known, type Scope } from '../../../src/model/principal.ts';

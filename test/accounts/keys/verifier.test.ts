@@ -6,7 +6,7 @@ import { keySecretsTable, usersTable } from '../../../src/accounts/account-table
 import { administrator, loadAdminKey } from '../../../src/accounts/admin-key.ts';
 import { keySecretsRetention, makeKey } from '../../../src/accounts/keys/key-rows.ts';
 import { createKeyVerifier } from '../../../src/accounts/keys/key-verifier.ts';
-import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-row.ts';
 import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
 import { administratorRole, scopes } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';

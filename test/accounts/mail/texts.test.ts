@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createMailTexts, formatDuration } from '../../../src/accounts/mail-texts.ts';
+import { createMailTexts, formatDuration } from '../../../src/accounts/account-mail.ts';
 import type { MailTemplate } from '../../../src/config/mail-templates.ts';
 
 const options = {

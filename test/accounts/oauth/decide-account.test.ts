@@ -6,8 +6,8 @@ import {
   type AccountRules,
   decideAccount,
   type Findings,
-} from '../../../src/accounts/oauth/decide-account.ts';
-import type { ProviderIdentity } from '../../../src/accounts/oauth/redeem-code.ts';
+} from '../../../src/accounts/oauth/enter-account.ts';
+import type { ProviderIdentity } from '../../../src/accounts/oauth/provider-server.ts';
 
 const rules: AccountRules = { registration: 'open', verifiedEmailRequired: false };
 const time = '2026-11-21T12:00:00.000Z';

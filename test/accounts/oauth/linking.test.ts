@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { type User, type UserFields, usersTable } from '../../../src/accounts/account-tables.ts';
-import { passwordChange } from '../../../src/accounts/passwords/password-row.ts';
+import {
+  passwordChange,
+  type User,
+  type UserFields,
+  usersTable,
+} from '../../../src/accounts/account-tables.ts';
 import { sessionCookieName } from '../../../src/accounts/sessions/cookie.ts';
-import { createFindUser } from '../../../src/accounts/users/find-user.ts';
-import { userRow } from '../../../src/accounts/users/user-row.ts';
+import { createFindUser, userRow } from '../../../src/accounts/users/user-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type OpenedProvider, openProvider, type Person } from '../../harness/openid-provider.ts';
 import { embeddedOnly } from '../../harness/stores.ts';

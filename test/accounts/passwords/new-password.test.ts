@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { newPasswordFault } from '../../../src/accounts/passwords/new-password.ts';
+import { newPasswordFault } from '../../../src/accounts/account-schemas.ts';
 
 const bounds = { passwordCharactersMin: 8, passwordBytesMax: 64 };
 const faultOf = (password: string) => newPasswordFault(password, bounds);

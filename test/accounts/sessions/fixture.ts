@@ -1,9 +1,9 @@
 /** A process of the program as far as sessions go: keys, tokens and sessions over a store, with a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { auditTable, type User, usersTable } from '../../../src/accounts/account-tables.ts';
-import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
+import type { AuditFact } from '../../../src/accounts/audit.ts';
 import { createRefresh, type Refresh } from '../../../src/accounts/refresh.ts';
-import { createFactorRule } from '../../../src/accounts/second-factor/factor-rule.ts';
+import { createFactorRule } from '../../../src/accounts/second-factor/factor-row.ts';
 import { createSessions, type Opened, type Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { type AccessTokens, createAccessTokens } from '../../../src/accounts/tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from '../../../src/accounts/tokens/signing-keys.ts';

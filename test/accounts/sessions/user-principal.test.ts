@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { User } from '../../../src/accounts/account-tables.ts';
-import { principalOf } from '../../../src/accounts/sessions/user-principal.ts';
+import { principalOf } from '../../../src/accounts/users/user-row.ts';
 import { isAdministrator, type Scope, scopes } from '../../../src/model/principal.ts';
 
 const user: User = {

@@ -6,11 +6,11 @@
 import assert from 'node:assert/strict';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { parseLink } from '../../../src/http/syntax/link.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { compose, type Running } from '../../../src/running.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { migrateSchema } from '../../../src/store/postgres/schema/migrate.ts';
 import { storeTables } from '../../../src/store-tables.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { ResourceRefused } from '../../../src/config/handler.ts';
+import { ResourceRefused } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { RunOptions } from '../../../src/logic/threads/handler-run.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../../src/logic/threads/handler-threads.ts';

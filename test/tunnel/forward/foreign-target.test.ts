@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Request } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
-import { createIsForeign, readForeignTarget } from '../../../src/tunnel/forward/foreign-target.ts';
-import { answerFields, requestFields } from '../../../src/tunnel/forward/forwarded-fields.ts';
+import { answerFields, requestFields } from '../../../src/tunnel/carry.ts';
+import { createIsForeign, readForeignTarget } from '../../../src/tunnel/destination.ts';
 
 function requestOf(
   method: string,

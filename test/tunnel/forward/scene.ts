@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
-import { createDialer } from '../../../src/egress/dial.ts';
+import { createDialer, type Dial } from '../../../src/egress/dial.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
 import type { Request } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
@@ -11,8 +11,9 @@ import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { createOpenConnections } from '../../../src/observe/open-connections.ts';
 import { type AdmissionDesk, type AdmissionOptions, createAdmission } from '../../../src/tunnel/admission.ts';
+import type { Carriage } from '../../../src/tunnel/carry.ts';
 import type { ForwardCall } from '../../../src/tunnel/proxy-call.ts';
-import { createForward, type ForwardOptions } from '../../../src/tunnel/tunnel.ts';
+import { createForward } from '../../../src/tunnel/tunnel.ts';
 import { listen } from '../../harness/listening.ts';
 import { knownAs } from '../../resources/known.ts';
 import { openRaw, type RawClient } from '../../wire/server/raw-client.ts';
@@ -36,7 +37,7 @@ export type Scene = {
 
 export type SceneOptions = {
   readonly settings?: Partial<AdmissionOptions['settings']>;
-  readonly limits?: Partial<ForwardOptions['limits']>;
+  readonly limits?: Partial<Carriage['limits']>;
   readonly hostsOf?: AdmissionOptions['hostsOf'];
   readonly scopes?: readonly ['tunnel'] | readonly [];
   readonly egressAllow?: string;
@@ -47,9 +48,8 @@ export async function stage(test: TestContext, options: SceneOptions = {}): Prom
   const ends = new Set<() => void>();
   const own: string[] = [];
   const desk = admissionOf(options, observe, ends);
-  const { isForeign, forward } = createForward({
-    ...{ admission: desk.admit, dial: dialerOf(options), ownOrigins: () => own, via: 'comity' },
-    monotonic: () => performance.now(),
+  const { isForeign, forward } = createForward(desk, dialerOf(options), {
+    ownOrigins: () => own,
     limits: { tunnelAnswerMs: 5000, tunnelIdleMs: 5000, ...options.limits },
   });
   const serve = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -122,14 +122,13 @@ function admissionOf(
       if (text === undefined) return { principal: { kind: 'anonymous' } };
       return text === 'Bearer good' ? known : { problem: 'invalid_token' };
     },
-    challengesFor: () => 'Basic realm="comity", Bearer realm="comity"',
     addressOf: ({ peer }) => peer,
-    ...{ hostsOf, observe, clock: Date.now, monotonic: () => performance.now() },
+    ...{ hostsOf, observe, clock: Date.now },
   });
 }
 
 /** Names below `.example` are on this machine; all others are nowhere. */
-function dialerOf({ egressAllow = '127.0.0.0/8' }: SceneOptions): ForwardOptions['dial'] {
+function dialerOf({ egressAllow = '127.0.0.0/8' }: SceneOptions): Dial {
   const rules = { egressAllow, egressPorts: '', everyPort: true, ownListeners: () => [] };
   const lookup = async (name: string) => {
     if (name.endsWith('.example')) return ['127.0.0.1'];

@@ -14,9 +14,9 @@ import {
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
-import { proxyChallengesFor } from '../../../src/accounts/challenges.ts';
+import { createAddressFinder } from '../../../src/egress/dial.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
-import { createResolver, type Lookup } from '../../../src/egress/resolve.ts';
+import type { Lookup } from '../../../src/egress/resolve.ts';
 import type { Request, Response } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { CapsuleReader, datagramHeadBytes, writeDatagramHead } from '../../../src/http/syntax/capsule.ts';
@@ -25,8 +25,8 @@ import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation, Observe } from '../../../src/observe/observation.ts';
 import { createOpenConnections } from '../../../src/observe/open-connections.ts';
 import { createAdmission } from '../../../src/tunnel/admission.ts';
+import { createUdp } from '../../../src/tunnel/connect-udp.ts';
 import type { ClientSide, ProxyCall, ProxyReply } from '../../../src/tunnel/proxy-call.ts';
-import { createUdp } from '../../../src/tunnel/udp/udp.ts';
 import { listen } from '../../harness/listening.ts';
 import { knownAs } from '../../resources/known.ts';
 
@@ -136,7 +136,6 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}) {
     facts.push(fact);
     if (fact.kind === 'tunnel-closed') for (const listener of onClosed.splice(0)) listener();
   };
-  const monotonic = (): number => performance.now();
   const desk = admissionOf(options, observe, revocations);
   const ports: number[] = [];
   const policy = createEgressPolicy({
@@ -145,19 +144,20 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}) {
     everyPort: true,
     ownListeners: () => ports.map((port) => ({ address: '127.0.0.1', port })),
   });
-  const udp = createUdp({
-    admission: desk.admit,
-    resolve: createResolver(options.lookup === undefined ? {} : { lookup: options.lookup }),
-    judge: policy.judge,
-    egressDnsMs: options.dnsMs ?? 1000,
-    limits: {
-      tunnelUdpIdleMs: options.idleMs ?? 10_000,
-      tunnelUdpBufferBytesMax: options.bufferBytesMax ?? 65_536,
+  const lookup = options.lookup === undefined ? {} : { lookup: options.lookup };
+  const find = createAddressFinder({ policy, egressDnsMs: options.dnsMs ?? 1000, ...lookup });
+  const udp = createUdp(
+    desk,
+    { find, judge: policy.judge },
+    {
+      limits: {
+        tunnelUdpIdleMs: options.idleMs ?? 10_000,
+        tunnelUdpBufferBytesMax: options.bufferBytesMax ?? 65_536,
+      },
+      observe,
+      isForeign: ({ target }) => target.includes('other.example'),
     },
-    observe,
-    monotonic,
-    isForeign: ({ target }) => target.includes('other.example'),
-  });
+  );
   const one = await listenHttp1(udp);
   const two = await listenHttp2(udp);
   ports.push(one.port, two.port);
@@ -214,12 +214,10 @@ function admissionOf(options: ProxyOptions, observe: Observe, revocations: (() =
       };
       return { ...knownAs(principal), onEnd };
     },
-    challengesFor: proxyChallengesFor,
     addressOf: ({ peer }) => peer,
     hostsOf: () => options.hosts ?? [],
     observe,
     clock: Date.now,
-    monotonic: () => performance.now(),
   });
 }
 

@@ -6,7 +6,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TunnelEnd } from '../../../src/observe/observation.ts';
-import { UdpTunnel } from '../../../src/tunnel/udp/udp.ts';
+import { UdpTunnel } from '../../../src/tunnel/connect-udp.ts';
 import { datagram, Tunnel } from './proxy-under-test.ts';
 
 type Ended = { readonly why: TunnelEnd; readonly sentBytes: number; readonly receivedBytes: number };
@@ -61,7 +61,6 @@ async function startTunnel(t: TestContext, options: Options = {}) {
         return leftBytes > 0;
       },
     },
-    monotonic: () => performance.now(),
     onEnd: (why, sentBytes, receivedBytes) => resolve({ why, sentBytes, receivedBytes }),
   });
   if (options.isEnded === true) {
@@ -192,7 +191,6 @@ test('ends at once when the client was gone before it began', async (t) => {
     destination: { socket, address: '127.0.0.1', port: destination.address().port, dnsMs: null },
     limits: { tunnelUdpIdleMs: 1000, tunnelUdpBufferBytesMax: 65_536 },
     account: { spend: () => true },
-    monotonic: () => performance.now(),
     onEnd: (given) => {
       why = given;
     },

@@ -1,4 +1,4 @@
-import type { Source } from '../../../src/config/sources.ts';
+import type { Source } from '../../../src/config/senders.ts';
 import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';

@@ -1,10 +1,9 @@
 /** Secrets of senders that stand in the store (§5.6, §6.7): made once, whoever starts at the same time, followed, and rotated with an overlap. */
-
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { inspectSenders } from '../../../src/config/inspect-senders.ts';
-import { weaknessOf } from '../../../src/config/senders/secret-rule.ts';
+import { weaknessOf } from '../../../src/config/sender-secrets.ts';
 import { Lines } from '../../../src/store/lines.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import {

@@ -8,10 +8,10 @@ import { METHODS } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { compose, type Running } from '../../../src/running.ts';
 import { type Connection, connectTo, type Received, type Sent } from '../../full/stores/exchange.ts';
 import {
   answerOf,

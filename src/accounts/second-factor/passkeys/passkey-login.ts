@@ -7,21 +7,21 @@ import { Type } from 'typebox';
 import { actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import type { Change } from '../../../store/store.ts';
-import type { AccountParts } from '../../account-parts.ts';
+import { type AccountParts, type Attempted, commitRetried } from '../../account-parts.ts';
 import { accountsTag, cookieSchema, exampleChallenge, tokensOutput } from '../../account-schemas.ts';
-import { passwordsTable, type User } from '../../account-tables.ts';
-import { type From, fromOf, originOf } from '../../audit-fact.ts';
-import { type Attempted, commitRetried } from '../../commit-retried.ts';
+import { passwordChange, passwordsTable, readPassword, type User } from '../../account-tables.ts';
+import { type From, fromOf, originOf } from '../../audit.ts';
 import { finishedDone, passwordMark } from '../../login.ts';
-import { passwordChange, readPassword } from '../../passwords/password-row.ts';
 import type { Opened } from '../../sessions/sessions.ts';
 import type { ChallengeContents, OpenedChallenge } from '../challenge-tokens.ts';
 import { factorChange, readFactor, type StoredFactor } from '../factor-row.ts';
-import { assertionSchema, exampleAssertion, passkeyRequestOutput } from './passkey-schemas.ts';
 import {
   type Assertion,
+  assertionSchema,
   authenticationOptions,
+  exampleAssertion,
   type PasskeyOptions,
+  passkeyRequestOutput,
   type UsedPasskey,
   usePasskey,
   userOfHandle,

@@ -4,40 +4,39 @@ import { actionResource } from '../../../kernel/action.ts';
 import { pathParameter } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import type { AccountParts } from '../../account-parts.ts';
-import { accountsTag, anyCredential, exampleChallenge, exampleFactorCode } from '../../account-schemas.ts';
+import { exampleChallenge, exampleFactorCode } from '../../account-schemas.ts';
 import {
+  byOwner,
   type ChangedFactor,
   changeFactor,
   type FactorOwner,
+  ownerOfAsk,
   type Planned,
   type Proof,
-  type Refused,
-} from '../change-factor.ts';
-import { addFactor, type ShownCodes } from '../factor-routes.ts';
-import { type Passkey, readFactor } from '../factor-row.ts';
-import {
-  doneOf,
-  ownerOfAsk,
+  people,
   peopleOnly,
   proofCodes,
   proofDescription,
   proofExample,
   proofMembers,
-} from '../factor-schemas.ts';
+  type Refused,
+} from '../change-factor.ts';
+import { addFactor, type ShownCodes } from '../factor-routes.ts';
+import { type Passkey, readFactor } from '../factor-row.ts';
 import { challengeBytes, type PasskeyRequest } from './passkey-login.ts';
 import {
   addedPasskeyOutput,
+  authenticationOptions,
   exampleRegistration,
   passkeyNameCharactersMax,
   passkeyOutput,
   passkeyRequestOutput,
   passkeysOutput,
+  registrationOptions,
   registrationSchema,
-} from './passkey-schemas.ts';
-import { authenticationOptions, registrationOptions, verifyRegistration } from './webauthn.ts';
+  verifyRegistration,
+} from './webauthn.ts';
 
-const people = { tag: accountsTag, permission: anyCredential } as const;
-const schemes = ['bearer', 'basic', 'cookieAuth'] as const;
 const passkeyName = Type.String({ minLength: 1, maxLength: passkeyNameCharactersMax });
 const parameters = [pathParameter('id', 'Id of the passkey.')];
 
@@ -65,7 +64,6 @@ function listResource(parts: AccountParts): Resource {
       id: 'listPasskeys',
       summary: 'List the passkeys of your account',
       output: passkeysOutput,
-      schemes,
       codes: ['forbidden'],
       handler: async (ask) => {
         const owner = ownerOfAsk(ask, addressOf);
@@ -95,13 +93,8 @@ function listResource(parts: AccountParts): Resource {
         example: { challenge: exampleChallenge, name: 'Laptop', response: exampleRegistration },
       },
       output: addedPasskeyOutput,
-      schemes,
       codes: ['forbidden', 'challenge_invalid', 'passkey_invalid', 'passkeys_exhausted'],
-      handler: async (ask, { challenge, name = 'Passkey', response }) => {
-        const owner = ownerOfAsk(ask, addressOf);
-        if (owner === undefined) return peopleOnly;
-        return doneOf(await addPasskey(parts, owner, { challenge, name, response }));
-      },
+      handler: byOwner(parts, addPasskey),
     },
     settings,
   );
@@ -119,12 +112,8 @@ function beginResource(parts: AccountParts): Resource {
       description: `Changes nothing. ${proofDescription}`,
       input: { name: 'PasskeyOptions', schema: Type.Object(proofMembers), example: proofExample },
       output: passkeyRequestOutput,
-      schemes,
       codes: proofCodes,
-      handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        return owner === undefined ? peopleOnly : doneOf(await beginPasskey(parts, owner, proof));
-      },
+      handler: byOwner(parts, beginPasskey),
     },
     parts.settings,
   );
@@ -140,7 +129,6 @@ function proofResource(parts: AccountParts): Resource {
       id: 'beginPasskeyProof',
       summary: 'Get options for a passkey that proves a change of the second factor',
       output: passkeyRequestOutput,
-      schemes,
       codes: ['forbidden'],
       handler: async (ask) => {
         const owner = ownerOfAsk(ask, parts.addressOf);
@@ -162,13 +150,8 @@ function renameResource(parts: AccountParts): Resource {
       summary: 'Rename a passkey',
       input: { name: 'PasskeyName', schema: Type.Object({ name: passkeyName }), example: { name: 'Phone' } },
       output: passkeyOutput,
-      schemes,
       codes: ['forbidden', 'not_found'],
-      handler: async (ask, { name }) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        if (owner === undefined) return peopleOnly;
-        return doneOf(await renamePasskey(parts, owner, { id: idOf(ask), name }));
-      },
+      handler: byOwner(parts, renamePasskey),
     },
     parts.settings,
   );
@@ -191,20 +174,11 @@ function removalResource(parts: AccountParts): Resource {
         schema: Type.Object(members),
         example: { code: exampleFactorCode },
       },
-      schemes,
       codes: [...proofCodes, 'not_found'],
-      handler: async (ask, proof) => {
-        const owner = ownerOfAsk(ask, parts.addressOf);
-        if (owner === undefined) return peopleOnly;
-        return doneOf(await removePasskey(parts, owner, { id: idOf(ask), proof }));
-      },
+      handler: byOwner(parts, removePasskey),
     },
     parts.settings,
   );
-}
-
-function idOf({ captures: [id = ''] }: Ask): string {
-  return id;
 }
 
 /* Adds, renames and removes the passkeys of an account (§5.8). */
@@ -250,7 +224,7 @@ type AddedPasskey = { readonly passkey: ShownPasskey } & ShownCodes;
 async function addPasskey(
   parts: AccountParts,
   owner: FactorOwner,
-  typed: { readonly challenge: string; readonly name: string; readonly response: unknown },
+  typed: { readonly challenge: string; readonly name?: string; readonly response: unknown },
 ): Promise<ChangedFactor<AddedPasskey>> {
   const { challenges, relyingParty, newId, settings } = parts;
   const opened = challenges.open('passkey', typed.challenge);
@@ -267,7 +241,13 @@ async function addPasskey(
     if (passkeys.length >= settings.passkeysPerAccountMax)
       return { ok: false, problem: 'passkeys_exhausted' };
     const createdAt = new Date(state.at).toISOString();
-    const passkey: Passkey = { id, name: typed.name, ...registered, createdAt, lastUsedAt: null };
+    const passkey: Passkey = {
+      id,
+      name: typed.name ?? 'Passkey',
+      ...registered,
+      createdAt,
+      lastUsedAt: null,
+    };
     const added = await addFactor(parts, owner, state, {
       ...state.factor,
       passkeys: [...passkeys, passkey],
@@ -286,15 +266,16 @@ async function addPasskey(
 function renamePasskey(
   parts: AccountParts,
   owner: FactorOwner,
-  typed: { readonly id: string; readonly name: string },
+  { name }: { readonly name: string },
+  { captures: [wanted = ''] }: Ask,
 ): Promise<ChangedFactor<ShownPasskey>> {
   return changeFactor(parts, owner, null, ({ factor }) => {
-    const passkey = factor.passkeys.find(({ id }) => id === typed.id);
+    const passkey = factor.passkeys.find(({ id }) => id === wanted);
     if (passkey === undefined) return missing;
-    const renamed = { ...passkey, name: typed.name };
-    const passkeys = factor.passkeys.map((each) => (each.id === typed.id ? renamed : each));
-    const fact = { type: 'second_factor.changed', method: 'passkey', passkey: typed.id } as const;
-    const facts = passkey.name === typed.name ? [] : [fact];
+    const renamed = { ...passkey, name };
+    const passkeys = factor.passkeys.map((each) => (each.id === wanted ? renamed : each));
+    const fact = { type: 'second_factor.changed', method: 'passkey', passkey: wanted } as const;
+    const facts = passkey.name === name ? [] : [fact];
     return { next: { ...factor, passkeys }, facts, result: shownPasskey(renamed) };
   });
 }
@@ -303,14 +284,15 @@ function renamePasskey(
 function removePasskey(
   parts: AccountParts,
   owner: FactorOwner,
-  typed: { readonly id: string; readonly proof: Proof },
+  proof: Proof,
+  { captures: [wanted = ''] }: Ask,
 ): Promise<ChangedFactor<null>> {
-  return changeFactor(parts, owner, typed.proof, ({ factor }) => {
-    const passkeys = factor.passkeys.filter(({ id }) => id !== typed.id);
+  return changeFactor(parts, owner, proof, ({ factor }) => {
+    const passkeys = factor.passkeys.filter(({ id }) => id !== wanted);
     if (passkeys.length === factor.passkeys.length) return missing;
     return {
       next: { ...factor, passkeys },
-      facts: [{ type: 'second_factor.removed', method: 'passkey', passkey: typed.id }],
+      facts: [{ type: 'second_factor.removed', method: 'passkey', passkey: wanted }],
       news: 'passkey-removed',
       result: null,
     };

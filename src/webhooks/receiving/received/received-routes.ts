@@ -4,7 +4,7 @@
  * `sort=-id` lists the newest first at the cost of one page. The octets are at `/{id}/body`.
  */
 import { Type } from 'typebox';
-import type { Source } from '../../../config/sources.ts';
+import type { Source } from '../../../config/senders.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';

@@ -5,7 +5,7 @@
  * whose sender is no longer declared are skipped and counted.
  */
 import { type Static, Type } from 'typebox';
-import type { Source } from '../../../config/sources.ts';
+import type { Source } from '../../../config/senders.ts';
 import type { Problem } from '../../../http/problem.ts';
 import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';

@@ -8,7 +8,7 @@
  * repeat a posted event until the record expires.
  */
 import { Type } from 'typebox';
-import type { AuditExpunction } from '../../../accounts/audit-fact.ts';
+import type { AuditExpunction } from '../../../accounts/audit.ts';
 import { actionResource, type Done } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';

@@ -1,10 +1,10 @@
 /** The whole program in this process on either store, behind a real socket, with a clock that can be moved on. */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { compose } from '../../../../src/compose.ts';
 import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { compose } from '../../../../src/running.ts';
 import { storeTables } from '../../../../src/store-tables.ts';
 import type { EngineName } from '../../../harness/engine-names.ts';
 import { adminKey } from '../../../harness/exchange.ts';

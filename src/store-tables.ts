@@ -2,7 +2,18 @@
  * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
  * `comity migrate` share.
  */
-import { auditCollection, keysCollection, usersCollection, identitiesTable, keySecretsTable, mailCodesTable, passwordsTable, sessionsTable, signInsTable, signingKeysTable } from './accounts/account-tables.ts';
+import {
+  auditCollection,
+  identitiesTable,
+  keySecretsTable,
+  keysCollection,
+  mailCodesTable,
+  passwordsTable,
+  sessionsTable,
+  signInsTable,
+  signingKeysTable,
+  usersCollection,
+} from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import { portalLinksCollection, portalSecretsTable } from './accounts/portal/portal-verifier.ts';
 import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';

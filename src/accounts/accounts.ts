@@ -15,17 +15,38 @@ import type { ServedCollection, Serving } from '../resources/collection/serving.
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Change, NextRow, Row } from '../store/store.ts';
-import { createAccountMail, createEndpointMailTexts, createFactorMail, createMailTexts, type EndpointMailTexts, titleOf } from './account-mail.ts';
+import {
+  createAccountMail,
+  createEndpointMailTexts,
+  createFactorMail,
+  createMailTexts,
+  type EndpointMailTexts,
+  titleOf,
+} from './account-mail.ts';
 import type { AccountParts, EndpointGeneration } from './account-parts.ts';
-import { auditTable, changedFields, fieldsOfUser, mailCodesTable, readUser, sessionsTable, signInsTable, type User } from './account-tables.ts';
+import {
+  auditTable,
+  changedFields,
+  fieldsOfUser,
+  mailCodesTable,
+  readUser,
+  sessionsTable,
+  signInsTable,
+  type User,
+} from './account-tables.ts';
 import { type FollowedKey, followAdminKey, loadAdminKey, loadSecret } from './admin-key.ts';
 import { type Audit, type AuditExpunction, auditResources, createAudit, factOfAsk } from './audit.ts';
-import { type Authenticate, createAuthenticate, createProxyAuthenticate, type Verifiers } from './authenticate.ts';
+import {
+  type Authenticate,
+  createAuthenticate,
+  createProxyAuthenticate,
+  type Verifiers,
+} from './authenticate.ts';
 import { keyResources } from './keys/key-routes.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
 import { createKeyUses, createKeyVerifier, type KeyUses } from './keys/key-verifier.ts';
-import { createLoginLimit } from './login-limit.ts';
 import { loginResources } from './login.ts';
+import { createLoginLimit } from './login-limit.ts';
 import { meResource } from './me.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
@@ -33,7 +54,11 @@ import { createCheckPassword, createPasswordVerifier } from './passwords/check-p
 import { createPasswordHasher } from './passwords/hasher.ts';
 import { passwordResetResources, passwordResource } from './passwords/set-password.ts';
 import { portalLinkResources, portalSessionResource } from './portal/portal-routes.ts';
-import { createPortalVerifier, portalLinksCollection, portalSecretsRetention } from './portal/portal-verifier.ts';
+import {
+  createPortalVerifier,
+  portalLinksCollection,
+  portalSecretsRetention,
+} from './portal/portal-verifier.ts';
 import { refreshResource } from './refresh.ts';
 import { registerResource } from './register.ts';
 import { createChallengeTokens, usedChallengesTable } from './second-factor/challenge-tokens.ts';

@@ -5,9 +5,10 @@
  * What an application gives to `mail.send` (model/logic/logic.ts) is checked first, all at once, and made complete: templates are filled in here,
  * so that a mistake refuses the unit instead of failing later. No part of a mail can add a header field or a recipient.
  */
-import { ResourceRefused } from '../config/senders.ts';
+
 import { isRecord, kindOf, suggestion } from '../config/inspection.ts';
 import type { DeclaredMail, MailTemplate, Piece } from '../config/mail-templates.ts';
+import { ResourceRefused } from '../config/senders.ts';
 import { problems } from '../http/problem-registry.ts';
 import type { KeptMail } from '../model/kept-mail.ts';
 import type { Services } from '../store/capabilities.ts';

@@ -5,8 +5,7 @@
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../../config/reserved-names.ts';
-import type { HandOnTo } from '../../config/senders.ts';
-import type { Source } from '../../config/senders.ts';
+import type { HandOnTo, Source } from '../../config/senders.ts';
 import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
 import { isToken } from '../../http/syntax/field-value.ts';
 import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';

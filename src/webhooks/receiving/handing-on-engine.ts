@@ -7,8 +7,9 @@
  * while those behind it continue. The whole sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker). Events
  * of a subscriber and runs of a job never wait for one another in this way.
  */
-import type { Settings } from '../../config/settings.ts';
+
 import type { Source } from '../../config/senders.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { handedOnOctets } from '../../memory/work-rules.ts';

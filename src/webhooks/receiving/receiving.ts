@@ -2,13 +2,26 @@
 import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
-import type { DeclaredSender } from '../../config/senders.ts';
-import type { Source } from '../../config/senders.ts';
+import type { DeclaredSender, Source } from '../../config/senders.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../egress/late-http.ts';
-import { type Content, type Item, json, type OperationDocumentation, type Tag } from '../../kernel/documentation.ts';
-import type { Made, Operation, Proposal, Resource, Result, Standing, Understood } from '../../kernel/resource.ts';
+import {
+  type Content,
+  type Item,
+  json,
+  type OperationDocumentation,
+  type Tag,
+} from '../../kernel/documentation.ts';
+import type {
+  Made,
+  Operation,
+  Proposal,
+  Resource,
+  Result,
+  Standing,
+  Understood,
+} from '../../kernel/resource.ts';
 import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
 import { messageBound, messageOctets } from '../../memory/work-rules.ts';

@@ -6,7 +6,6 @@ import { dashboardAssets, portalAssets } from './app-assets.ts';
 import { backupResources, createBackups } from './backups/backups.ts';
 import type { Configuration } from './config/configuration.ts';
 import { type LoadedSettings, shownSettings } from './config/load-settings.ts';
-import type { Settings } from './config/settings.ts';
 import { holdResources } from './hold/hold.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
@@ -23,17 +22,18 @@ import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
 import { packageVersion } from './package-version.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
-import type { QueryTextLimits } from './resources/collection/query.ts';
 import { SlowLists } from './resources/collection/slow-lists.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
-import { createLogViews } from './resources/events/seen-event.ts';
-import { createWithholds } from './resources/events/withheld-text.ts';
-import { connectionsResource } from './resources/program/connection-routes.ts';
-import type { Phase } from './resources/program/health.ts';
-import { type MetaOptions, metaResources } from './resources/program/meta-routes.ts';
+import { createLogViews, createWithholds } from './resources/events/seen-event.ts';
+import {
+  connectionsResource,
+  metaResources,
+  type ProgramReport,
+  slowListResource,
+  storeResource,
+} from './resources/program/meta-routes.ts';
+import type { Phase } from './resources/program/program-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
-import { slowListResource } from './resources/program/slow-list-routes.ts';
-import { storeResource } from './resources/program/store-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
@@ -57,15 +57,14 @@ type Features = Services & {
   readonly mac: (text: string) => string;
   readonly phase: () => Phase;
   readonly sources?: LoadedSettings['sources'];
-  readonly program: Pick<MetaOptions, 'startedAt' | 'differences'> & {
+  readonly program: Pick<ProgramReport, 'startedAt' | 'differences' | 'storeBytes'> & {
     readonly clockDifference: () => string | undefined;
-    readonly storeBytes: () => number | undefined;
   };
   readonly logic: ApplicationLogic;
 };
 
 export function resourcesOf(options: Features): readonly Resource[] {
-  const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
+  const { configuration, settings, metrics, accounts, webhooks, received } = options;
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
@@ -73,17 +72,15 @@ export function resourcesOf(options: Features): readonly Resource[] {
   const slowLists = new SlowLists({ ...settings, clock: options.clock });
   const resources: readonly Resource[] = [
     ...createRoutes({
-      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages, slowLists },
-      memoryBytes: memory.budget.bytesMax,
+      ...options,
       ...{
-        contentLimits: settings,
-        longContent: options.contentThreads,
-        queryLimits: queryLimitsOf(settings),
-        logic: options.logic.writesOf,
+        base: configuration.base,
+        collections: configuration.collections,
+        accounts: configuration.accounts,
       },
-      streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
+      ...{ slowLists, longContent: options.contentThreads, logic: options.logic.writesOf },
       builtIn: (serving) => [
-        ...actionResources(serving, { ...configuration, limits: settings, open: options.logic.open }),
+        ...actionResources(serving, configuration.actions, options.logic.open),
         ...accounts.resources,
         ...accounts.builtIn(webhooks.generation, serving),
         jwksResource([accounts.keys, webhooks.keys]),
@@ -111,10 +108,10 @@ export function resourcesOf(options: Features): readonly Resource[] {
         crossSite: accounts.isCrossSite,
       },
     }),
-    ...metaResources(metaOptionsOf(options)),
+    ...metaResources(options, configuration.base, reportOf(options)),
     ...storeResources(options),
-    slowListResource({ base: configuration.base, limits: settings, slowLists }),
-    connectionsResource({ ...options, base: configuration.base, limits: settings }),
+    slowListResource(configuration.base, settings, slowLists),
+    connectionsResource(configuration.base, settings, options.connections),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
       assets: [...docsAssets(configuration.title), ...dashboard, ...portal],
@@ -129,36 +126,22 @@ export function resourcesOf(options: Features): readonly Resource[] {
   return resources;
 }
 
-function metaOptionsOf({ configuration, settings, sources, store, program }: Features): MetaOptions {
+function reportOf({ settings, sources, program }: Features): ProgramReport {
   return {
-    ...program,
-    ...{ base: configuration.base, limits: settings, version: packageVersion(), node: process.versions.node },
-    store: {
-      engine: settings.databaseUrl === undefined ? 'sqlite' : 'postgresql',
-      bytes: program.storeBytes,
-      process: store.processId,
-    },
-    settings: shownSettings(settings, sources),
+    ...{ ...program, version: packageVersion(), node: process.versions.node },
+    shownSettings: shownSettings(settings, sources),
   };
 }
 
 function storeResources(options: Features): readonly Resource[] {
   const { configuration, settings, store, accounts, program } = options;
   const { base, collections } = configuration;
-  const engine = settings.databaseUrl === undefined ? 'sqlite' : 'postgresql';
   const names = [...collections.keys(), configuration.accounts.users.name];
   const folder = settings.backupFolder || join(settings.data, 'backups');
   const storeBytes = async () => program.storeBytes() ?? (await store.report([])).bytes;
   const backups = createBackups(options, folder, storeBytes);
   return [
-    storeResource({
-      ...{ ...options, base, limits: settings, engine, collections: names },
-      migrations: () => shownMigrations(store, configuration),
-    }),
+    storeResource(options, base, names, () => shownMigrations(store, configuration)),
     ...backupResources(options, base, backups, accounts.auditBackup),
   ];
-}
-
-function queryLimitsOf(settings: Settings): QueryTextLimits {
-  return { ...settings, json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax } };
 }

@@ -35,9 +35,8 @@ import { fanOut, type Observe } from './observe/observation.ts';
 import { createOpenConnections } from './observe/open-connections.ts';
 import { openStore, type StoreMembership, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
-import { patchLimitsOf } from './resources/collection/serving.ts';
 import { createContentThreads } from './resources/content-threads/content-threads.ts';
-import { createLife } from './resources/program/health.ts';
+import { createLife } from './resources/program/program-routes.ts';
 import { createListener } from './server/listener.ts';
 import type { Services } from './store/capabilities.ts';
 import { withStages } from './store/commit-stages.ts';
@@ -142,8 +141,8 @@ async function createFeatures({ opened, ...options }: Opened) {
     notify: createOwnerNotices(accounts.endpointMail, settings.operatorMail),
   });
   await documents.beforeServing(webhooks.store);
-  const logic = createLogic({
-    ...{ settings, observe, clock, collections, keepMail: mailKeeper.keepOutgoing },
+  const logic = createLogic(services, {
+    ...{ collections, keepMail: mailKeeper.keepOutgoing },
     emit: createEmitEvent(services, configuration, webhooks.eventTypes),
     accountWrites: accounts.functionWrites(webhooks.generation),
     readable: new Map([[declaredAccounts.users.name, declaredAccounts.users]]),
@@ -154,8 +153,7 @@ async function createFeatures({ opened, ...options }: Opened) {
   const jobs = createScheduler(services, configuration.jobs, received.wake, timers);
   const onFailure = (error: unknown) => observe({ kind: 'store-failed', what: 'sharing rate limits', error });
   const rates = createRateLimiter(settings, store, onFailure);
-  const limits = { ...settings, contentLimits: settings };
-  const contentThreads = createContentThreads({ ...limits, collections, patchLimits: patchLimitsOf(limits) });
+  const contentThreads = createContentThreads(settings, collections);
   const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: metrics.loopDelay });
   const life = createLife();
   const features = { accounts, webhooks, received, mails, contentThreads, logic, phase: life.phase };
@@ -166,7 +164,7 @@ async function createFeatures({ opened, ...options }: Opened) {
     ...{ ...served, base, resources: resourcesOf(served), authenticate, principalNow, rates, loop },
     ...{ challengesFor, secretOf: unguessableCredential, randomDigit: digit },
   });
-  const callsAs = createCallsAs({ ...settings, ...common, base, handleAs: handling.handleAs });
+  const callsAs = createCallsAs(services, base, turns, handling.handleAs);
   const proxy = createTunnel(services, configuration.tunnel, { ...common, authenticate: authenticateProxy });
   const listener = createListener({
     ...{ ...common, ...handling, proxy, apiVersion: configuration.apiVersion },

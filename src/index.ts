@@ -47,6 +47,7 @@ export {
   type ScalarExpression,
 } from './model/access-function.ts';
 export type { Actor, ActorKind } from './model/actor.ts';
+export type { StampDeclaration, StampValue } from './model/collection.ts';
 export {
   type BodyFormat,
   type CollectionDeclaration,
@@ -61,6 +62,9 @@ export {
   type Output,
   output,
   type Pieces,
+  type Upload,
+  type UploadRule,
+  upload,
 } from './model/logic/actions.ts';
 export type {
   Account,
@@ -74,10 +78,13 @@ export type {
   ResourcesOf,
   Schemas,
 } from './model/logic/collection-calls.ts';
-export type { AfterRead, BeforeWrite, Hooks, Write } from './model/logic/hooks.ts';
+export { Type } from './model/logic/collection-calls.ts';
 export type {
+  AfterRead,
+  BeforeWrite,
   Caller,
   Emit,
+  Hooks,
   Logic,
   Mail,
   MailAddress,
@@ -85,10 +92,8 @@ export type {
   OutgoingMail,
   Refusal,
   Refuse,
+  Write,
 } from './model/logic/logic.ts';
-export { Type } from './model/logic/new-fields.ts';
-export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';
-export type { StampDeclaration, StampValue } from './model/stamp.ts';
 
 export type CreateOptions = {
   /**

@@ -12,7 +12,7 @@ import { operationsTable } from './kernel/operations/stored-request.ts';
 import type { CallsAs } from './logic/principal-calls.ts';
 import type { Principal } from './model/principal.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
-import { queriesTable } from './resources/queries/stored-queries.ts';
+import { queriesTable } from './resources/collection/stored-queries.ts';
 import { openCertificate } from './server/certificate.ts';
 import type { Listener } from './server/listener.ts';
 import type { ListenTls } from './server/port.ts';

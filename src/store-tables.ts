@@ -23,19 +23,39 @@ import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/scheduler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import { deletionMarksTable } from './kernel/operations/deletion-marks.ts';
-import { operationRequestsTable, operationsTable, renewedAtField } from './kernel/operations/stored-request.ts';
+import {
+  operationRequestsTable,
+  operationsTable,
+  renewedAtField,
+} from './kernel/operations/stored-request.ts';
 import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
 import { migrationsTable } from './migrations/migration-state.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { ownerField } from './model/field.ts';
-import { realtimeTicketsTable } from './realtime/tickets.ts';
-import { queriesTable } from './resources/queries/stored-queries.ts';
+import { realtimeTicketsTable } from './realtime/identify.ts';
+import { queriesTable } from './resources/collection/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
 import { messageLinesTable } from './webhooks/receiving/message-lines.ts';
-import { receivedAttemptsTable, receivedCollection, receivedContentsTable, senderSecretsTable } from './webhooks/receiving/received-tables.ts';
-import { attemptsTable, deliveriesCollection, endpointGenerationTable, endpointHealthTable, endpointSecretsTable, endpointsCollection, fanOutTable, recoveriesCollection, wakesTable, webhookKeysTable } from './webhooks/sending/sending-tables.ts';
+import {
+  receivedAttemptsTable,
+  receivedCollection,
+  receivedContentsTable,
+  senderSecretsTable,
+} from './webhooks/receiving/received-tables.ts';
+import {
+  attemptsTable,
+  deliveriesCollection,
+  endpointGenerationTable,
+  endpointHealthTable,
+  endpointSecretsTable,
+  endpointsCollection,
+  fanOutTable,
+  recoveriesCollection,
+  wakesTable,
+  webhookKeysTable,
+} from './webhooks/sending/sending-tables.ts';
 import { lanesTable } from './work/lane-leases.ts';
 import { startsTable } from './work/starts.ts';
 

@@ -19,7 +19,7 @@ const clients = 8;
 const statusUnavailable = 503;
 /** Most rows whose index the run makes. */
 const madeRowsMost = 100_000;
-/** Found documents that are ranked for a page, src/model/search/rank.ts: more rows cost no more. */
+/** Found documents that are ranked for a page, src/model/search/search-index.ts: more rows cost no more. */
 const rankedFrom = 10_000;
 
 type Kind = {

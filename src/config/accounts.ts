@@ -7,7 +7,7 @@ import { type Static, type TObject, Type } from 'typebox';
 import { permission, type Rule } from '../model/access.ts';
 import type { Collection, CollectionDeclaration, TextMember } from '../model/collection.ts';
 import type { Account, ByField, FieldName } from '../model/logic/collection-calls.ts';
-import type { Hooks } from '../model/logic/hooks.ts';
+import type { Hooks } from '../model/logic/logic.ts';
 import { authenticated, type Scope, scopes } from '../model/principal.ts';
 import { type Referring, resolveBuiltIn } from './collections.ts';
 import { fieldsOf } from './fields.ts';

@@ -5,18 +5,18 @@
 
 import { type Access, mayRelate, permission, type Rule } from '../model/access.ts';
 import { createConditionRule } from '../model/access-function.ts';
-import type {
-  BodyFormat,
-  Collection,
-  CollectionDeclaration,
-  CollectionReference,
-  TextBound,
+import {
+  type BodyFormat,
+  type Collection,
+  type CollectionDeclaration,
+  type CollectionReference,
+  resolveStamps,
+  type TextBound,
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
+import type { Reach, Through } from '../model/filter.ts';
 import { anonymous } from '../model/principal.ts';
-import type { Reach, Through } from '../model/reference-path.ts';
 import { createSearchIndex } from '../model/search/search-index.ts';
-import { resolveStamps } from '../model/stamp.ts';
 import { fieldsOf } from './fields.ts';
 import { reachesOf, resolveWhere } from './inspect-access.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';

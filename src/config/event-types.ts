@@ -4,7 +4,7 @@
  */
 
 import { type TObject, Type } from 'typebox';
-import { eventTypeCharactersMax } from '../model/event-pattern.ts';
+import { eventTypeCharactersMax } from '../model/event.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { schemaMistakes } from './inspect-schema.ts';
 import { isRecord, kindOf } from './inspection.ts';

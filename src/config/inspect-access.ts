@@ -9,9 +9,16 @@ import { equals, ruleReferencesMax } from '../model/access-condition.ts';
 import { type ConditionRule, callRule, type FunctionRule } from '../model/access-function.ts';
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields, Scalar } from '../model/field.ts';
-import { allOf, isRelated } from '../model/filter.ts';
+import {
+  allOf,
+  distantField,
+  endOfPath,
+  isDistant,
+  isRelated,
+  type Reach,
+  type Through,
+} from '../model/filter.ts';
 import { anonymous, authenticated, type Principal, scopes } from '../model/principal.ts';
-import { distantField, endOfPath, isDistant, type Reach, type Through } from '../model/reference-path.ts';
 import { instantWords, keptInstant } from '../model/timestamp.ts';
 import { type Inspection, isRecord, kindOf, namedField, suggestion } from './inspection.ts';
 import { namedParts } from './shape.ts';

@@ -3,8 +3,12 @@
  * be plain JavaScript, so nothing relies on the types of `CollectionDeclaration`.
  */
 import { type TObject, type TSchema, Type } from 'typebox';
-import type { CollectionDeclaration, ComputedField } from '../model/collection.ts';
-import { type Stamp, stampValues } from '../model/stamp.ts';
+import {
+  type CollectionDeclaration,
+  type ComputedField,
+  type Stamp,
+  stampValues,
+} from '../model/collection.ts';
 import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
 import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart, reachesOf } from './inspect-access.ts';

@@ -6,7 +6,7 @@ import { type TObject, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Actor } from '../model/actor.ts';
 import type { Change } from '../model/event.ts';
-import { eventPatternFault } from '../model/event-pattern.ts';
+import { eventPatternFault } from '../model/event.ts';
 import type { DocumentOf, Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
 import { inFlightShape } from './inspect-senders.ts';

@@ -3,7 +3,7 @@
  */
 import type { BodyFormat } from '../model/collection.ts';
 import type { Field } from '../model/field.ts';
-import { searchLanguages } from '../model/search/stems.ts';
+import { searchLanguages } from '../model/search/words.ts';
 import { type Inspection, isRecord, kindOf, listed, namedField, suggestion } from './inspection.ts';
 import { problemMembers } from './reserved-names.ts';
 import { namedParts } from './shape.ts';

@@ -2,7 +2,7 @@
  * Finds what the schema of a declaration may not be: too large, with references that lead nowhere or around in a circle, or with defaults
  * that do not fit. The bounds keep compiling it, and checking a document, within the stack and within milliseconds.
  */
-import { uploadRule } from '../model/logic/upload.ts';
+import { uploadRule } from '../model/logic/actions.ts';
 import { instantWords, keptInstant } from '../model/timestamp.ts';
 import {
   brokenReferences,

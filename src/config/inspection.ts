@@ -1,7 +1,7 @@
 /** The common ground of the checks of a configuration: the declaration, where mistakes are reported, and the name that a misspelt one means. */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
-import type { Through } from '../model/reference-path.ts';
+import type { Through } from '../model/filter.ts';
 
 export type Inspection = {
   readonly name: string;

@@ -2,32 +2,12 @@
  * Wires what an application's functions need: transactions over its collections, and the hooks of their writes. Both
  * exist when the collections are served, which is before any function runs; what needs them is wired earlier.
  */
-import type { Collection } from '../model/collection.ts';
-import type { Observe } from '../observe/observation.ts';
-import type { WriteLogic } from '../resources/collection/served.ts';
-import type { Serving } from '../resources/collection/serving.ts';
-import { createRunHooks, type HookOptions } from './hooks/before-write.ts';
+import type { Serving, WriteLogic } from '../resources/collection/served-collection.ts';
+import type { Services } from '../store/capabilities.ts';
+import { createRunHooks } from './hooks/before-write.ts';
 import type { OpenTransaction } from './transaction/resource-call.ts';
-import {
-  type AccountWrites,
-  createOpenTransaction,
-  type EmitEvent,
-  type KeepMail,
-  type TransactionLimits,
-} from './transaction/transaction.ts';
+import { createOpenTransaction, type FunctionReach } from './transaction/transaction.ts';
 import { RequestLogic } from './transaction/unit-logic.ts';
-
-export type LogicOptions = {
-  readonly clock: () => number;
-  readonly collections: ReadonlyMap<string, Collection>;
-  /** Built-in collections that functions may read. */
-  readonly readable?: ReadonlyMap<string, Collection>;
-  readonly accountWrites?: AccountWrites | undefined;
-  readonly emit: EmitEvent;
-  readonly keepMail?: KeepMail;
-  readonly observe: Observe;
-  readonly settings: TransactionLimits & Pick<HookOptions, 'hookTimeoutMs' | 'hookDepthMax'>;
-};
 
 export type ApplicationLogic = {
   /** For the functions of requests, and for those on threads. */
@@ -36,8 +16,12 @@ export type ApplicationLogic = {
   readonly writesOf: (serving: Serving) => WriteLogic;
 };
 
-export function createLogic({ settings, observe, ...options }: LogicOptions): ApplicationLogic {
-  const runHooks = createRunHooks({ ...settings, ...options });
+export function createLogic(
+  { clock, settings, observe }: Pick<Services, 'clock' | 'settings' | 'observe'>,
+  reach: FunctionReach,
+): ApplicationLogic {
+  const run = createRunHooks(clock, settings);
+  const onFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
   let opened: OpenTransaction | undefined;
   const open: OpenTransaction = (caller, cause, how) => {
     if (opened === undefined) throw new Error('functions require the collections to be served');
@@ -46,10 +30,8 @@ export function createLogic({ settings, observe, ...options }: LogicOptions): Ap
   return {
     open,
     writesOf(serving) {
-      const onHookFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
-      const limits = settings;
-      opened = createOpenTransaction({ ...options, serving, runHooks, limits, onHookFailed });
-      return new RequestLogic(open, runHooks, onHookFailed);
+      opened = createOpenTransaction(serving, reach, { run, onFailed });
+      return new RequestLogic(open, run, onFailed);
     },
   };
 }

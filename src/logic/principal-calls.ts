@@ -9,21 +9,19 @@ import { readRequestFields } from '../http/request-fields.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import { type Authenticated, authenticated, type Principal } from '../model/principal.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
+import type { Services } from '../store/capabilities.ts';
 import type { MaybePromise } from '../store/store.ts';
-import { refuse } from './transaction/asking.ts';
+import { refuseCall } from './refusal.ts';
 import { callsOver } from './transaction/calls.ts';
-import { largestPage } from './transaction/list-page.ts';
+import { largestPage } from './transaction/carry-out.ts';
 import type { ResourceCall } from './transaction/resource-call.ts';
 
 export type CallsAs = (principal: Principal) => Resources;
 
-export type CallsAsOptions = {
-  readonly turns: LoopTurns;
+type Sender = Pick<Services, 'newId' | 'settings'> & {
   readonly base: string;
+  readonly turns: LoopTurns;
   readonly handleAs: (request: Request, principal: Principal) => MaybePromise<Response>;
-  readonly newId: () => string;
-  /** Documents of the largest page. */
-  readonly listLimitMax: number;
 };
 
 /** `fields`, `patch` and `query` are JSON texts already (transaction/calls.ts). */
@@ -38,43 +36,49 @@ type Sent = {
 
 const json = 'application/json';
 
-export function createCallsAs(options: CallsAsOptions): CallsAs {
-  return (principal) => callsOver((call) => carryOut(options, principal, call)).resources;
+export function createCallsAs(
+  { newId, settings }: Pick<Services, 'newId' | 'settings'>,
+  base: string,
+  turns: LoopTurns,
+  handleAs: Sender['handleAs'],
+): CallsAs {
+  const sender = { newId, settings, base, turns, handleAs };
+  return (principal) => callsOver((call) => carryOut(sender, principal, call)).resources;
 }
 
 async function carryOut(
-  options: CallsAsOptions,
+  sender: Sender,
   principal: Principal,
   call: ResourceCall,
 ): Promise<string | undefined> {
-  await options.turns.next();
+  await sender.turns.next();
   if (call.do === 'emit' || call.do === 'mail') throw new Error(`${call.do} is no call on a collection`);
-  const path = `${options.base}/${encodeURIComponent(call.collection)}`;
+  const path = `${sender.base}/${encodeURIComponent(call.collection)}`;
   if (call.do === 'list') {
-    const text = call.largest === true ? largestPage(call.query, options) : call.query;
-    return taken(await send(options, { method: 'QUERY', path, type: json, text, principal }));
+    const text = call.largest === true ? largestPage(call.query, sender.settings) : call.query;
+    return taken(await send(sender, { method: 'QUERY', path, type: json, text, principal }));
   }
   const segment = call.id === undefined ? undefined : segmentOf(call.id);
   if (call.do === 'get' && segment === undefined) return undefined;
   const member = segment === undefined ? path : `${path}/${segment}`;
   if (call.do === 'get') {
-    const response = await send(options, { method: 'GET', path: member, principal });
+    const response = await send(sender, { method: 'GET', path: member, principal });
     return response.status === 404 ? undefined : taken(response);
   }
   if (call.id !== undefined && segment === undefined)
-    throw refuse('not_found', `no document has the id ${JSON.stringify(call.id)}`);
+    throw refuseCall('not_found', `no document has the id ${JSON.stringify(call.id)}`);
   if (call.do === 'create') {
     const by = call.owner === undefined ? principal : onBehalfOf(principal, call.owner);
     const content = { type: json, text: call.fields, principal: by };
-    if (call.id === undefined) return taken(await send(options, { method: 'POST', path, ...content }));
+    if (call.id === undefined) return taken(await send(sender, { method: 'POST', path, ...content }));
     const condition = ['If-None-Match', '*'] as const;
-    return taken(await send(options, { method: 'PUT', path: member, condition, ...content }));
+    return taken(await send(sender, { method: 'PUT', path: member, condition, ...content }));
   }
   const sent = changeOf(call, member, principal);
-  const response = await send(options, sent);
+  const response = await send(sender, sent);
   // The calls know no versions: a collection that wants one named changes the present one.
   if (response.status !== 428) return taken(response);
-  return taken(await send(options, { ...sent, condition: ['If-Match', '*'] }));
+  return taken(await send(sender, { ...sent, condition: ['If-Match', '*'] }));
 }
 
 function changeOf(
@@ -96,11 +100,11 @@ function changeOf(
 function onBehalfOf(principal: Principal, owner: string): Authenticated {
   if (principal.kind === 'authenticated' && principal.scopes.has('admin'))
     return authenticated({ ...principal, id: owner });
-  throw refuse('forbidden', 'only an administrator may name the owner of what it creates');
+  throw refuseCall('forbidden', 'only an administrator may name the owner of what it creates');
 }
 
 /** @throws ResourceRefused if the path leads to no collection */
-async function send({ base, handleAs, newId }: CallsAsOptions, sent: Sent): Promise<Response> {
+async function send({ base, handleAs, newId }: Sender, sent: Sent): Promise<Response> {
   const { method, path, type, text, condition = [], principal } = sent;
   const bytes = Buffer.from(typeof text === 'string' ? text : (JSON.stringify(text) ?? 'null'));
   const rawFields = ['Host', 'localhost', 'Accept', json, 'Prefer', 'return=representation', ...condition];
@@ -119,7 +123,7 @@ async function send({ base, handleAs, newId }: CallsAsOptions, sent: Sent): Prom
   const response = await handleAs(request, principal);
   if (response.route !== 'none') return response;
   const [name = ''] = path.slice(base.length + 1).split('/');
-  throw refuse('not_found', `no collection is named ${JSON.stringify(decodeURIComponent(name))}`);
+  throw refuseCall('not_found', `no collection is named ${JSON.stringify(decodeURIComponent(name))}`);
 }
 
 /** Undefined: no document has this id; a dot alone would be a step in the path. */

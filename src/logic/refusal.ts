@@ -1,12 +1,15 @@
-/** Refusals in an application's own words (model/logic/logic.ts), as problems of the kernel. */
+/**
+ * The ways in which an application's function ends without a result: refusals in its own words (model/logic/logic.ts), as
+ * problems of the kernel; refusals of the kernel that its calls get; and failures, with their place in its file.
+ */
 import { refusalStatuses as statuses } from '../config/actions.ts';
 import { ResourceRefused } from '../config/senders.ts';
-import type { Problem } from '../http/problem.ts';
+import { type Problem, statusOf } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Refusal, RefusalStatus, Refuse } from '../model/logic/logic.ts';
 
 /** What `refuse` throws: it ends the function, and with it the unit. */
-export class Refused extends Error {
+class Refused extends Error {
   override readonly name = 'Refused';
   readonly problem: Problem;
 
@@ -113,4 +116,82 @@ export function ofAnotherWrite(
   } as const;
   const refused = code[commit.outcome];
   return { code: refused, message: `${table}: ${problems[refused].message}` };
+}
+
+/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
+export class FunctionFailed extends Error {
+  override readonly name = 'FunctionFailed';
+  /** The status of the response, for callers in the same process. */
+  readonly status = 500;
+  readonly code = 'internal';
+}
+
+/** Describes, for the log alone, a refusal that comes too late to stop a decided deletion. @param what the hook, and what it refuses */
+export function refusedLate(
+  what: string,
+  { message }: { readonly message?: string | undefined },
+): FunctionFailed {
+  const why = message === undefined ? '' : ` (${message})`;
+  return new FunctionFailed(
+    `${what} after the deletion was decided, which goes on without what the hook writes${why}`,
+  );
+}
+
+/** Frames of a call that was made: the first are those of the application. */
+export type Place = { readonly stack?: string };
+
+/** The first says where the call stands, the others how the function came there. */
+const framesOfCall = 4;
+
+/** @param callee the function of Comity that was called, which is left out */
+export function placeOfCall(callee: (...given: never[]) => unknown): Place {
+  const place: Place = {};
+  const { stackTraceLimit } = Error;
+  // Each frame takes 150 ns, and every call has a place.
+  Error.stackTraceLimit = framesOfCall;
+  Error.captureStackTrace(place, callee);
+  Error.stackTraceLimit = stackTraceLimit;
+  return place;
+}
+
+/**
+ * Gives an error of a call the place of the call: what failed within Comity has no frame of the application, whose call
+ * ended before. Errors of the application's own code, which have one, are left as they are.
+ */
+export function placed(error: unknown, { stack = '' }: Place): unknown {
+  const isOwn = error instanceof ResourceRefused || error instanceof FunctionFailed;
+  if (!isOwn || error.cause !== undefined) return error;
+  error.stack = `${error.name}: ${error.message}${stack.slice(stack.indexOf('\n'))}`;
+  return error;
+}
+
+const messageCharactersMax = 1000;
+
+/**
+ * Converts a refusal of the kernel (§7) for a handler: its code, and the whole error response in one sentence. A pointer
+ * of the application's own is kept beside it.
+ */
+export function refusalOf(problem: Problem): ResourceRefused {
+  const { code, message, own, errors = [] } = problem;
+  const text = message ?? problems[code].message;
+  const pointer = own === undefined ? undefined : errors[0]?.pointer;
+  const faults = errors
+    .filter((error) => error.message !== text)
+    .map((error) => `${error.pointer === '' ? 'it' : error.pointer} ${error.message}`);
+  const whole = faults.length === 0 ? text : `${text}: ${faults.join('; ')}`;
+  const told = whole.slice(0, messageCharactersMax);
+  return new ResourceRefused(own?.code ?? code, told, statusOf(problem), pointer);
+}
+
+/** The same refusal, which names the call: a function makes several. */
+export function refusalOfCall(
+  { code, message, status, pointer }: ResourceRefused,
+  called: string,
+): ResourceRefused {
+  const told = `${called}: ${message}`.slice(0, messageCharactersMax);
+  return new ResourceRefused(code, told, status, pointer);
+}
+
+export function refuseCall(code: Problem['code'], message?: string): ResourceRefused {
+  return refusalOf(message === undefined ? { code } : { code, message });
 }

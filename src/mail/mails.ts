@@ -8,10 +8,10 @@ import { type CollectionOperation, representationOf } from '../kernel/documentat
 import type { Resource } from '../kernel/resource.ts';
 import type { KeptMail } from '../model/kept-mail.ts';
 import type { Observe } from '../observe/observation.ts';
+import { type MemberStanding, onMember } from '../resources/collection/member.ts';
 import { timeAfter } from '../resources/collection/row.ts';
-import type { Served } from '../resources/collection/served.ts';
-import { type ServedCollection, type Serving, serveCollection } from '../resources/collection/serving.ts';
-import { type MemberStanding, onMember } from '../resources/collection/standing.ts';
+import { type ServedCollection, serveCollection } from '../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../resources/collection/served-collection.ts';
 import type { Services } from '../store/capabilities.ts';
 import { tryCommit } from '../store/lines.ts';
 import type { RetentionRule } from '../store/retention.ts';
@@ -117,8 +117,7 @@ export function mailResources(serving: Serving): ServedCollection {
       revise: { list: (standard) => ({ ...standard, description: listNote }) },
     },
   });
-  const limits = { ...serving.contentLimits, validationErrorsMax: serving.validationErrorsMax };
-  return { ...plain, resources: [...plain.resources, resendResource(plain.served, limits)] };
+  return { ...plain, resources: [...plain.resources, resendResource(plain.served, serving.settings)] };
 }
 
 function resendResource(served: Served, limits: ActionLimits): Resource {

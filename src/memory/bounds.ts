@@ -147,7 +147,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   storedTokens: {
-    file: 'src/resources/queries/stored-queries.ts',
+    file: 'src/resources/collection/stored-queries.ts',
     name: 'storedAt',
     holds: 'tokens of stored queries',
     chosenBy: 'callers who may list',

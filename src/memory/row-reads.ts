@@ -110,7 +110,7 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/resources/queries/stored-queries.ts',
+    file: 'src/resources/collection/stored-queries.ts',
     reads: 'stored queries, once, when an embedded store keeps the first new one',
     rows: 32,
     rowOctets: 132 * KiB,

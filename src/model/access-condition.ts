@@ -6,8 +6,18 @@
  * holds, and `isNot(null)` always does. Use `isAbsent` to test for absence.
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
-import { allOf, always, anyOf, type Comparison, type Filter, negated, never } from './filter.ts';
-import { along, type Reach, type Step } from './reference-path.ts';
+import {
+  allOf,
+  along,
+  always,
+  anyOf,
+  type Comparison,
+  type Filter,
+  negated,
+  never,
+  type Reach,
+  type Step,
+} from './filter.ts';
 import { instantWords, keptInstant } from './timestamp.ts';
 
 export const ruleValuesMax = 1000;

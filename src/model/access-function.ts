@@ -6,10 +6,9 @@
 import type { Static, TObject } from 'typebox';
 import { Condition, expressionsOf, type Writing } from './access-condition.ts';
 import { type Fields, ownerField } from './field.ts';
-import type { Filter } from './filter.ts';
+import type { Filter, Through } from './filter.ts';
 import type { AccountFields } from './logic/collection-calls.ts';
 import { audienceOf, noFields, type Principal, type Scope } from './principal.ts';
-import type { Through } from './reference-path.ts';
 
 /** The caller in an access function. Administrators pass every rule without a call. */
 export type RulePrincipal = {

@@ -3,15 +3,22 @@
  * mistakes in a declaration; this file has its meaning.
  */
 import type { Static, TObject, TSchema } from 'typebox';
-import type { Access, Rule } from './access.ts';
+import { type Access, type Rule, visibleTo } from './access.ts';
 import { type Field, type Fields, ownerField, tagField } from './field.ts';
+import type { Filter } from './filter.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
-import type { ByField, FieldName, FurtherMembers, MadeMembers, Schemas } from './logic/collection-calls.ts';
-import type { Hooks } from './logic/hooks.ts';
-import type { NewFields } from './logic/new-fields.ts';
+import type {
+  ByField,
+  FieldName,
+  FurtherMembers,
+  MadeMembers,
+  NewFields,
+  Schemas,
+} from './logic/collection-calls.ts';
+import type { Hooks } from './logic/logic.ts';
+import type { Principal } from './principal.ts';
 import { indexedText, type SearchIndex } from './search/search-index.ts';
-import type { SearchLanguage } from './search/stems.ts';
-import type { Stamp, StampDeclaration } from './stamp.ts';
+import type { SearchLanguage } from './search/words.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -58,7 +65,7 @@ export type ComputedSchemas = Readonly<Record<string, TSchema>>;
  * @template N the fields of a new document
  * @template Soft the value of `softDelete`
  */
-export type CollectionParts<
+type CollectionParts<
   T = never,
   R = never,
   K extends ComputedSchemas = ComputedSchemas,
@@ -161,7 +168,7 @@ type MemberOf<T, V> = [T] extends [never]
 type SearchName<T, K> = TextMember<T> | TextsMember<T> | Computed<K>;
 
 /** @template N the names of fields */
-export type SearchDeclaration<N extends string = string> = {
+type SearchDeclaration<N extends string = string> = {
   readonly fields: readonly N[];
   /** Finds `printers` by `printer`. Default: words are found as they are written, apart from case and accents. */
   readonly language?: SearchLanguage;
@@ -263,4 +270,48 @@ export function searchText(
       for (const item of value) if (typeof item === 'string') text += `${item}\n`;
   }
   return foldText(text);
+}
+
+/** The field that a rule or a reference of the collection names. */
+export function fieldNamed({ name: of, fields }: Pick<Collection, 'name' | 'fields'>, name: string): Field {
+  const field = fields.get(name);
+  if (field === undefined) throw new Error(`the rule of ${of} names an unknown field ${name}`);
+  return field;
+}
+
+/** The resources of the collection that a rule for reading opens to the principal. */
+export function visibleWhere(
+  collection: Pick<Collection, 'name' | 'fields'>,
+  rule: Rule,
+  principal: Principal,
+): Filter {
+  return visibleTo(rule, principal, ownerField, (name) => fieldNamed(collection, name));
+}
+
+// Stamped fields of a collection (§2.9): members that the server sets from the request that writes, and no client writes.
+
+/** The principal's id, its tenant, or the time of the write in ISO 8601. */
+export type StampValue = 'principal' | 'tenant' | 'time';
+
+export const stampValues: readonly StampValue[] = ['principal', 'tenant', 'time'];
+
+/** @param on `create`: set once; `update`: set by every write, also the one that creates */
+export type Stamp = { readonly value: StampValue; readonly on: 'create' | 'update' };
+
+/** The value alone is set at creation. */
+export type StampDeclaration = StampValue | { readonly value: StampValue; readonly on?: 'create' | 'update' };
+
+export function resolveStamps(
+  declared: Readonly<Record<string, StampDeclaration>> | undefined,
+): ReadonlyMap<string, Stamp> | undefined {
+  const entries = Object.entries(declared ?? {});
+  if (entries.length === 0) return undefined;
+  return new Map(
+    entries.map(([name, stamp]) => [
+      name,
+      typeof stamp === 'string'
+        ? { value: stamp, on: 'create' }
+        : { value: stamp.value, on: stamp.on ?? 'create' },
+    ]),
+  );
 }

@@ -26,7 +26,7 @@ export type Field = {
     | 'type'
     | 'collection'
     | 'document'
-    /** No column, but what a search computes for a row that it finds (src/model/search/rank.ts). */
+    /** No column, but what a search computes for a row that it finds (src/model/search/search-index.ts). */
     | 'rank';
   /** Set if the path begins in the representation before the change of an event, not in the event's document. */
   readonly within?: 'former';

@@ -2,6 +2,7 @@
  * Ids that the server assigns (§2.1): 26 characters of Crockford base32, 48 bits of time and 80 of randomness. They
  * increase within one process even in one millisecond, so that the order of ids is the order of creation.
  */
+import type { Collection } from './collection.ts';
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const randomDigits = 16;
@@ -68,6 +69,17 @@ function encodeTime(time: number): string {
 }
 
 /** True if a client may choose the id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
-export function isClientId(id: string): boolean {
+function isClientId(id: string): boolean {
   return id.length <= clientIdCharactersMax && unreserved.test(id) && id !== '.' && id !== '..';
+}
+
+// Ids that a client or a function chooses: how they are written, and which of them no document can have (§2.1).
+
+export const idMessage = 'an id has 1 to 255 letters, digits, ".", "_", "~" or "-"';
+
+/** The reason why no document can be created with the id. A document with the name of an operation could not be addressed. */
+export function idFault({ takenIds }: Pick<Collection, 'takenIds'>, id: string): string | undefined {
+  if (!isClientId(id)) return idMessage;
+  if (!takenIds.includes(id)) return undefined;
+  return `"${id}" cannot be an id, because it is the path of an operation of the collection: ${takenIds.join(', ')}`;
 }

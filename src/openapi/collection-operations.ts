@@ -14,7 +14,7 @@ import {
 } from '../kernel/documentation.ts';
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
 import { type BodyFormat, type Collection, ownerMember } from '../model/collection.ts';
-import { mediaTypeOf } from '../resources/collection/content.ts';
+import { mediaTypeOf } from '../resources/collection/write-operations.ts';
 import { type Components, ref } from './components.ts';
 import { listedOf, listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';

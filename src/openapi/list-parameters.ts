@@ -6,7 +6,7 @@ import { queryParameters } from '../config/reserved-names.ts';
 import type { Item, ListLimits } from '../kernel/documentation.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
 import { type Field, type Fields, rankFieldOf, type ScalarType } from '../model/field.ts';
-import { type Operator, operatorsOf } from '../resources/query/comparison.ts';
+import { type Operator, operatorsOf } from '../resources/query/conditions.ts';
 import type { Components } from './components.ts';
 
 /** A list's source: a collection, or the event log. */

@@ -234,7 +234,7 @@ function place(value: unknown, naming: Naming): unknown {
 }
 
 // Derives from the access rules of a collection how a request for a member may end (§4.7.1, §5.1), as
-// resources/collection/standing.ts decides it. The rules are evaluated for one caller of each kind that they
+// resources/collection/member.ts decides it. The rules are evaluated for one caller of each kind that they
 // distinguish: with and without a credential, with a tenant, with each role and scope that a rule names.
 
 type MemberStanding = {

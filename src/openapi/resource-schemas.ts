@@ -6,9 +6,9 @@
  */
 import { isNode, mapParts, plainSchema } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
+import type { Stamp } from '../model/collection.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
 import type { Scalar } from '../model/field.ts';
-import type { Stamp } from '../model/stamp.ts';
 import { type Components, located } from './components.ts';
 import { sortable } from './list-parameters.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';

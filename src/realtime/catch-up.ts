@@ -10,35 +10,34 @@
  * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
+import type { Told } from '../resources/events/disclosure.ts';
 import { type LogPlaces, resetText } from '../resources/events/log-places.ts';
 import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
-import type { Told } from '../resources/events/telling.ts';
+import type { BatchBounds } from '../resources/events/shared-batches.ts';
 import { type FollowedLog, isAfter, type LogRead, laterOf, readLog } from '../store/follow-log.ts';
 import { type LogPosition, type MaybePromise, whenKnown } from '../store/store.ts';
 import type { Hub } from './hub.ts';
-import { beginning, type LoggedEvent } from './logged-event.ts';
-import type { Readers } from './readers.ts';
-import { covers, matchesAny, ofTypes, type Subscription } from './subscriptions.ts';
+import { beginning, type LoggedEvent, type Readers } from './readers.ts';
+import { covers, matchesAny, ofTypes, type Subscription } from './subprotocol.ts';
 
 /** Memory for this many batch bounds is reserved: the event that exceeds the bound ends a batch, and may be long. */
 const batchesReserved = 4;
 
-export type CatchUpOptions = {
+/** The log as all sockets follow it. */
+export type RealtimeLog = {
   readonly store: LooksStore & FollowedLog;
-  readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
+  readonly hub: Hub;
   readonly places: LogPlaces;
+  /** Those of a catch-up, which reads again what its client did not take. */
+  readonly bounds: BatchBounds;
+};
+
+/** The socket that catches up. */
+type CaughtUp = {
   readonly readers: Readers;
-  /** Events read from the store at once; those that the client does not take are read again. */
-  readonly batchEventsMax: number;
-  /** Octets of events after which the batch ends. */
-  readonly batchBytesMax: number;
   readonly memory: HeldMemory;
-  /** The current subscriptions of the socket. */
+  /** Its current subscriptions. */
   readonly all: () => Iterable<Subscription>;
-  /** Those of `all` that catch up. */
-  readonly fresh: ReadonlySet<Subscription>;
-  /** A place in the log. */
-  readonly after: string;
   /** Returns false if the client is too slow; `goOn` continues. Without an id for a frame that the client cannot resume after. */
   readonly send: (id: string | undefined, frame: string | Buffer) => boolean;
   /** As the hub asks a listener. */
@@ -48,8 +47,17 @@ export type CatchUpOptions = {
   readonly fail: () => void;
 };
 
+/** Subscriptions that catch up. */
+export type Missed = {
+  /** A place in the log. */
+  readonly after: string;
+  readonly fresh: ReadonlySet<Subscription>;
+};
+
 export class CatchUp {
-  readonly #options: CatchUpOptions;
+  readonly #log: RealtimeLog;
+  readonly #socket: CaughtUp;
+  readonly #missed: Missed;
   readonly #until: LogPosition;
   /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
@@ -60,21 +68,24 @@ export class CatchUp {
   #looks: ParentLooks | undefined;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
 
-  constructor(options: CatchUpOptions) {
-    this.#options = options;
-    this.#until = options.hub.position;
-    this.#covered = [...options.all()].filter((subscription) => !options.fresh.has(subscription));
+  constructor(log: RealtimeLog, socket: CaughtUp, missed: Missed) {
+    this.#log = log;
+    this.#socket = socket;
+    this.#missed = missed;
+    this.#until = log.hub.position;
+    this.#covered = [...socket.all()].filter((subscription) => !missed.fresh.has(subscription));
   }
 
   start(): void {
-    const { hub, places, after } = this.#options;
+    const { hub, places } = this.#log;
+    const { after, fresh } = this.#missed;
     this.#whenRead(
       () => (after === '' ? beginning : (hub.find(after) ?? places.find(after))),
       (found) => {
         const position = found ?? hub.position;
         this.#cursor = position;
         if (found === undefined) this.#sendOne(undefined, resetText(places.textOf(position)));
-        for (const subscription of this.#options.fresh) subscription.since = position;
+        for (const subscription of fresh) subscription.since = position;
         this.#read();
       },
     );
@@ -92,7 +103,9 @@ export class CatchUp {
   }
 
   #read(): void {
-    const { store, hub, readers, batchEventsMax, batchBytesMax, memory } = this.#options;
+    const { store, hub, bounds } = this.#log;
+    const { readers, memory } = this.#socket;
+    const { batchEventsMax, batchBytesMax } = bounds;
     const recent = hub.recentAfter(this.#cursor);
     if (recent !== undefined) {
       const looks = this.#looks ?? new ParentLooks(store);
@@ -113,11 +126,11 @@ export class CatchUp {
         if (!this.#send(event.entry.id, children, frame)) return;
       }
       this.#mode = 'over';
-      this.#options.done(this.#cursor);
+      this.#socket.done(this.#cursor);
       return;
     }
     const isFirstStretch = isAfter(this.#until, this.#cursor);
-    const wanted = isFirstStretch ? this.#fresh() : this.#options.all();
+    const wanted = isFirstStretch ? this.#fresh() : this.#socket.all();
     const filter = readers.reach(ofTypes(wanted), (type) => matchesAny(wanted, type));
     // This read sees everything that the hub has announced.
     const announced = isFirstStretch ? this.#until : hub.position;
@@ -141,7 +154,7 @@ export class CatchUp {
   }
 
   #confirmed<T extends { readonly read: LogRead }>(found: T): MaybePromise<T> {
-    return found.read.entries.length === 0 ? found : whenKnown(this.#options.confirm(), () => found);
+    return found.read.entries.length === 0 ? found : whenKnown(this.#socket.confirm(), () => found);
   }
 
   /** Asks if the socket may hear the events, and continues then; false if it may. */
@@ -149,7 +162,7 @@ export class CatchUp {
     const last = events.at(-1);
     if (last === undefined || !isAfter(last.position, this.#confirmedTo)) return false;
     this.#confirmedTo = last.position;
-    const confirming = this.#options.confirm();
+    const confirming = this.#socket.confirm();
     if (confirming === undefined) return this.#mode !== 'reading';
     this.#whenRead(
       () => confirming,
@@ -163,7 +176,7 @@ export class CatchUp {
 
   /** Reads the rows of other tables that decide about the events, and continues then; false if nothing is to be read. */
   #isLoading(events: readonly LoggedEvent[], looks: ParentLooks): boolean {
-    const { readers } = this.#options;
+    const { readers } = this.#socket;
     for (const event of events) {
       readers.look(event, looks.rows.find);
       readers.childFrames(event, looks);
@@ -185,7 +198,7 @@ export class CatchUp {
     tellings: readonly Told[],
     { announced, isFirstStretch }: { readonly announced: LogPosition; readonly isFirstStretch: boolean },
   ): void {
-    const { readers } = this.#options;
+    const { readers } = this.#socket;
     let isWhole = !isFull;
     for (const [at, entry] of entries.entries()) {
       const position = { rev: entry.rev, id: entry.id };
@@ -222,24 +235,24 @@ export class CatchUp {
   /** Sending may close the socket, which ends the catch-up. */
   #sendOne(id: string | undefined, frame: string | Buffer): void {
     if (this.#mode === 'over') return;
-    const hasRoom = this.#options.send(id, frame);
+    const hasRoom = this.#socket.send(id, frame);
     if (!hasRoom && this.#mode === 'reading') this.#mode = 'waiting';
   }
 
   #wants(type: string, position: LogPosition): boolean {
-    if (isAfter(position, this.#until)) return covers(this.#options.all(), type, position);
+    if (isAfter(position, this.#until)) return covers(this.#socket.all(), type, position);
     return covers(this.#fresh(), type, position) && !covers(this.#covered, type, position);
   }
 
   /** Omits subscriptions that the client has cancelled since. */
   #fresh(): readonly Subscription[] {
-    return [...this.#options.all()].filter((subscription) => this.#options.fresh.has(subscription));
+    return [...this.#socket.all()].filter((subscription) => this.#missed.fresh.has(subscription));
   }
 
   /** Calls `use` in the same turn if the store answers synchronously. */
   #whenRead<T>(read: () => MaybePromise<T>, use: (found: T) => void): void {
     const fail = (): void => {
-      if (this.#mode !== 'over') this.#options.fail();
+      if (this.#mode !== 'over') this.#socket.fail();
     };
     let found: MaybePromise<T>;
     try {

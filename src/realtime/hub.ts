@@ -9,14 +9,14 @@
  * store, and without a gap between that end and the live events.
  */
 
-import { patternsOfType } from '../model/event-pattern.ts';
+import { patternsOfType } from '../model/event.ts';
 import { always } from '../model/filter.ts';
 import { type LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
+import type { BatchBounds } from '../resources/events/shared-batches.ts';
 import { isAfter } from '../store/follow-log.ts';
 import { isTailFull } from '../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../store/store.ts';
-import { beginning, LoggedEvent } from './logged-event.ts';
-import type { ChildFrame, Readers } from './readers.ts';
+import { beginning, type ChildFrame, LoggedEvent, type Readers } from './readers.ts';
 
 /**
  * Listeners by pattern, then by audience: an event costs one lookup for each segment of its type, one decision for each
@@ -74,15 +74,7 @@ export type Listener = {
   fail(): void;
 };
 
-export type HubOptions = {
-  readonly store: LooksStore & Pick<Store, 'onAppend' | 'onLost'>;
-  /** For each collection, the types by which readers ask for messages about documents that refer to its documents. */
-  readonly typesByParent: ReadonlyMap<string, readonly string[]>;
-  /** Events read from the log at once. */
-  readonly batchEventsMax: number;
-  /** Octets of events after which a batch ends. */
-  readonly batchBytesMax: number;
-};
+type HubStore = LooksStore & Pick<Store, 'onAppend' | 'onLost'>;
 
 /** Bounds of the kept events: their number, and the characters of their documents. */
 const recentEventsMax = 256;
@@ -105,10 +97,10 @@ type Batch = {
 };
 
 export class Hub {
-  readonly #store: HubOptions['store'];
-  readonly #typesByParent: HubOptions['typesByParent'];
-  readonly #batchEventsMax: number;
-  readonly #batchBytesMax: number;
+  readonly #store: HubStore;
+  /** For each collection, the types by which readers ask for messages about documents that refer to its documents. */
+  readonly #typesByParent: ReadonlyMap<string, readonly string[]>;
+  readonly #bounds: BatchBounds;
   readonly #subscribers = new Subscribers<Listener>();
   readonly #listeners = new Set<Listener>();
   /** How many of them are asked. */
@@ -124,11 +116,10 @@ export class Hub {
   /** Every event announced after this position is kept. */
   #recentFrom: LogPosition = beginning;
 
-  constructor({ store, typesByParent, batchEventsMax, batchBytesMax }: HubOptions) {
+  constructor(store: HubStore, typesByParent: ReadonlyMap<string, readonly string[]>, bounds: BatchBounds) {
     this.#store = store;
     this.#typesByParent = typesByParent;
-    this.#batchEventsMax = batchEventsMax;
-    this.#batchBytesMax = batchBytesMax;
+    this.#bounds = bounds;
   }
 
   /** Position of the last announced event; meaningless while the hub is stopped. */
@@ -218,8 +209,8 @@ export class Hub {
       if (run === this.#run) this.#fail();
     };
     try {
-      const batch = this.#store.tail(this.#position, always, this.#batchEventsMax, {
-        bytesMax: this.#batchBytesMax,
+      const batch = this.#store.tail(this.#position, always, this.#bounds.batchEventsMax, {
+        bytesMax: this.#bounds.batchBytesMax,
         refusesLost: true,
       });
       const looks = new ParentLooks(this.#store);
@@ -268,7 +259,8 @@ export class Hub {
     }
     this.#mode = 'waiting';
     const entries = events.map(({ entry }) => entry);
-    if (this.#grown || isTailFull(entries, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
+    const { batchEventsMax, batchBytesMax } = this.#bounds;
+    if (this.#grown || isTailFull(entries, batchEventsMax, batchBytesMax)) this.#pumpSoon();
   }
 
   /** Asks those who are about to hear of the event. @returns undefined: all may; otherwise it has to be called again */

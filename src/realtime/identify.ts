@@ -7,17 +7,21 @@
  * - The session cookie, which a browser sends by itself, counts only for pages that may send the user's credentials.
  * - A ticket replaces the credential that it was made with. The cookie beside it is ignored, others are refused.
  */
+
+import { hash } from 'node:crypto';
 import type { Allowance, Request } from '../http/message.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
 import { allowedOrigin, type CorsPolicy } from '../kernel/answer/cors.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Authenticate, Identified, Resource } from '../kernel/resource.ts';
+import { openText, type Seal, sealText } from '../kernel/sealed-text.ts';
 import { memoryBounds } from '../memory/bounds.ts';
-import type { SealedCredential, Tickets } from './tickets.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Store } from '../store/store.ts';
+import { keptRow } from '../store/store.ts';
 
-export type IdentifyOptions = {
-  readonly tickets: Pick<Tickets, 'use'>;
-  readonly attempts: Pick<Attempts, 'isTooSoon'>;
+/** How callers are judged. */
+type Judging = {
   readonly addressOf: CallerAddress;
   readonly cors: CorsPolicy;
   /** True if a page of a site that is neither ours nor trusted with credentials has sent the request. */
@@ -33,8 +37,12 @@ const crossSiteRequest: Identified = { problem: 'cross_site_request' };
 const repeated: Identified = { problem: 'credentials_repeated' };
 const invalid: Identified = { problem: 'invalid_token' };
 
-export function createIdentify(options: IdentifyOptions): NonNullable<Resource['identify']> {
-  const { cors, crossSite } = options;
+export function createIdentify(
+  judging: Judging,
+  tickets: Pick<Tickets, 'use'>,
+  attempts: Pick<Attempts, 'isTooSoon'>,
+): NonNullable<Resource['identify']> {
+  const { cors, crossSite, addressOf, clock } = judging;
   return (request, query, authenticate) => {
     const { origin } = request.fields;
     const isForeign = crossSite(request);
@@ -42,7 +50,11 @@ export function createIdentify(options: IdentifyOptions): NonNullable<Resource['
       return crossSiteRequest;
     }
     const found = credentialsIn(query);
-    if (found.tickets.length > 0) return byTicket(options, request, found, authenticate);
+    if (found.tickets.length > 0) {
+      // Bad tickets count against the address. While it has no attempt left, a good ticket is refused before it is used up.
+      const isTooSoon = () => attempts.isTooSoon(addressOf(request), clock());
+      return byTicket({ tickets, isTooSoon }, request, found, authenticate);
+    }
     const identified = authenticate(request, query);
     const judge = (judged: Identified): Identified =>
       isForeign && isByCookie(judged) ? crossSiteRequest : judged;
@@ -77,7 +89,10 @@ function credentialsIn(query: string | undefined): Found {
 }
 
 function byTicket(
-  options: IdentifyOptions,
+  {
+    tickets: known,
+    isTooSoon,
+  }: { readonly tickets: Pick<Tickets, 'use'>; readonly isTooSoon: () => boolean },
   request: Request,
   { tickets, hasKey }: Found,
   authenticate: Authenticate,
@@ -86,10 +101,8 @@ function byTicket(
   const [ticket = ''] = tickets;
   const isOne = tickets.length === 1 && !hasKey;
   if (!isOne || fields.authorization !== undefined || fields.xApiKey !== undefined) return repeated;
-  // Bad tickets count against the address. While it has no attempt left, a good ticket is refused before it is used up.
-  if (options.attempts.isTooSoon(options.addressOf(request), options.clock()))
-    return { problem: 'rate_limited' };
-  return options.tickets.use(ticket).then((credential) => {
+  if (isTooSoon()) return { problem: 'rate_limited' };
+  return known.use(ticket).then((credential) => {
     if (credential === undefined) return invalid;
     return authenticate(bearing(request, credential), credential.query);
   });
@@ -167,4 +180,85 @@ export function createAttempts(attemptMs: number, burst: number): Attempts {
       return { exceeded, policy, rate, remaining: String(remaining), retryAfterSeconds };
     },
   };
+}
+
+// Tickets open a WebSocket from a browser, which cannot send Authorization with it. A ticket works once, for a short time, and replaces
+// the credential that it was made with. The credential is stored sealed by a key that only the ticket yields, and is authenticated anew
+// when the ticket is used, so revocation and limits still apply. A reader of the store learns no credential; a later reader of a URL has
+// a useless ticket.
+
+/** Rows by the base64url SHA-256 of the ticket. No events. */
+export const realtimeTicketsTable = 'realtime_tickets';
+
+/** A credential, in exactly one of the places where a request carries it. */
+export type SealedCredential = {
+  readonly authorization?: string;
+  readonly xApiKey?: string;
+  readonly cookie?: string;
+  /** The query component that contains it, undecoded. */
+  readonly query?: string;
+};
+
+export type Tickets = {
+  /** @returns a ticket that is valid for `seconds` @throws StoreUnavailable */
+  make(credential: SealedCredential): Promise<string>;
+  /**
+   * Returns the credential and uses up the ticket; undefined if it is unknown, expired or used.
+   * @throws StoreUnavailable
+   */
+  use(ticket: string): Promise<SealedCredential | undefined>;
+};
+
+type TicketRow = { readonly sealed: string; readonly expiresAt: number };
+
+const ticketBytes = 32;
+/** `ticketBytes` in base64url. */
+const ticketPattern = /^[A-Za-z0-9_-]{43}$/;
+
+export function createTickets(
+  {
+    store,
+    clock,
+    random,
+  }: Pick<Services, 'clock' | 'random'> & { readonly store: Pick<Store, 'read' | 'commit'> },
+  seconds: number,
+): Tickets {
+  return {
+    async make(credential) {
+      const ticket = random(ticketBytes).toString('base64url');
+      const id = idOf(ticket);
+      const now = clock();
+      const row: TicketRow = {
+        sealed: sealText(JSON.stringify(credential), sealOf(ticket, id), random),
+        expiresAt: now + seconds * 1000,
+      };
+      const next = keptRow(JSON.stringify(row), null, now, now);
+      const change = { table: realtimeTicketsTable, id, expect: { absent: true }, next } as const;
+      const { outcome } = await store.commit({ changes: [change], events: [] });
+      if (outcome !== 'committed')
+        throw new Error('a new ticket of 256 random bits exists already: the random source is broken');
+      return ticket;
+    },
+    async use(ticket) {
+      if (!ticketPattern.test(ticket)) return undefined;
+      const id = idOf(ticket);
+      const row = await store.read(realtimeTicketsTable, id);
+      if (row === undefined) return undefined;
+      const { sealed, expiresAt } = JSON.parse(row.doc) as TicketRow;
+      if (clock() >= expiresAt) return undefined;
+      // The request that deletes the row uses the ticket: one of several succeeds, in any process.
+      const change = { table: realtimeTicketsTable, id, expect: { rev: row.rev }, next: null };
+      const { outcome } = await store.commit({ changes: [change], events: [] });
+      const opened = outcome === 'committed' ? openText(sealed, sealOf(ticket, id)) : undefined;
+      return opened === undefined ? undefined : (JSON.parse(opened) as SealedCredential);
+    },
+  };
+}
+
+function idOf(ticket: string): string {
+  return hash('sha256', ticket, 'base64url');
+}
+
+function sealOf(ticket: string, id: string): Seal {
+  return { secret: ticket, id, purpose: 'comity realtime ticket' };
 }

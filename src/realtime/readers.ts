@@ -4,22 +4,34 @@
  *
  * A catch-up evaluates visibility in SQL, the hub evaluates it here on the event; test/realtime checks that both agree.
  */
+
+import { type Cause, type CauseShown, causeOf, withCauseShown } from '../model/actor.ts';
 import type { Collection } from '../model/collection.ts';
 import { eventType } from '../model/event.ts';
+import type { Field } from '../model/field.ts';
 import { allOf, always, anyOf, type Filter, isRelated, never } from '../model/filter.ts';
-import { matches } from '../model/matches.ts';
+import { type Matchable, matches } from '../model/matches.ts';
 import { audienceOf, type Principal } from '../model/principal.ts';
-import { childMessages } from '../resources/events/child-messages.ts';
-import { leftText, type Reach, reachOf } from '../resources/events/leaving.ts';
+import { childMessages, parentEvents, typeOfChildren } from '../resources/events/child-messages.ts';
+import {
+  leftText,
+  type Reach,
+  reachOf,
+  type Told,
+  told,
+  valueOfEvent,
+} from '../resources/events/disclosure.ts';
 import type { LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
-import { parentEvents, typeOfChildren } from '../resources/events/parent-rules.ts';
-import { type LogView, seenEvent } from '../resources/events/seen-event.ts';
-import { type Told, told } from '../resources/events/telling.ts';
-import { type Withholds, type WithholdsFrom, withoutText } from '../resources/events/withheld-text.ts';
+import {
+  type LogView,
+  seenEvent,
+  type Withholds,
+  type WithholdsFrom,
+  withoutText,
+} from '../resources/events/seen-event.ts';
 import type { RelatedRows } from '../store/related-rows.ts';
-import type { MaybePromise, TailEntry } from '../store/store.ts';
-import { eventFrame } from './frames.ts';
-import type { LoggedEvent } from './logged-event.ts';
+import type { LogPosition, MaybePromise, TailEntry } from '../store/store.ts';
+import { eventFrame } from './subprotocol.ts';
 
 /** Collections whose rule is cached; fewer are declared. */
 const rulesMax = 1024;
@@ -167,20 +179,18 @@ function holds(rule: Filter, event: LoggedEvent, related: Related): boolean {
   return matches(rule, { search: null, related, value: (field) => event.value(field) });
 }
 
-export type ReadersOptions = {
-  readonly collections: readonly Collection[];
-  readonly views: (principal: Principal) => LogView;
-  /** Absent: nothing is withheld from those who missed events. */
-  readonly withholds?: WithholdsFrom;
-};
-
-export type ReadersByAudience = {
+type ReadersByAudience = {
   /** Held until `release`. */
   hold(principal: Principal): Readers;
   release(readers: Readers): void;
 };
 
-export function createReaders({ collections, views, withholds }: ReadersOptions): ReadersByAudience {
+/** @param withholds absent: nothing is withheld from those who missed events */
+export function createReaders(
+  collections: readonly Collection[],
+  views: (principal: Principal) => LogView,
+  withholds?: WithholdsFrom,
+): ReadersByAudience {
   const held = new Map<string, Readers>();
   return {
     hold(principal) {
@@ -219,3 +229,64 @@ function within(filter: Filter, collection: string): Filter {
       return filter;
   }
 }
+
+// An event of the log on its way to many sockets: each member that a rule reads is parsed once, and one frame serves every socket that
+// may see the whole event. Positions in the log are ordered by revision, then by id as stores compare it: by code point.
+
+export class LoggedEvent implements Matchable {
+  readonly entry: TailEntry;
+  readonly position: LogPosition;
+  readonly search = null;
+  readonly #values = new Map<string, unknown>();
+  readonly #shown = new Map<CauseShown, Shown>();
+  #left: Buffer | undefined;
+  #cause: Cause | undefined | null = null;
+
+  constructor(entry: TailEntry) {
+    this.entry = entry;
+    this.position = { rev: entry.rev, id: entry.id };
+  }
+
+  readonly value = (field: Field): unknown =>
+    field.column === undefined ? this.#valueAt(field) : valueOfEvent(this.entry, field);
+
+  /** Caches members, since the rules of many readers use the same few. */
+  #valueAt(field: Field): unknown {
+    const key = `${field.within ?? ''}\0${field.path.join('\0')}`;
+    if (!this.#values.has(key)) this.#values.set(key, valueOfEvent(this.entry, field));
+    return this.#values.get(key);
+  }
+
+  /** The frame for those whom the document has left. */
+  get left(): Buffer {
+    this.#left ??= Buffer.from(leftText(this.entry));
+    return this.#left;
+  }
+
+  /** Parsed once for all readers. */
+  get cause(): Cause | undefined {
+    if (this.#cause === null) this.#cause = causeOf(this.entry.doc);
+    return this.#cause;
+  }
+
+  /** The event with so much of its cause, made once for all readers to whom it shows that. */
+  shown(much: CauseShown): Shown {
+    let shown = this.#shown.get(much);
+    if (shown === undefined) {
+      const { cause } = this;
+      const doc = cause === undefined ? this.entry.doc : withCauseShown(this.entry.doc, cause, much);
+      shown = { doc, frame: Buffer.from(eventFrame(doc)) };
+      this.#shown.set(much, shown);
+    }
+    return shown;
+  }
+}
+
+type Shown = {
+  readonly doc: string;
+  /** As UTF-8. */
+  readonly frame: Buffer;
+};
+
+/** Before every event. */
+export const beginning: LogPosition = { rev: 0, id: '' };

@@ -2,6 +2,7 @@
  * `realtime` and `realtime/tickets` (§4.13, §9): events over a WebSocket, in the same form as the stream of `events`.
  * Every caller may connect; visibility is decided for each event. Sockets are the server's concern.
  */
+
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
@@ -11,25 +12,39 @@ import type { CorsPolicy } from '../kernel/answer/cors.ts';
 import { named, type OperationDocumentation, type Tag } from '../kernel/documentation.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Operation, Proposal, Resource, Standing } from '../kernel/resource.ts';
-import { callerOf, operatorId, principalIdOf } from '../model/principal.ts';
+import type { Collection } from '../model/collection.ts';
+import { callerOf, operatorId, type Principal, principalIdOf } from '../model/principal.ts';
 import type { OpenConnections } from '../observe/open-connections.ts';
+import { typesByParent } from '../resources/events/child-messages.ts';
 import { createLogPlaces } from '../resources/events/log-places.ts';
 import type { LooksStore } from '../resources/events/parent-looks.ts';
-import { typesByParent } from '../resources/events/parent-rules.ts';
+import type { LogView, WithholdsFrom } from '../resources/events/seen-event.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { FollowedLog } from '../store/follow-log.ts';
 import type { RetentionRule } from '../store/retention.ts';
-import { type Store, whenKnown } from '../store/store.ts';
-import { realtimeSubprotocol } from './frames.ts';
+import type { Store } from '../store/store.ts';
+import { whenKnown } from '../store/store.ts';
 import { Hub } from './hub.ts';
-import { createAttempts, createIdentify, credentialOf, keyParameter, ticketParameter } from './identify.ts';
-import { createReaders, type ReadersOptions } from './readers.ts';
+import {
+  createAttempts,
+  createIdentify,
+  createTickets,
+  credentialOf,
+  keyParameter,
+  realtimeTicketsTable,
+  type Tickets,
+  ticketParameter,
+} from './identify.ts';
+import { createReaders } from './readers.ts';
 import { RealtimeSocket, type SocketLimits } from './socket.ts';
-import { createTickets, realtimeTicketsTable, type Tickets } from './tickets.ts';
+import { realtimeSubprotocol } from './subprotocol.ts';
 
-export type RealtimeOptions = ReadersOptions &
-  SocketLimits &
+export type RealtimeOptions = SocketLimits &
   Pick<Services, 'clock' | 'random'> & {
+    readonly collections: readonly Collection[];
+    readonly views: (principal: Principal) => LogView;
+    /** Absent: nothing is withheld from those who missed events. */
+    readonly withholds?: WithholdsFrom;
     readonly store: LooksStore &
       FollowedLog &
       Pick<Store, 'commit' | 'isLost' | 'onAppend' | 'onLost' | 'purgedTo'>;
@@ -58,7 +73,7 @@ const hubBatchEventsMaxDefault = 100;
 
 export function realtimeResources(options: RealtimeOptions): readonly Resource[] {
   const { base, store, clock, random, realtimeTicketSeconds, addressOf } = options;
-  const tickets = createTickets({ store, clock, random, seconds: realtimeTicketSeconds });
+  const tickets = createTickets({ store, clock, random }, realtimeTicketSeconds);
   const attempts = createAttempts(options.realtimeAttemptMs, options.realtimeAttemptsMax);
   return [
     {
@@ -71,7 +86,7 @@ export function realtimeResources(options: RealtimeOptions): readonly Resource[]
         callerOf(principal) === operatorId
           ? undefined
           : attempts.admit(callerOf(principal) || addressOf(request), nowMs),
-      identify: createIdentify({ ...options, tickets, attempts }),
+      identify: createIdentify(options, tickets, attempts),
     },
     ticketResource(options, tickets),
   ];
@@ -108,15 +123,18 @@ a resource that the caller may read is sent as \`{"event": {...}}\`; \`{"left": 
 };
 
 function converseOperation(options: RealtimeOptions): Operation {
-  const { store, clock } = options;
+  const { store, clock, collections } = options;
   const batchBytesMax = options.eventBatchBytesMax;
-  const hub = new Hub({
-    ...{ store, batchBytesMax, typesByParent: typesByParent(options.collections) },
+  const hub = new Hub(store, typesByParent(collections), {
     batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault,
+    batchBytesMax,
   });
-  const places = createLogPlaces(store, options.mac);
-  const readersByAudience = createReaders(options);
   const batchEventsMax = options.catchUpBatchEventsMax ?? catchUpBatchEventsMaxDefault;
+  const shared = {
+    ...{ store, hub, clock, limits: options, bounds: { batchEventsMax, batchBytesMax } },
+    places: createLogPlaces(store, options.mac),
+  };
+  const readersByAudience = createReaders(collections, options.views, options.withholds);
   return {
     documentation: converseDocumentation,
     permission: () => 'granted',
@@ -127,7 +145,6 @@ function converseOperation(options: RealtimeOptions): Operation {
         subprotocol: subprotocolsOf(request).length === 0 ? undefined : realtimeSubprotocol,
         open: (peer) => {
           const readers = readersByAudience.hold(principal);
-          const onEnd = known === undefined ? undefined : known.onEnd;
           let socket: RealtimeSocket | undefined;
           const leave = options.connections.enter({
             ...{ kind: 'websocket', principal: principalIdOf(principal), peer: request.peer },
@@ -138,21 +155,7 @@ function converseOperation(options: RealtimeOptions): Operation {
             leave();
             readersByAudience.release(readers);
           };
-          const socketOptions = {
-            store,
-            hub,
-            places,
-            readers,
-            peer,
-            clock,
-            batchEventsMax,
-            batchBytesMax,
-            limits: options,
-            onEnd,
-            stands: known?.stands,
-            onClosed,
-          };
-          socket = new RealtimeSocket(socketOptions, head);
+          socket = new RealtimeSocket(shared, peer, { readers, known, head, onClosed });
           return socket;
         },
       })),

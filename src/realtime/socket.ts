@@ -10,16 +10,20 @@
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
 import { stillCounted, windowMs } from '../kernel/rate-limit/rate-limiter.ts';
 import type { Known } from '../model/principal.ts';
-import type { LogPlaces } from '../resources/events/log-places.ts';
-import type { LooksStore } from '../resources/events/parent-looks.ts';
-import { type FollowedLog, isAfter } from '../store/follow-log.ts';
-import { type LogPosition, type MaybePromise, whenKnown } from '../store/store.ts';
-import { CatchUp } from './catch-up.ts';
-import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
-import type { Hub, Listener } from './hub.ts';
-import { beginning, type LoggedEvent } from './logged-event.ts';
-import type { Readers } from './readers.ts';
-import { type Subscription, unplaced } from './subscriptions.ts';
+import { isAfter } from '../store/follow-log.ts';
+import type { LogPosition, MaybePromise } from '../store/store.ts';
+import { whenKnown } from '../store/store.ts';
+import { CatchUp, type Missed, type RealtimeLog } from './catch-up.ts';
+import type { Listener } from './hub.ts';
+import { beginning, type LoggedEvent, type Readers } from './readers.ts';
+import {
+  type ClientFrame,
+  errorFrame,
+  readClientFrame,
+  type Subscription,
+  subscribedFrame,
+  unplaced,
+} from './subprotocol.ts';
 
 export type SocketLimits = {
   readonly realtimePatternsMax: number;
@@ -28,20 +32,19 @@ export type SocketLimits = {
   readonly realtimeMessagesPerMinuteMax: number;
 };
 
-export type SocketOptions = {
-  readonly store: LooksStore & FollowedLog;
-  readonly hub: Hub;
-  readonly places: LogPlaces;
-  readonly readers: Readers;
-  readonly peer: ConversationPeer;
+/** What all sockets share; made once. */
+export type SharedSockets = RealtimeLog & {
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  readonly batchEventsMax: number;
-  readonly batchBytesMax: number;
   readonly limits: SocketLimits;
-  /** Calls back when the credential of the handshake ends; undefined: opened without a credential. */
-  readonly onEnd: Known['onEnd'] | undefined;
-  readonly stands?: Known['stands'];
+};
+
+export type OpenedSocket = {
+  readonly readers: Readers;
+  /** The caller of the handshake; undefined: opened without a credential. */
+  readonly known: Known | undefined;
+  /** The result of `hub.head` when the conversation was agreed on. */
+  readonly head: LogPosition;
   /** Called once. */
   readonly onClosed: () => void;
 };
@@ -51,12 +54,13 @@ export const tooManyMessages = 4429;
 /** Octets of a reason (RFC 6455 §5.5); the reasons here are ASCII. */
 const reasonBytesMax = 123;
 
-type Waiting = { readonly after: string; readonly fresh: ReadonlySet<Subscription> };
-
 export class RealtimeSocket implements Listener, ConversationListener {
-  readonly #options: SocketOptions;
+  readonly #shared: SharedSockets;
+  readonly #peer: ConversationPeer;
+  readonly #readers: Readers;
+  readonly #onClosed: () => void;
   readonly #subscriptions = new Map<string, Subscription>();
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: Missed[] = [];
   #mode: 'live' | 'behind' | 'closed' = 'live';
   #catchUp: CatchUp | undefined;
   readonly #stopWatching: (() => void) | undefined;
@@ -72,18 +76,24 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #messages = 0;
   #messagesBefore = 0;
 
-  /** @param head result of `hub.head` when the conversation was agreed on */
-  constructor(options: SocketOptions, head: LogPosition) {
-    this.#options = options;
-    const { hub, peer, onEnd, stands } = options;
+  constructor(
+    shared: SharedSockets,
+    peer: ConversationPeer,
+    { readers, known, head, onClosed }: OpenedSocket,
+  ) {
+    this.#shared = shared;
+    this.#peer = peer;
+    this.#readers = readers;
+    this.#onClosed = onClosed;
+    const stands = known?.stands;
     this.confirm = stands && (() => this.#confirmBy(stands));
     peer.onReady(() => {
       this.#isFull = false;
       this.#catchUp?.goOn();
     });
-    hub.enter(this, head);
+    shared.hub.enter(this, head);
     // Calls back at once if the credential ended while the socket was being opened.
-    const stop = onEnd?.(() => this.#end());
+    const stop = known?.onEnd(() => this.#end());
     if (this.#mode === 'closed') stop?.();
     else this.#stopWatching = stop;
   }
@@ -100,7 +110,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
 
   onMessage(text: string): void {
     if (this.#mode === 'closed' || !this.#mayGoOn()) return;
-    const read = readClientFrame(text, this.#options.limits.realtimePatternsMax);
+    const read = readClientFrame(text, this.#shared.limits.realtimePatternsMax);
     const error = read.ok ? this.#obey(read.frame) : read.error;
     if (error !== undefined) this.#say(errorFrame(error));
     else this.#say(subscribedFrame(this.#subscriptions.keys()));
@@ -146,7 +156,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
       this.#unsubscribe(frame.patterns);
       return undefined;
     }
-    const { realtimePatternsMax } = this.#options.limits;
+    const { realtimePatternsMax } = this.#shared.limits;
     const fresh = new Set(frame.patterns.filter((pattern) => !this.#subscriptions.has(pattern)));
     if (this.#subscriptions.size + fresh.size > realtimePatternsMax) {
       return `a WebSocket may subscribe to at most ${realtimePatternsMax} patterns`;
@@ -156,50 +166,50 @@ export class RealtimeSocket implements Listener, ConversationListener {
   }
 
   #subscribe(fresh: ReadonlySet<string>, after: string | undefined): void {
-    const { hub, readers } = this.#options;
+    const { hub } = this.#shared;
     const made = new Set<Subscription>();
     for (const pattern of fresh) {
       const subscription = { pattern, since: after === undefined ? hub.position : unplaced };
       this.#subscriptions.set(pattern, subscription);
       made.add(subscription);
-      if (this.#mode === 'live' && after === undefined) hub.subscribe(pattern, readers, this);
+      if (this.#mode === 'live' && after === undefined) hub.subscribe(pattern, this.#readers, this);
     }
     if (after !== undefined && made.size > 0) this.#waiting.push({ after, fresh: made });
   }
 
   #unsubscribe(patterns: readonly string[]): void {
-    const { hub, readers } = this.#options;
+    const { hub } = this.#shared;
     for (const pattern of patterns) {
       this.#subscriptions.delete(pattern);
-      hub.unsubscribe(pattern, readers, this);
+      hub.unsubscribe(pattern, this.#readers, this);
     }
   }
 
   #catchUpNext(): void {
-    const { store, hub, places, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#withdraw();
     this.#mode = 'behind';
-    this.#catchUp = new CatchUp({
-      ...{ store, hub, places, readers, batchEventsMax, batchBytesMax, memory: peer.memory, ...next },
+    const socket = {
+      ...{ readers: this.#readers, memory: this.#peer.memory },
       all: () => this.#subscriptions.values(),
-      send: (id, frame) => this.#send(id, frame),
-      done: (cursor) => this.#catchUpDone(cursor),
+      send: (id: string | undefined, frame: string | Buffer) => this.#send(id, frame),
+      done: (cursor: LogPosition) => this.#catchUpDone(cursor),
       confirm: () => this.confirm?.(),
       fail: () => this.fail(),
-    });
+    };
+    this.#catchUp = new CatchUp(this.#shared, socket, next);
     this.#catchUp.start();
   }
 
   #catchUpDone(cursor: LogPosition): void {
-    const { hub, readers } = this.#options;
+    const { hub } = this.#shared;
     this.#catchUp = undefined;
     this.#mode = 'live';
     // With other writing processes, a client may know of an event before this hub announces it.
     this.#sentTo = cursor;
     for (const { pattern, since } of this.#subscriptions.values()) {
-      if (since !== unplaced) hub.subscribe(pattern, readers, this);
+      if (since !== unplaced) hub.subscribe(pattern, this.#readers, this);
     }
     this.#catchUpNext();
   }
@@ -207,19 +217,19 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #send(id: string | undefined, frame: string | Uint8Array): boolean {
     this.#lastId = id ?? this.#lastId;
     this.#octetsSent += Buffer.byteLength(frame);
-    const hasRoom = this.#options.peer.send(frame);
+    const hasRoom = this.#peer.send(frame);
     if (!hasRoom) this.#isFull = true;
     return hasRoom;
   }
 
   #say(frame: string): void {
-    if (this.#mayWait() && !this.#options.peer.send(frame)) this.#isFull = true;
+    if (this.#mayWait() && !this.#peer.send(frame)) this.#isFull = true;
   }
 
   /** Closes the socket and returns false if too much waits for the client. */
   #mayWait(): boolean {
-    const { peer, limits } = this.#options;
-    if (!this.#isFull || peer.waitingBytes() <= limits.realtimeBufferBytesMax) return true;
+    const { limits } = this.#shared;
+    if (!this.#isFull || this.#peer.waitingBytes() <= limits.realtimeBufferBytesMax) return true;
     // Events are sent in order, so the client can resume after the last one.
     const reason = `fell behind; resume after ${this.#lastId ?? ''}`;
     const isNamed = this.#lastId !== undefined && reason.length <= reasonBytesMax;
@@ -229,7 +239,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
 
   /** Counts the messages of the last minute as a rate limit counts requests. */
   #mayGoOn(): boolean {
-    const { clock, limits } = this.#options;
+    const { clock, limits } = this.#shared;
     const { realtimeMessagesPerMinuteMax: most } = limits;
     const now = clock();
     const minute = Math.floor(now / windowMs);
@@ -250,7 +260,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #close(code: number, reason: string): void {
     if (this.#mode === 'closed') return;
     this.#leave();
-    this.#options.peer.close(code, reason);
+    this.#peer.close(code, reason);
   }
 
   #leave(): void {
@@ -261,12 +271,12 @@ export class RealtimeSocket implements Listener, ConversationListener {
     this.#withdraw();
     this.#waiting.length = 0;
     this.#subscriptions.clear();
-    this.#options.hub.leave(this);
-    this.#options.onClosed();
+    this.#shared.hub.leave(this);
+    this.#onClosed();
   }
 
   #withdraw(): void {
-    const { hub, readers } = this.#options;
-    for (const pattern of this.#subscriptions.keys()) hub.unsubscribe(pattern, readers, this);
+    const { hub } = this.#shared;
+    for (const pattern of this.#subscriptions.keys()) hub.unsubscribe(pattern, this.#readers, this);
   }
 }

@@ -23,7 +23,7 @@ import { madePart, OctetLine, workedOnPart } from '../memory/program-memory.ts';
 import { LoopTurns } from '../observe/event-loop.ts';
 import type { Observe } from '../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
-import { createFleet } from '../realtime/websocket/fleet.ts';
+import { createFleet } from '../realtime/websocket/frames.ts';
 import { answerClientError } from './client-error.ts';
 import { type Connection, ConnectionShares, HeldAnswers } from './connection.ts';
 import { ContentWatch } from './content-reading.ts';

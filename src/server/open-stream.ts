@@ -12,10 +12,11 @@
  * Responses that stay open, event streams and WebSockets, are limited (§8): of all callers (503), and of one principal or, without one, of
  * one address (429). Administrators have a reserve beyond the limit. A draining server opens none.
  */
+
 import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
 import { isStream } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
-import type { ConverseOptions, OpenSocket } from '../realtime/websocket/converse.ts';
+import type { ConverseOptions, OpenSocket } from '../realtime/websocket/websocket-wire.ts';
 import type { Context, HeldStream } from './context.ts';
 import { problemAnswer } from './handle.ts';
 import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';

@@ -1,6 +1,5 @@
 /** SQL that both engines write alike: quoted names, and the rank of a found row. */
-import { occurrencesMax, rankedCharactersMax, rankWeights } from '../model/search/rank.ts';
-import { headEnd } from '../model/search/search-index.ts';
+import { headEnd, occurrencesMax, rankedCharactersMax, rankWeights } from '../model/search/search-index.ts';
 
 /** Quotes an identifier, where neither engine takes a parameter. */
 export function quoteName(name: string): string {
@@ -8,7 +7,7 @@ export function quoteName(name: string): string {
 }
 
 /*
- * The rank of a found row (src/model/search/rank.ts) in SQL, in whole numbers, so that both engines compute the same. `search` is the text
+ * The rank of a found row (src/model/search/search-index.ts) in SQL, in whole numbers, so that both engines compute the same. `search` is the text
  * of the row.
  */
 

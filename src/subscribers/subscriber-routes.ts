@@ -7,7 +7,7 @@ import { actionResource } from '../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { type Permission, permission } from '../model/access.ts';
-import { matchesEventPattern } from '../model/event-pattern.ts';
+import { matchesEventPattern } from '../model/event.ts';
 import { always, type Filter } from '../model/filter.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Received } from '../model/received.ts';

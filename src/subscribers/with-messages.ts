@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/inspect-functions.ts';
-import { PatternIndex } from '../model/event-pattern.ts';
+import { PatternIndex } from '../model/event.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';

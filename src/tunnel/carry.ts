@@ -17,7 +17,7 @@ import { codeOf } from '../egress/dial-failure.ts';
 import type { Request, Response } from '../http/message.ts';
 import { parseFieldList } from '../http/syntax/field-value.ts';
 import type { TunnelEnd } from '../observe/observation.ts';
-import { onEnd, ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import { ignoreError, onEnd, ownEmitter } from '../observe/own-emitter.ts';
 import type { Admitted, OpenTunnel, Reached } from './admission.ts';
 import { type Destination, hopsLeft } from './destination.ts';
 import { type ForwardCall, proxyName, type Refusal } from './proxy-call.ts';

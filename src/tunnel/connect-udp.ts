@@ -6,18 +6,24 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import type { Settings } from '../config/settings.ts';
-import { codeOf, DialFailure } from '../egress/dial-failure.ts';
 import type { FindAddresses, RefusedBy } from '../egress/dial.ts';
+import { codeOf, DialFailure } from '../egress/dial-failure.ts';
 import type { EgressPolicy } from '../egress/policy.ts';
 import type { Request } from '../http/message.ts';
-import { problems } from '../http/problem-registry.ts';
 import { type Problem, problemStatus } from '../http/problem.ts';
-import { CapsuleReader, datagramHeadBytes, readVariableInteger, variableIntegerBytes, writeDatagramHead } from '../http/syntax/capsule.ts';
+import { problems } from '../http/problem-registry.ts';
+import {
+  CapsuleReader,
+  datagramHeadBytes,
+  readVariableInteger,
+  variableIntegerBytes,
+  writeDatagramHead,
+} from '../http/syntax/capsule.ts';
 import { trimWhitespace } from '../http/syntax/field-value.ts';
 import { parseUdpTarget } from '../http/syntax/request-target.ts';
 import { isHost } from '../http/syntax/uri.ts';
 import type { Observe, TunnelEnd } from '../observe/observation.ts';
-import { onEnd, ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import { ignoreError, onEnd, ownEmitter } from '../observe/own-emitter.ts';
 import type { Account, AdmissionDesk, Admitted, OpenTunnel } from './admission.ts';
 import { type Destination, toDestination } from './destination.ts';
 import { refusalOfFailure } from './dial-destination.ts';

@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import { countName, resolveCollections } from '../../src/config/collections.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
-import { searchLanguages } from '../../src/model/search/stems.ts';
+import { searchLanguages } from '../../src/model/search/words.ts';
 import type { Table } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
 

@@ -3,8 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rankFieldOf } from '../../src/model/field.ts';
 import type { Filter, Sort } from '../../src/model/filter.ts';
-import { rankedCharactersMax, rankedMax, rankWeights } from '../../src/model/search/rank.ts';
-import { indexedText } from '../../src/model/search/search-index.ts';
+import {
+  indexedText,
+  rankedCharactersMax,
+  rankedMax,
+  rankWeights,
+} from '../../src/model/search/search-index.ts';
 import type { Store, Table } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { byId, fields, idsOn, walk } from './fixture.ts';

@@ -4,8 +4,12 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Filter, Sort } from '../../src/model/filter.ts';
 import { matches } from '../../src/model/matches.ts';
-import { parseSearch } from '../../src/model/search/parse-search.ts';
-import { createSearchIndex, indexedText, type SearchIndex } from '../../src/model/search/search-index.ts';
+import {
+  createSearchIndex,
+  indexedText,
+  parseSearch,
+  type SearchIndex,
+} from '../../src/model/search/search-index.ts';
 import type { Change, Store, Table } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import { byId, fields, idsOn, matchable, nextRow, unit, walk } from './fixture.ts';

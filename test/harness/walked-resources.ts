@@ -72,7 +72,7 @@ export function surround(store: Store, given: Partial<Settings> = {}, nowMs?: nu
 export function routed(surroundings: Surroundings, options: Partial<RoutesOptions>): readonly Resource[] {
   const { settings, store, newId, clock } = surroundings;
   return createRoutes({
-    ...settings,
+    settings,
     store,
     base,
     collections: new Map(),
@@ -82,12 +82,6 @@ export function routed(surroundings: Surroundings, options: Partial<RoutesOption
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
     addressOf: ({ peer }) => peer,
     connections: createOpenConnections(clock),
-    queryLimits: {
-      ...settings,
-      json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
-    },
-    contentLimits: settings,
-    streamLimits: { batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     ...options,
   });
 }

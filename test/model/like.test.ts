@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createLikeMatcher, holds } from '../../src/model/like.ts';
+import { createLikeMatcher, holds } from '../../src/model/matches.ts';
 
 /** The definition, word by word, and as slow as that. */
 function isLike(text: readonly string[], pattern: readonly string[]): boolean {

@@ -43,7 +43,7 @@ test('a failing function is shown by the places outside of Comity', () => {
 });
 
 test('a failing subscriber, job or handler is a line with its next attempt, and its places', () => {
-  const own = new URL('../../src/logic/threads/thread-calls.ts', import.meta.url).href;
+  const own = new URL('../../src/logic/threads/handler-arguments.ts', import.meta.url).href;
   const frames = `    at rule (file:///app/rules.ts:2:3)\n    at call (${own}:1:1)\n    at async node:internal/x:1:1`;
   const reason = 'Error: it broke (rules.ts:2:3)';
   const failed = { kind: 'function-failed', sender: 'subscriber:reopen', message: 'rec_1' } as const;

@@ -29,12 +29,15 @@ import type { Resource } from '../../src/kernel/resource.ts';
 import { mailResources } from '../../src/mail/mails.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
-import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
-import { connectionsResource } from '../../src/resources/program/connection-routes.ts';
-import { metaResources } from '../../src/resources/program/meta-routes.ts';
+import type { ServedCollection } from '../../src/resources/collection/serve-collection.ts';
+import type { Serving } from '../../src/resources/collection/served-collection.ts';
+import {
+  connectionsResource,
+  metaResources,
+  slowListResource,
+  storeResource,
+} from '../../src/resources/program/meta-routes.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
-import { slowListResource } from '../../src/resources/program/slow-list-routes.ts';
-import { storeResource } from '../../src/resources/program/store-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
 import { replayEventsResource, subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
 import { receivedResources } from '../../src/webhooks/receiving/received/received-routes.ts';
@@ -96,9 +99,8 @@ export function resourcesOf({
   eventTypes,
   receiving,
 }: ProgramSetting): readonly Resource[] {
-  const json = { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax };
   const routes = createRoutes({
-    ...settings,
+    settings,
     ...{
       base,
       collections,
@@ -110,8 +112,6 @@ export function resourcesOf({
       mac: missing,
       addressOf: missing,
     },
-    ...{ queryLimits: { ...settings, json }, contentLimits: settings },
-    streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [
       ...(accounts === undefined ? [] : accountResources(accounts, serving)),
       ...(eventTypes === undefined ? [] : sendingResources(eventTypes, serving)),
@@ -126,11 +126,11 @@ export function resourcesOf({
   const realtime = realtimeResources(optionsWith({ collections: [...collections.values()] }));
   const program = programResources(optionsWith({ assets: [], metrics: { contentType: 'text/plain' } }));
   const meta = [
-    ...metaResources(optionsWith({})),
-    storeResource(optionsWith({})),
+    ...metaResources(optionsWith({}), base, optionsWith({})),
+    storeResource(optionsWith({}), base, [], missing),
     ...backupResources(optionsWith({}), base, missing, missing),
-    slowListResource(optionsWith({})),
-    connectionsResource(optionsWith({})),
+    slowListResource(base, settings, missing),
+    connectionsResource(base, settings, missing),
   ];
   return [...routes, ...realtime, ...meta, ...program];
 }
@@ -177,7 +177,7 @@ function sendingResources(
     endpointResources(optionsWith({}), serving),
     deliveryResources(optionsWith({}), serving),
     recoveryResources(serving),
-    ...eventTypeResources(eventTypes, `${base}/event-types`, serving.queryLimits),
+    ...eventTypeResources(eventTypes, `${base}/event-types`, serving.settings),
   ];
 }
 

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compileJson } from '../../src/resources/query/json-query.ts';
-import type { Asked } from '../../src/resources/query/list-query.ts';
-import { shapeOf } from '../../src/resources/query/shape.ts';
+import { type Asked, shapeOf } from '../../src/resources/query/list-query.ts';
 import { compileSql } from '../../src/resources/query/sql-query.ts';
 import { askedOf, faultsOf, fields, limits, plain, products, sortNames } from './shop.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ScalarType } from '../../src/model/field.ts';
-import { readCount, readText, readValue } from '../../src/resources/query/field-value.ts';
+import { readCount, readText, readValue } from '../../src/resources/query/conditions.ts';
 
 describe('text', () => {
   const cases: readonly (readonly [type: ScalarType, text: string, value: unknown])[] = [

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Field } from '../../src/model/field.ts';
-import { projection } from '../../src/resources/query/project.ts';
-import { readSelection } from '../../src/resources/query/selection.ts';
+import { projection, readSelection } from '../../src/resources/query/selection.ts';
 import { field, fields, limits } from './shop.ts';
 
 describe('the query component of one resource', () => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { parseQueryString } from '../../src/http/syntax/query-string.ts';
 import { compileForm } from '../../src/resources/query/form-query.ts';
 import { compileJson } from '../../src/resources/query/json-query.ts';
-import { shapeOf } from '../../src/resources/query/shape.ts';
+import { shapeOf } from '../../src/resources/query/list-query.ts';
 import { compileSql } from '../../src/resources/query/sql-query.ts';
 import { askedOf, limits, products } from './shop.ts';
 

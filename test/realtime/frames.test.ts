@@ -1,7 +1,7 @@
 /** Frames of `comity.v1`: what a client may say, and the sentence that it is told where it said something else. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readClientFrame } from '../../src/realtime/frames.ts';
+import { readClientFrame } from '../../src/realtime/subprotocol.ts';
 
 test('reads subscriptions, with and without a place, and their ends', () => {
   const sound: readonly (readonly [string, unknown])[] = [

@@ -18,8 +18,8 @@ for (const [count, turns] of [
 ] as const) {
   test(`asks ${count} listeners in ${turns} turns, and then passes the event on to each once`, async (context) => {
     const store = await openEmbedded(context);
-    const hub = new Hub({ store, typesByParent: new Map(), batchEventsMax: 100, batchBytesMax: 65_536 });
-    const readers = createReaders({ collections, views: createLogViews(collections) }).hold(administrator);
+    const hub = new Hub(store, new Map(), { batchEventsMax: 100, batchBytesMax: 65_536 });
+    const readers = createReaders(collections, createLogViews(collections)).hold(administrator);
     let turn = 0;
     const asked = new Map<number, number>();
     let heard = 0;

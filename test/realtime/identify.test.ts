@@ -7,8 +7,7 @@ import { readRequestFields } from '../../src/http/request-fields.ts';
 import { corsPolicy, credentialedOrigins } from '../../src/kernel/answer/cors.ts';
 import type { Authenticate, Identified } from '../../src/kernel/resource.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
-import { createIdentify, credentialOf } from '../../src/realtime/identify.ts';
-import type { SealedCredential } from '../../src/realtime/tickets.ts';
+import { createIdentify, credentialOf, type SealedCredential } from '../../src/realtime/identify.ts';
 import { knownAs } from '../resources/known.ts';
 
 const ada = authenticated({ id: 'ada', scopes: ['read'] });
@@ -46,19 +45,21 @@ async function ask(asking: Asking): Promise<{ readonly said: string; readonly us
     corsCredentials: asking.credentials ?? 'auto',
   });
   const used: string[] = [];
-  const identify = createIdentify({
-    tickets: {
+  const identify = createIdentify(
+    {
+      addressOf: ({ peer }) => peer,
+      cors,
+      crossSite: createCrossSiteCheck(undefined, credentialedOrigins(cors)),
+      clock: Date.now,
+    },
+    {
       use: async (ticket) => {
         used.push(ticket);
         return ticket === 'good' ? asking.ticket : undefined;
       },
     },
-    attempts: { isTooSoon: () => asking.tooSoon ?? false },
-    addressOf: ({ peer }) => peer,
-    cors,
-    crossSite: createCrossSiteCheck(undefined, credentialedOrigins(cors)),
-    clock: Date.now,
-  });
+    { isTooSoon: () => asking.tooSoon ?? false },
+  );
   const found = await identify(requestOf(asking.fields ?? []), asking.query, authenticate);
   return { said: wordOf(found), used };
 }

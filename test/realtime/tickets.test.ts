@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { always, byId } from '../../src/model/filter.ts';
-import { createTickets, realtimeTicketsTable } from '../../src/realtime/tickets.ts';
+import { createTickets, realtimeTicketsTable } from '../../src/realtime/identify.ts';
 import type { Store } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 
@@ -11,7 +11,7 @@ const start = Date.UTC(2030, 0, 1);
 const credential = { authorization: 'Bearer sk_very_secret' };
 
 function ticketsOn(store: Store, time: { now: number }) {
-  return createTickets({ store, clock: () => time.now, random: randomBytes, seconds: 30 });
+  return createTickets({ store, clock: () => time.now, random: randomBytes }, 30);
 }
 
 for (const [engine, open] of engines) {

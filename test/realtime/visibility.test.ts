@@ -4,15 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventPatternFault, matchesEventPattern, patternsOfType } from '../../src/model/event-pattern.ts';
+import { eventPatternFault, matchesEventPattern, patternsOfType } from '../../src/model/event.ts';
 import { allOf, always } from '../../src/model/filter.ts';
 import { anonymous, type Principal } from '../../src/model/principal.ts';
-import { LoggedEvent } from '../../src/realtime/logged-event.ts';
-import { createReaders } from '../../src/realtime/readers.ts';
-import { covers, ofTypes } from '../../src/realtime/subscriptions.ts';
-import { reachOf } from '../../src/resources/events/leaving.ts';
+import { createReaders, LoggedEvent } from '../../src/realtime/readers.ts';
+import { covers, ofTypes } from '../../src/realtime/subprotocol.ts';
+import { reachOf } from '../../src/resources/events/disclosure.ts';
 import { createLogViews } from '../../src/resources/events/seen-event.ts';
-import { visibleEvents } from '../../src/resources/events/visibility.ts';
+import { visibleEvents } from '../../src/resources/events/visible-events.ts';
 import type { LogPosition } from '../../src/store/store.ts';
 import { engines } from '../harness/stores.ts';
 import { people } from '../wire/resources/house-of-rules.ts';
@@ -70,7 +69,7 @@ for (const [engine, open] of engines) {
     const beginning: LogPosition = { rev: 0, id: '' };
     await emit(store, ...everyEvent());
     const all = (await store.tail(beginning, always, 5000)).map((entry) => new LoggedEvent(entry));
-    const readers = createReaders({ collections, views: createLogViews(collections) });
+    const readers = createReaders(collections, createLogViews(collections));
     const everybody: readonly Principal[] = [anonymous, ...people.values()];
     const counts = new Set<number>();
     const left: number[] = [];

@@ -80,7 +80,7 @@ test('no handler names a status: they come from the answers and the error regist
 
 test('a plain read and a list parse no stored document but those at the edges of a page, for cursors', () => {
   const reading = [
-    'src/resources/collection/{read,list,listing,list-answer,row}.ts',
+    'src/resources/collection/{member,list-page,listing,list-answer,row}.ts',
     'src/kernel/answer/*.ts',
     'src/resources/document/representation.ts',
     'src/store/*.ts',

@@ -14,13 +14,11 @@ import { type Field, ownerField } from '../../src/model/field.ts';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { type Matchable, matches } from '../../src/model/matches.ts';
 import { authenticated } from '../../src/model/principal.ts';
-import { LoggedEvent } from '../../src/realtime/logged-event.ts';
-import { createReaders } from '../../src/realtime/readers.ts';
-import { reachOf } from '../../src/resources/events/leaving.ts';
+import { createReaders, LoggedEvent } from '../../src/realtime/readers.ts';
+import { reachOf, told } from '../../src/resources/events/disclosure.ts';
 import { type LooksStore, ParentLooks } from '../../src/resources/events/parent-looks.ts';
 import { createLogViews } from '../../src/resources/events/seen-event.ts';
 import { streamFilter } from '../../src/resources/events/shared-batches.ts';
-import { told } from '../../src/resources/events/telling.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { judged } from '../../src/store/related-rows.ts';
 import {
@@ -314,7 +312,7 @@ for (const engine of engineNames) {
         const found = await store.tail({ rev: entry.rev, id: '' }, streamFilter(reach, always), 1);
         assert.ok(found.length === 1 || messages.length === 0, 'the store has the event');
         const event = new LoggedEvent(entry);
-        const readers = createReaders({ collections, views: createLogViews(collections) }).hold(principal);
+        const readers = createReaders(collections, createLogViews(collections)).hold(principal);
         const looks = new ParentLooks(store);
         const frames = await judged(looks, () => readers.childFrames(event, looks));
         assert.deepEqual(

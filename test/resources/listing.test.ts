@@ -9,7 +9,7 @@ import { parseQueryString } from '../../src/http/syntax/query-string.ts';
 import { SeenBefore } from '../../src/memory/octet-cache.ts';
 import { always } from '../../src/model/filter.ts';
 import { anonymous } from '../../src/model/principal.ts';
-import { createListCaches, createListing } from '../../src/resources/collection/listing.ts';
+import { createListCaches, Listing } from '../../src/resources/collection/listing.ts';
 import { compileForm } from '../../src/resources/query/form-query.ts';
 import { keptRow } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
@@ -24,11 +24,17 @@ async function open(context: TestContext) {
   const { settings } = loadSettings({}, {}, {});
   const caches = createListCaches(settings);
   const listingWith = (asked: SeenBefore) =>
-    createListing({
-      ...{ store, caches: { ...caches, asked }, pageBytesMax: settings.pageBytesMax, pageLine: undefined },
-      listable: { table: 'things', fields: things.fields, searched: false, visibility: () => always },
-      mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
-    });
+    new Listing(
+      {
+        ...{ store, settings, caches: { ...caches, asked }, pageLine: undefined },
+        mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
+      },
+      {
+        ...{ table: 'things', fields: things.fields, searched: false, path: '/things', cacheControl: '' },
+        permission: () => 'granted',
+        visibility: () => always,
+      },
+    );
   const add = (id: string) => {
     const doc = JSON.stringify({ id, name: 'é' });
     const next = keptRow(doc, null, 0, 0);

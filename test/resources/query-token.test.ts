@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createCipheriv, hash } from 'node:crypto';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { createQueryTokens } from '../../src/resources/queries/stored-queries.ts';
+import { createQueryTokens } from '../../src/resources/collection/stored-queries.ts';
 
 const macWith = (secret: string) => (text: string) =>
   hash('sha256', `${secret}\n${text}\n${secret}`, 'base64url').slice(0, 22);

@@ -1,7 +1,7 @@
 /** How often `/meta/store` (§4.21.5) makes the store report. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { storeResource } from '../../src/resources/program/store-routes.ts';
+import { storeResource } from '../../src/resources/program/meta-routes.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { askOf } from './ask.ts';
 
@@ -11,10 +11,8 @@ test('gives one report to all who ask within ten seconds', async () => {
   let now = 1_800_000_000_000;
   let reports = 0;
   let isFailing = true;
-  const resource = storeResource({
-    ...{ base: '/api/v1', limits: limits as never, engine: 'sqlite', collections: [] },
-    clock: () => now,
-    migrations: async () => [],
+  const services = {
+    ...{ clock: () => now, settings: limits as never },
     store: {
       report: async () => {
         reports += 1;
@@ -22,7 +20,8 @@ test('gives one report to all who ask within ten seconds', async () => {
         return { bytes: 1, schemaVersion: 1, tables: [] };
       },
     },
-  });
+  };
+  const resource = storeResource(services, '/api/v1', [], async () => []);
   const operation = resource.operations.get('GET');
   const open = { exists: true, visible: true, permitted: true };
   const read = async () => operation?.propose?.(askOf({}), open, undefined);

@@ -1,7 +1,7 @@
 /** What this process remembers of stored queries; test/wire/resources/stored-queries.test.ts has their conduct. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStoredQueries, queriesTable } from '../../src/resources/queries/stored-queries.ts';
+import { createStoredQueries, queriesTable } from '../../src/resources/collection/stored-queries.ts';
 import { openEmbedded } from '../harness/stores.ts';
 
 test('a query whose row a failover lost is stored again', async (context) => {
@@ -11,9 +11,7 @@ test('a query whose row a failover lost is stored again', async (context) => {
     listeners.push(listener);
     return () => undefined;
   };
-  const queries = createStoredQueries({
-    store: { ...embedded, onLost },
-    mac: (text) => `mac${text.length}`,
+  const queries = createStoredQueries({ ...embedded, onLost }, (text) => `mac${text.length}`, {
     storedQuerySeconds: 3600,
     storedQueryBytesMax: 65_536,
     storedQueriesPerOwnerBytesMax: 65_536,

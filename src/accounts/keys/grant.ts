@@ -6,7 +6,7 @@
 import { canonicalHostGlob, hostGlobMeaning } from '../../config/tunnel.ts';
 import type { FieldError } from '../../http/problem.ts';
 import type { Known, Scope } from '../../model/principal.ts';
-import type { Revise } from '../../resources/collection/revised.ts';
+import type { Revise } from '../../resources/collection/write-operations.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { keysTable } from '../account-tables.ts';
 import type { Key, KeyKind, KeyTunnel } from './key-rows.ts';

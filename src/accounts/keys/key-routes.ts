@@ -14,11 +14,16 @@ import { type CollectionOperation, representationOf } from '../../kernel/documen
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import { type Known, operatorId } from '../../model/principal.ts';
-import { revised } from '../../resources/collection/revised.ts';
+import { onMember } from '../../resources/collection/member.ts';
 import { nextRow, timeAfter } from '../../resources/collection/row.ts';
-import type { Accompaniment, Served, Written } from '../../resources/collection/served.ts';
-import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
-import { onMember } from '../../resources/collection/standing.ts';
+import { type ServedCollection, serveCollection } from '../../resources/collection/serve-collection.ts';
+import type {
+  Accompaniment,
+  Served,
+  Serving,
+  Written,
+} from '../../resources/collection/served-collection.ts';
+import { revised } from '../../resources/collection/write-operations.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, type NextRow, Overtaken, type Row, type Store } from '../../store/store.ts';
 import type { AccountParts, EndpointGeneration } from '../account-parts.ts';

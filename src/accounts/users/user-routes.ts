@@ -19,14 +19,24 @@ import {
   type Principal,
 } from '../../model/principal.ts';
 import { commitUnit, madeOf } from '../../resources/collection/commit.ts';
-import { createOperation } from '../../resources/collection/proposing.ts';
-import { type NewFields, type Revise, revised } from '../../resources/collection/revised.ts';
+import { memberStanding } from '../../resources/collection/member.ts';
 import { nextRow } from '../../resources/collection/row.ts';
-import type { Accompaniment, Served, Written } from '../../resources/collection/served.ts';
-import { type ServedCollection, type Serving, serveCollection } from '../../resources/collection/serving.ts';
-import { memberStanding, subjectOf } from '../../resources/collection/standing.ts';
+import { type ServedCollection, serveCollection } from '../../resources/collection/serve-collection.ts';
+import type {
+  Accompaniment,
+  Served,
+  Serving,
+  Written,
+} from '../../resources/collection/served-collection.ts';
+import { subjectOf } from '../../resources/collection/view.ts';
+import {
+  createOperation,
+  type NewFields,
+  type Revise,
+  revised,
+} from '../../resources/collection/write-operations.ts';
+import { withheldFrom } from '../../resources/document/closed-members.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
-import { withheldFrom } from '../../resources/document/withheld.ts';
 import type { Change, MaybePromise } from '../../store/store.ts';
 import { type AccountParts, commitRetried, type EndpointGeneration } from '../account-parts.ts';
 import {
@@ -57,9 +67,10 @@ export function userResources(
   const removal = createAccountRemoval(serving.store, parts.sessions);
   const administering = createAdministering(accounts);
   const revise = reviseUser(administering);
-  const documentCharactersMax = Math.min(serving.documentCharactersMax, settings.accountBytesMax);
+  const documentCharactersMax = Math.min(settings.documentCharactersMax, settings.accountBytesMax);
   const own: UserParts = { ...parts, ...endpoints, administering, removal };
-  const plain = serveCollection({ ...serving, documentCharactersMax }, accounts.users, {
+  const plain = serveCollection(serving, accounts.users, {
+    documentCharactersMax,
     announced: false,
     accompany: accompanyUser(own),
     ...(accounts.isListed ? {} : { listPermission: administratorsOnly }),

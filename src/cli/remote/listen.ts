@@ -6,7 +6,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Scheme } from '../../model/endpoint.ts';
-import { eventPatternFault, matchesEventPattern } from '../../model/event-pattern.ts';
+import { eventPatternFault, matchesEventPattern } from '../../model/event.ts';
 import { objectOf } from '../../webhooks/sending/sent-event.ts';
 import {
   messageId,

@@ -10,7 +10,7 @@ import type { Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
-import type { Upload, UploadRule } from '../../model/logic/upload.ts';
+import type { Upload, UploadRule } from '../../model/logic/actions.ts';
 
 type ScalarKind = 'string' | 'number' | 'boolean' | 'null';
 

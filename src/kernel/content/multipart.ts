@@ -7,7 +7,7 @@ import { Dicer } from '@fastify/busboy';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { type MediaType, parseMediaType } from '../../http/syntax/media-type.ts';
-import type { Upload, UploadRule } from '../../model/logic/upload.ts';
+import type { Upload, UploadRule } from '../../model/logic/actions.ts';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { type ContentLimits, decodeText, type FormEntry, foreignCharset } from './content-shape.ts';
 

@@ -23,17 +23,22 @@ import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs } from '../../observe/running-function.ts';
-import { actionStanding } from '../../resources/collection/standing.ts';
+import { actionStanding } from '../../resources/collection/member.ts';
 import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
-import { FunctionFailed } from '../function-failed.ts';
-import { FunctionRun, problemOrFailure } from '../function-run.ts';
-import { refuseWith } from '../refusal.ts';
-import { ShownRun, showing } from '../shown-members.ts';
+import { FunctionRun, problemOrFailure, ShownRun, showing } from '../function-run.ts';
+import { FunctionFailed, refuseWith } from '../refusal.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
-import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
-import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
+import {
+  type ActionInput,
+  actionInput,
+  actionOutput,
+  copyInput,
+  type Given,
+  type InputFields,
+  type ReadOutput,
+} from './action-content.ts';
 
 export type ActionServices = {
   readonly store: Store;

@@ -13,9 +13,10 @@ import {
 } from '../../kernel/documentation.ts';
 import { operationSchema } from '../../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
-import { withoutRule } from '../../model/logic/upload.ts';
-import type { Serving } from '../../resources/collection/serving.ts';
-import { type ActionInput, demandedMembers, typesOf, type Uploads } from './action-input.ts';
+import { withoutRule } from '../../model/logic/actions.ts';
+import type { Serving } from '../../resources/collection/served-collection.ts';
+import type { OpenTransaction } from '../transaction/resource-call.ts';
+import { type ActionInput, demandedMembers, typesOf, type Uploads } from './action-content.ts';
 import {
   type ActionServices,
   actionOperation,
@@ -25,15 +26,12 @@ import {
   outputKind,
 } from './action-operation.ts';
 
-export type ActionRoutesOptions = Pick<ActionServices, 'open' | 'limits'> & {
-  readonly actions: readonly DeclaredAction[];
-};
-
 export function actionResources(
-  { store, clock, base, turns }: Pick<Serving, 'store' | 'clock' | 'base' | 'turns'>,
-  { actions, open, limits }: ActionRoutesOptions,
+  { store, clock, base, turns, settings }: Serving,
+  actions: readonly DeclaredAction[],
+  open: OpenTransaction,
 ): readonly Resource[] {
-  const services: ActionServices = { store, clock, turns, open, limits };
+  const services: ActionServices = { store, clock, turns, open, limits: settings };
   const byPattern = Map.groupBy(actions, ({ pattern }) => pattern);
   return [...byPattern.values()].flatMap((sharing) => {
     const [first] = sharing;

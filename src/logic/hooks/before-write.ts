@@ -1,44 +1,39 @@
 /**
- * Runs `beforeWrite` of a collection (model/logic/hooks.ts) within the unit of a write. What the hook leaves in `after`
+ * Runs `beforeWrite` of a collection (model/logic/logic.ts) within the unit of a write. What the hook leaves in `after`
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
 import { kindOf } from '../../config/inspection.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
-import type { Write } from '../../model/logic/hooks.ts';
+import type { Write } from '../../model/logic/logic.ts';
 import type { Principal } from '../../model/principal.ts';
 import { callAs } from '../../observe/running-function.ts';
-import type { ProposedWrite, Served } from '../../resources/collection/served.ts';
+import type { ProposedWrite, Served } from '../../resources/collection/served-collection.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
-import { FunctionFailed } from '../function-failed.ts';
-import { FunctionRun, problemOrFailure, type TimeLimit } from '../function-run.ts';
-import { refuse } from '../refusal.ts';
-import { ShownRun, showing } from '../shown-members.ts';
-import { refuse as refuseCall } from '../transaction/asking.ts';
+import { FunctionRun, problemOrFailure, ShownRun, showing, type TimeLimit } from '../function-run.ts';
+import { FunctionFailed, refuse, refuseCall } from '../refusal.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
 import { depthWithin, type HookOutcome, type HookUnit, type RunHooks } from '../transaction/unit-logic.ts';
 
-export type HookOptions = {
-  readonly clock: () => number;
-  readonly hookTimeoutMs: number;
-  readonly hookDepthMax: number;
-};
-
-export function createRunHooks(options: HookOptions): RunHooks {
+export function createRunHooks(
+  clock: () => number,
+  { hookTimeoutMs, hookDepthMax }: Pick<Settings, 'hookTimeoutMs' | 'hookDepthMax'>,
+): RunHooks {
+  const limit = { ms: hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
   return (served, ask, write, unit) => {
     const hook = served.collection.hooks?.beforeWrite;
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
-    if (depthWithin(unit.scope) > options.hookDepthMax) {
-      const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax}`;
+    if (depthWithin(unit.scope) > hookDepthMax) {
+      const message = `${named} is reached by writes of hooks that nest deeper than ${hookDepthMax}`;
       throw new FunctionFailed(message);
     }
     const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {
       caller: ask.principal,
-      now: options.clock(),
+      now: clock(),
     });
-    const limit = { ms: options.hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
     let running: unknown;
     try {
       running = callAs(run.run, hook, run.given);

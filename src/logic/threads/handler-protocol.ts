@@ -1,9 +1,11 @@
 /**
- * The protocol between the program and a thread of handlers. A run is one attempt of one message; its number is not
- * reused. Resources and queries travel as JSON text, so that the program need not parse what it only passes on.
+ * The protocol between the program and a thread of handlers: the tasks, their messages and their outcomes. A run is one
+ * attempt of one message; its number is not reused. Resources and queries travel as JSON text, so that the program need
+ * not parse what it only passes on.
  */
-import type { ResourceCall } from '../transaction/resource-call.ts';
-import type { Given } from './task.ts';
+
+import type { Unit } from '../../store/store.ts';
+import type { Opening, ResourceCall } from '../transaction/resource-call.ts';
 
 export type ThreadData = {
   /** URL of the module whose default export is the configuration. */
@@ -45,7 +47,7 @@ export type ToThread =
   | { readonly kind: 'ping' };
 
 /** The failure of a handler; kinds as in `ReceivedAttempt`. */
-export type Failure = {
+export type ThreadFailure = {
   readonly error: 'thrown' | 'unprocessable' | 'refused';
   readonly message: string;
   readonly permanent: boolean;
@@ -58,7 +60,7 @@ export type FromThread =
   | { readonly kind: 'begun'; readonly run: number }
   | { readonly kind: 'call'; readonly run: number; readonly seq: number; readonly call: ResourceCall }
   | { readonly kind: 'done'; readonly run: number }
-  | { readonly kind: 'failed'; readonly run: number; readonly failure: Failure }
+  | { readonly kind: 'failed'; readonly run: number; readonly failure: ThreadFailure }
   | { readonly kind: 'pong' }
   /** An error was thrown that nothing caught, so this thread should begin nothing new. */
   | { readonly kind: 'spoiled' }
@@ -69,3 +71,74 @@ export type FromThread =
       readonly reason: 'exit' | 'uncaught';
       readonly message: string;
     };
+
+// Work for a thread of handlers: which function of the configuration, and what it gets.
+
+/** A received message, with its content coding; a short body in base64, as it is stored. */
+export type GivenMessage = {
+  readonly id: string;
+  readonly sender: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  readonly receivedAt: string;
+  readonly attempt: number;
+  readonly contentType: string | null;
+  readonly contentEncoding: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array<ArrayBuffer>;
+};
+
+/** An event for a subscriber, or the run of a job: its name in the configuration, and the content in base64. */
+type GivenContent = {
+  readonly of: string;
+  readonly attempt: number;
+  readonly body: string;
+};
+
+export type Given =
+  | { readonly kind: 'message'; readonly message: GivenMessage }
+  | ({ readonly kind: 'subscriber' | 'job' } & GivenContent);
+
+export type Task = {
+  /** The id of the message: one that ended a thread is a suspect by it. */
+  readonly id: string;
+  /** What declares the function. Its tasks wait while it probably keeps a thread busy. */
+  readonly source: string;
+  readonly given: Given;
+  /** Undefined: the setting applies. */
+  readonly timeoutMs?: number | undefined;
+  /** Counts what the function reads and writes; absent: nothing does. */
+  readonly memory?: Opening['memory'];
+};
+
+// The outcome of one attempt of a handler. The maker of attempts does not commit: it returns the writes, and the engine commits them with
+// the new state of the message.
+
+export type HandedOn =
+  /**
+   * `unit`: the handler's writes, committed with the state of the message. `statusCode`: of the response to forwarding.
+   */
+  | { readonly outcome: 'processed'; readonly unit: Unit; readonly statusCode: number | null }
+  | {
+      readonly outcome: 'failed';
+      /** As in `ReceivedAttempt`. */
+      readonly error: string;
+      /** For people; truncated when it is logged. */
+      readonly message: string | null;
+      /** The frames of the error's stack, for the log of the program alone. */
+      readonly frames?: string | undefined;
+      readonly statusCode: number | null;
+      /** A further attempt would not help. */
+      readonly permanent: boolean;
+      /** The next attempt is not before this time (ms since the epoch): Retry-After. */
+      readonly notBefore: number | null;
+    }
+  /** The program stops: nothing is counted, and the next start tries again. */
+  | { readonly outcome: 'aborted' };
+
+export type Failure = Extract<HandedOn, { readonly outcome: 'failed' }>;
+
+/** Returns a failure without a response. */
+export function failure(error: string, message: string, permanent = false): Failure {
+  return { outcome: 'failed', error, message, statusCode: null, permanent, notBefore: null };
+}

@@ -7,11 +7,19 @@ import { ResourceRefused } from '../../config/senders.ts';
 import { problems } from '../../http/problem-registry.ts';
 import type { Cause } from '../../model/actor.ts';
 import { MemoryUnavailable, StoreUnavailable } from '../../store/store.ts';
-import { FunctionFailed } from '../function-failed.ts';
+import { FunctionFailed } from '../refusal.ts';
 import type { Opening, ResourceCall, Transaction } from '../transaction/resource-call.ts';
-import { type Failure, failure, type HandedOn } from './handed-on.ts';
-import { type Refusal, type RunMessage, runBegun, runWaits, runWithdrawn } from './handler-protocol.ts';
-import type { Task } from './task.ts';
+import {
+  type Failure,
+  failure,
+  type HandedOn,
+  type Refusal,
+  type RunMessage,
+  runBegun,
+  runWaits,
+  runWithdrawn,
+  type Task,
+} from './handler-protocol.ts';
 
 type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
 

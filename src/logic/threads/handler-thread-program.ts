@@ -14,18 +14,17 @@ import type { Handler } from '../../config/senders.ts';
 import { messagePartOctets } from '../../memory/work-rules.ts';
 import type { Resources } from '../../model/logic/collection-calls.ts';
 import type { Logic } from '../../model/logic/logic.ts';
+import { eventHandling, jobRun, receivedMessage, ThreadCalls } from './handler-arguments.ts';
 import {
-  type Failure,
   type FromThread,
+  type Given,
   type RunMessage,
   runBegun,
   runWaits,
   type ThreadData,
+  type ThreadFailure,
   type ToThread,
 } from './handler-protocol.ts';
-import { eventHandling, jobRun, receivedMessage } from './received-message.ts';
-import type { Given } from './task.ts';
-import { ThreadCalls } from './thread-calls.ts';
 
 type ActiveRun = {
   readonly number: number;
@@ -188,7 +187,7 @@ const framesCharacters = 2000;
 const frame = /^ {4}at /;
 
 /** Recognises errors by name: a handler may have imported another copy of this package. */
-function failureOf(error: unknown, module: string): Failure {
+function failureOf(error: unknown, module: string): ThreadFailure {
   if (!(error instanceof Error)) {
     const message = String(error).slice(0, characters);
     return { error: 'thrown', message, permanent: false, frames: undefined };

@@ -14,8 +14,7 @@
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { workerFile } from '../../store/worker-file.ts';
-import { failure } from './handed-on.ts';
-import type { FromThread, ThreadData, ToThread } from './handler-protocol.ts';
+import { type FromThread, failure, type ThreadData, type ToThread } from './handler-protocol.ts';
 import type { Run } from './handler-run.ts';
 
 /** Bounds of waits, as options so that tests can shorten them. */

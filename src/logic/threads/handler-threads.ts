@@ -13,10 +13,9 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { failure, type HandedOn } from './handed-on.ts';
+import { failure, type HandedOn, type Task } from './handler-protocol.ts';
 import { Run, type RunOptions } from './handler-run.ts';
 import { type EndReason, type Graces, HandlerThread } from './handler-thread.ts';
-import type { Task } from './task.ts';
 
 export type HandlerSettings = {
   readonly handlerThreads: number;
@@ -29,14 +28,6 @@ export type HandlerThreadsOptions = RunOptions & {
   readonly settings: HandlerSettings;
   readonly observe: Observe;
   readonly graces?: Partial<Graces>;
-};
-
-export type HandlerThreads = {
-  /** Makes one attempt. Rejects only with StoreUnavailable. */
-  run(task: Task, signal: AbortSignal): Promise<HandedOn>;
-  /** Aborts attempts under way, and ends the threads. */
-  close(): Promise<void>;
-  size(): number;
 };
 
 const gracesDefault: Graces = {
@@ -54,16 +45,7 @@ const movesMax = 3;
 /** Solitary threads allowed if the setting is lower. */
 const solitaryMin = 2;
 
-export function createHandlerThreads(options: HandlerThreadsOptions): HandlerThreads {
-  const pool = new ThreadPool(options);
-  return {
-    run: (task, signal) => pool.run(task, signal),
-    close: () => pool.close(),
-    size: () => pool.size,
-  };
-}
-
-class ThreadPool {
+export class HandlerThreads {
   readonly #options: HandlerThreadsOptions;
   readonly #graces: Graces;
   readonly #threads = new Set<HandlerThread>();
@@ -81,10 +63,11 @@ class ThreadPool {
     this.#graces = { ...gracesDefault, ...options.graces };
   }
 
-  get size(): number {
+  size(): number {
     return this.#threads.size + this.#solitary.size;
   }
 
+  /** Makes one attempt. Rejects only with StoreUnavailable. */
   async run(task: Task, signal: AbortSignal): Promise<HandedOn> {
     if (this.#closed || signal.aborted) return { outcome: 'aborted' };
     this.#lastRun = (this.#lastRun % 0x7fff_ffff) + 1;
@@ -103,6 +86,7 @@ class ThreadPool {
     }
   }
 
+  /** Aborts attempts under way, and ends the threads. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#lookout);

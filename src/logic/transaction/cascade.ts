@@ -6,13 +6,12 @@
 import type { ResourceRefused } from '../../config/senders.ts';
 import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
-import type { Collection, CollectionReference } from '../../model/collection.ts';
+import { type Collection, type CollectionReference, fieldNamed } from '../../model/collection.ts';
 import { byId } from '../../model/filter.ts';
 import type { LoopTurns } from '../../observe/event-loop.ts';
-import { fieldNamed } from '../../resources/collection/view.ts';
 import { pagesOf } from '../../store/in-batches.ts';
 import type { MaybePromise, RowName, Store } from '../../store/store.ts';
-import { refuse } from './asking.ts';
+import { refuseCall } from '../refusal.ts';
 
 export type CascadeLimits = {
   /** Documents that one unit deletes or changes besides those that the request names. */
@@ -55,7 +54,7 @@ export function tooDeep(cascadeMax: number): Problem {
 
 export function cycleAt({ table, id }: RowName): ResourceRefused {
   const message = `${table} ${JSON.stringify(id)} and others refer to each other: remove one of the references first`;
-  return refuse('dependants_exist', message);
+  return refuseCall('dependants_exist', message);
 }
 
 /** True if a deletion in the collection may take other documents with it. */

@@ -23,9 +23,9 @@ import {
   rootsOf,
 } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Result } from '../../kernel/resource.ts';
+import { fieldNamed } from '../../model/collection.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
-import type { Served } from '../../resources/collection/served.ts';
-import { fieldNamed } from '../../resources/collection/view.ts';
+import type { Served } from '../../resources/collection/served-collection.ts';
 import { deletedCharactersMaxOf } from '../../store/group-commit.ts';
 import { type Change, Overtaken, type RowName, StoreUnavailable } from '../../store/store.ts';
 import { problemOrFailure } from '../function-run.ts';

@@ -5,7 +5,8 @@
  * as a unique value that is taken, appear then.
  */
 import { ResourceRefused } from '../../config/senders.ts';
-import type { HeldMemory } from '../../http/message.ts';
+import type { HeldMemory, RequestMemory } from '../../http/message.ts';
+import { workRules } from '../../memory/work-rules.ts';
 import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
 import {
@@ -16,17 +17,23 @@ import {
   principalIdOf,
 } from '../../model/principal.ts';
 import { eventOf } from '../../resources/collection/row.ts';
-import type { Served } from '../../resources/collection/served.ts';
-import { type Serving, servedOf } from '../../resources/collection/serving.ts';
+import { servedOf } from '../../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../../resources/collection/served-collection.ts';
 import { wholeView } from '../../resources/collection/view.ts';
 import { deletedCharactersMaxOf } from '../../store/group-commit.ts';
-import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
-import { FunctionFailed, refusedLate } from '../function-failed.ts';
-import { refusalOfCall, refuse } from './asking.ts';
-import { CallMemory } from './call-memory.ts';
+import {
+  type Change,
+  type EventEntry,
+  MemoryUnavailable,
+  type Row,
+  type RowName,
+  type Store,
+  type Unit,
+} from '../../store/store.ts';
+import { FunctionFailed, refusalOfCall, refuseCall, refusedLate } from '../refusal.ts';
+import { largestPage, listPage, type WriteCall, writeResource } from './carry-out.ts';
 import {
   CascadeExceeded,
-  type CascadeLimits,
   type CascadeStep,
   collectCascade,
   cycleAt,
@@ -35,9 +42,7 @@ import {
   stillNames,
   withoutNeedless,
 } from './cascade.ts';
-import { largestPage, listPage } from './list-page.ts';
-import { orderChanges } from './order-changes.ts';
-import { createOverlay, type Emitted, type NetWrite, type Overlay } from './overlay.ts';
+import { createOverlay, type Emitted, type NetWrite, type Overlay, orderChanges } from './overlay.ts';
 import type {
   Enclosing,
   Opening,
@@ -47,12 +52,6 @@ import type {
   Transaction,
 } from './resource-call.ts';
 import { demandOpen, LogicScope, type RunHooks, UnitLogic } from './unit-logic.ts';
-import { type WriteCall, writeResource } from './write-resource.ts';
-
-export type TransactionLimits = CascadeLimits & {
-  readonly handlerChangesMax: number;
-  readonly handlerReadsMax: number;
-};
 
 /** Posts an event with the unit. @throws ResourceRefused */
 export type EmitEvent = (
@@ -61,11 +60,11 @@ export type EmitEvent = (
 ) => Promise<Emitted & { readonly characters: number }>;
 
 /** The rows of a mail that is sent after the commit. @param mail a value or its JSON text @throws ResourceRefused */
-export type KeepMail = (mail: unknown) => Promise<readonly Change[]>;
+type KeepMail = (mail: unknown) => Promise<readonly Change[]>;
 
-export type OpenTransactionOptions = {
-  readonly serving: Serving;
-  /** The declared ones. */
+/** What the functions of an application may reach. */
+export type FunctionReach = {
+  /** The declared collections. */
   readonly collections: ReadonlyMap<string, Collection>;
   /** Built-in collections that functions read, and of which they change some members: accounts. Default: none. */
   readonly readable?: ReadonlyMap<string, Collection>;
@@ -74,15 +73,17 @@ export type OpenTransactionOptions = {
   readonly emit: EmitEvent;
   /** Absent: mail is refused. */
   readonly keepMail?: KeepMail;
+};
+
+type Hooks = {
   /** Absent: no collection has hooks. */
-  readonly runHooks?: RunHooks;
+  readonly run?: RunHooks;
   /** Hears of a hook that failed in a write of another function, or refused in a decided deletion, which go on. */
-  readonly onHookFailed: (error: FunctionFailed) => void;
-  readonly limits: TransactionLimits;
+  readonly onFailed: (error: FunctionFailed) => void;
 };
 
 /** The rules of a function's change of an account (src/accounts/accounts.ts). */
-export type AccountWrites = {
+type AccountWrites = {
   /** Refuses changes of other members than the application's own. */
   readonly judge: NonNullable<Served['accompany']>;
   /** What is committed with the changes of one unit. */
@@ -93,17 +94,19 @@ export type AccountWrites = {
 };
 
 /** What all transactions share because it takes long to create. */
-type Shared = OpenTransactionOptions & {
+type Shared = FunctionReach & {
+  readonly serving: Serving;
+  readonly hooks: Hooks;
   readonly principal: Authenticated;
   readonly served: (name: string) => Served;
 };
 
 /** Called once, at start; the schemas of a collection are compiled when a function first names it. */
-export function createOpenTransaction(options: OpenTransactionOptions): OpenTransaction {
-  const { serving, collections, readable } = options;
+export function createOpenTransaction(serving: Serving, reach: FunctionReach, hooks: Hooks): OpenTransaction {
+  const { collections, readable } = reach;
   const known = new Map<string, Served>();
   const shared: Shared = {
-    ...options,
+    ...{ ...reach, serving, hooks },
     principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'webhooks', 'admin'] }),
     served(name) {
       const collection = collections.get(name) ?? readable?.get(name);
@@ -111,7 +114,7 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
         throw new FunctionFailed(`no collection is named ${JSON.stringify(name)}`);
       // Functions get documents as they are stored, from every call alike.
       const whole = wholeView(collection);
-      const accompany = options.accountWrites?.judge;
+      const accompany = reach.accountWrites?.judge;
       const variant = collections.has(name) || accompany === undefined ? {} : { announced: false, accompany };
       const served = known.get(name) ?? {
         ...servedOf(serving, collection, variant),
@@ -150,14 +153,14 @@ class LogicTransaction implements Transaction {
     this.#shared = shared;
     this.#hooks = hooks;
     this.#isUnmarked = isUnmarked;
-    this.#memory = new CallMemory(memory, shared.serving.pageBytesMax);
+    this.#memory = new CallMemory(memory, shared.serving.settings.pageBytesMax);
     this.#cause = cause ?? { actor: systemActor };
     this.caller = caller ?? shared.principal;
     this.#owner = caller === undefined ? null : principalIdOf(caller);
     this.#stampedBy = caller ?? null;
     this.#overlay = createOverlay(shared.serving.store);
     this.collectionOf = (name) => shared.collections.get(name) ?? shared.readable?.get(name);
-    this.cascadeMax = shared.limits.cascadeMax;
+    this.cascadeMax = shared.serving.settings.cascadeMax;
     const own = this.scope();
     this.call = (call) => own.call(call);
   }
@@ -220,10 +223,11 @@ class LogicTransaction implements Transaction {
   }
 
   async cascade(...[named, scope, isDoomed]: Parameters<Transaction['cascade']>): Promise<boolean> {
-    const { limits, serving } = this.#shared;
+    const { serving } = this.#shared;
+    const limits = serving.settings;
     const cascadeBytesMax = Math.min(limits.cascadeBytesMax, deletedCharactersMaxOf(this.store));
     const walk = { store: this.store, turns: serving.turns, collectionOf: this.collectionOf, isDoomed };
-    const found = await collectCascade(walk, named, { ...limits, cascadeBytesMax });
+    const found = await collectCascade(walk, named, { cascadeMax: limits.cascadeMax, cascadeBytesMax });
     if (found.outcome === 'cycle') throw cycleAt(found.at);
     const { steps, isWhole } = found;
     if (!isWhole && (isDoomed === undefined || steps.length === 0))
@@ -267,7 +271,7 @@ class LogicTransaction implements Transaction {
       await this.#write(call, scope, 'unasked');
       // A failure was reported where it happened.
       if (error instanceof FunctionFailed) return;
-      this.#shared.onHookFailed(refusedLate(`the hook beforeWrite of ${call.collection} refuses`, error));
+      this.#shared.hooks.onFailed(refusedLate(`the hook beforeWrite of ${call.collection} refuses`, error));
     }
   }
 
@@ -319,14 +323,13 @@ class LogicTransaction implements Transaction {
     this.#countRead();
     const { principal, serving } = this.#shared;
     const served = this.#shared.served(collection);
-    const { queryLimits } = serving;
-    const asked = largest === true ? largestPage(query, queryLimits) : query;
-    return listPage(served, this.#overlay, principal, asked, queryLimits);
+    const asked = largest === true ? largestPage(query, serving.settings) : query;
+    return listPage(served, this.#overlay, principal, asked);
   }
 
   /** @param how `alone`: what depends on the document is deleted already; `unasked`: and its hook does not run */
   async #write(call: WriteCall, scope: Scope, how?: 'alone' | 'unasked'): Promise<string | undefined> {
-    const { runHooks, readable } = this.#shared;
+    const { hooks, readable } = this.#shared;
     if (readable?.has(call.collection) === true && call.do !== 'update')
       throw new FunctionFailed(`functions read and update ${call.collection}, and do nothing else to them`);
     if (call.id !== undefined && scope.isWriting({ table: call.collection, id: call.id })) {
@@ -340,10 +343,10 @@ class LogicTransaction implements Transaction {
     const cascades = how === undefined;
     const isFollowed = cascades && hasCascade(collection);
     const hasHooks =
-      how !== 'unasked' && collection.hooks?.beforeWrite !== undefined && runHooks !== undefined;
+      how !== 'unasked' && collection.hooks?.beforeWrite !== undefined && hooks.run !== undefined;
     const logic =
       isFollowed || hasHooks
-        ? new UnitLogic({ transaction: () => this, scope, cascades }, runHooks, this.#shared.onHookFailed)
+        ? new UnitLogic({ transaction: () => this, scope, cascades }, hooks.run, hooks.onFailed)
         : undefined;
     const store: Store = {
       ...this.#overlay.store,
@@ -364,7 +367,7 @@ class LogicTransaction implements Transaction {
 
   async #mail(mail: unknown, scope: Scope): Promise<undefined> {
     const { keepMail } = this.#shared;
-    if (keepMail === undefined) throw refuse('unavailable', 'this program sends no mail');
+    if (keepMail === undefined) throw refuseCall('unavailable', 'this program sends no mail');
     const rows = await keepMail(mail);
     demandOpen(scope);
     for (const kept of rows) this.#overlay.append({ kept }, kept.next?.doc.length ?? 0);
@@ -372,13 +375,13 @@ class LogicTransaction implements Transaction {
 
   #countRead(): void {
     this.#reads += 1;
-    const { handlerReadsMax } = this.#shared.limits;
+    const { handlerReadsMax } = this.#shared.serving.settings;
     if (this.#reads > handlerReadsMax)
       throw tooMuch(`reads more than ${handlerReadsMax} times (COMITY_HANDLER_READS_MAX)`);
   }
 
   #countChange(): void {
-    const { handlerChangesMax } = this.#shared.limits;
+    const { handlerChangesMax } = this.#shared.serving.settings;
     if (this.#overlay.size() >= handlerChangesMax)
       throw tooMuch(`makes more than ${handlerChangesMax} changes (COMITY_HANDLER_CHANGES_MAX)`);
     const { unitCharactersMax } = this.#shared.serving.store;
@@ -393,4 +396,66 @@ type ChangeCall = Exclude<ResourceCall, { do: 'get' | 'list' }>;
 
 function tooMuch(message: string): FunctionFailed {
   return new FunctionFailed(`the unit of a function ${message}`);
+}
+
+// Memory of what the functions of one transaction read and write (work-rules.ts): counted before a call is carried out, for the caller of
+// the request, or for the source of the message. So many functions at once are refused before the memory is used up. The longest page
+// counts, because the next usually takes its place. Once the response of an action is a stream, its memory is that of the stream, and it
+// waits for room for the largest page before it reads one.
+
+type CarryOut = (call: ResourceCall) => Promise<string | undefined>;
+
+class CallMemory {
+  readonly #memory: Pick<RequestMemory, 'hold'> | undefined;
+  readonly #pageOctetsMax: number;
+  #stream: HeldMemory | undefined;
+  /** The octets of the longest page. */
+  #kept = 0;
+
+  constructor(memory: Pick<RequestMemory, 'hold'> | undefined, pageBytesMax: number) {
+    this.#memory = memory;
+    this.#pageOctetsMax = workRules.pageOctet.octets * pageBytesMax;
+  }
+
+  /** The request has its response, and what it held is given back. */
+  enter(stream: HeldMemory): void {
+    this.#stream = stream;
+    stream.set(this.#kept);
+  }
+
+  /** @throws MemoryUnavailable if there is no room; a stream waits instead */
+  async carryOut(call: ResourceCall, carryOut: CarryOut): Promise<string | undefined> {
+    if (call.do === 'get') return carryOut(call);
+    if (call.do !== 'list') {
+      this.#hold(workRules.change.octets + workRules.bulkOctet.octets * lengthOf(call));
+      return carryOut(call);
+    }
+    const stream = this.#stream;
+    // The store bounds the pages that are read at once; a stream whose page is there and waits for memory would hold it uncounted.
+    if (stream !== undefined)
+      await new Promise<void>((resolve) => stream.whenRoom(this.#pageOctetsMax, resolve));
+    try {
+      const text = await carryOut(call);
+      this.#keep(workRules.pageOctet.octets * (text?.length ?? 0));
+      return text;
+    } finally {
+      stream?.set(this.#kept);
+    }
+  }
+
+  #keep(octets: number): void {
+    if (octets <= this.#kept) return;
+    if (this.#stream === undefined) this.#hold(octets - this.#kept);
+    this.#kept = octets;
+  }
+
+  #hold(octets: number): void {
+    if (this.#memory?.hold(octets) !== false) return;
+    throw new MemoryUnavailable('the memory budget for functions is used up', { retryAfterSeconds: 1 });
+  }
+}
+
+function lengthOf(call: ResourceCall): number {
+  const text = 'fields' in call ? call.fields : 'patch' in call ? call.patch : undefined;
+  return typeof text === 'string' ? text.length : 0;
 }

@@ -1,12 +1,17 @@
 /**
- * The hooks of writes (resources/collection/served.ts): within the unit of a function that is running, and around the
+ * The hooks of writes (resources/collection/served-collection.ts): within the unit of a function that is running, and around the
  * write of a request, which then becomes a unit of what the request and its functions write together.
  */
 import type { Problem } from '../../http/problem.ts';
 import { isMark, markId, readMarks, removalOf } from '../../kernel/operations/deletion-marks.ts';
 import { type Ask, caused, causeOfAsk, type Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
-import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
+import type {
+  MakeWrites,
+  ProposedWrite,
+  Served,
+  WriteLogic,
+} from '../../resources/collection/served-collection.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
@@ -16,10 +21,8 @@ import {
   StoreUnavailable,
   whenKnown,
 } from '../../store/store.ts';
-import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
-import { ofAnotherWrite } from '../refusal.ts';
-import { refuse } from './asking.ts';
+import { FunctionFailed, ofAnotherWrite, refuseCall, refusedLate } from '../refusal.ts';
 import { CascadeExceeded, hasCascade } from './cascade.ts';
 import { type LongDeletion, stepDeletion } from './long-deletion.ts';
 import type {
@@ -87,7 +90,7 @@ export class LogicScope implements Scope {
 
 /** @throws ResourceRefused */
 export function demandOpen({ isOpen }: Scope): void {
-  if (!isOpen) throw refuse('request_timeout', 'the function that makes this call has ended');
+  if (!isOpen) throw refuseCall('request_timeout', 'the function that makes this call has ended');
 }
 
 export type HookOutcome = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };

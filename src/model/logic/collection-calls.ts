@@ -2,9 +2,29 @@
  * The collections as an application's own functions see them: `resources.tickets.list({ filter: { status: 'open' } })`. Hooks, actions,
  * subscribers, jobs and handlers of received messages all get the same calls, typed by the schemas.
  */
-import type { Static, TObject, TSchema } from 'typebox';
+import {
+  type Static,
+  type TArray,
+  type TArrayOptions,
+  type TBoolean,
+  type TEnum,
+  type TEnumValue,
+  type TInteger,
+  type TLiteral,
+  type TLiteralValue,
+  type TNumber,
+  type TNumberOptions,
+  type TObject,
+  type TObjectOptions,
+  type TProperties,
+  type TSchema,
+  type TSchemaOptions,
+  type TString,
+  type TStringOptions,
+  type TUnion,
+  Type as TypeBox,
+} from 'typebox';
 import type { Scalar } from '../field.ts';
-import type { NewFields } from './new-fields.ts';
 
 /** The members that the server sets. Times are ISO 8601. */
 export type MadeMembers = { readonly id: string; readonly createdAt: string; readonly updatedAt: string };
@@ -48,7 +68,7 @@ export type ByField<Name extends string, V> = string extends Name
   : { readonly [Each in Name]?: V };
 
 /** Operators of a filter, as in the JSON content of a QUERY. */
-export type Operators<V> = {
+type Operators<V> = {
   readonly eq?: V | null;
   readonly ne?: V | null;
   readonly gt?: V;
@@ -113,9 +133,9 @@ export type DocumentQuery<T, M = unknown> = DocumentSelection<T, M> & {
 };
 
 /** A merge patch (RFC 7396): null removes a member. */
-export type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
+type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
 
-export type CreateOptions = {
+type CreateOptions = {
   /** The id of the new document, in collections where PUT creates. */
   readonly id?: string;
   /** The owning principal. Default: none, or the caller of a hook or an action. */
@@ -210,7 +230,7 @@ type AccountPatch<F> = unknown extends F
  * are expected.
  * @template F the fields of the application
  */
-export type Accounts<F = unknown> = {
+type Accounts<F = unknown> = {
   readonly users: Pick<CollectionCalls<Account & F>, 'get' | 'list' | 'all'> & {
     update(id: string, patch: AccountPatch<F>): Promise<Document<Account & F>>;
   } & {
@@ -245,3 +265,63 @@ export interface Schemas {}
 export type Resources = [keyof Schemas] extends [never]
   ? { readonly [name: string]: CollectionCalls<Record<string, unknown>> } & Accounts
   : ResourcesOf<Schemas>;
+
+// Which members a new document may leave out. TypeBox drops a default from the type of a schema; `Type` of this package is TypeBox's own,
+// typed so that the type keeps it: `create({ title })` is accepted where `status` has a default.
+
+type Defaulted = { readonly default: unknown };
+
+/** The builders whose schemas have defaults in practice. Each is an overload before that of TypeBox. */
+type DefaultedBuilders = {
+  Array<Item extends TSchema>(items: Item, options: TArrayOptions & Defaulted): TArray<Item> & Defaulted;
+  Boolean(options: TSchemaOptions & Defaulted): TBoolean & Defaulted;
+  Enum<Values extends TEnumValue[]>(
+    values: readonly [...Values],
+    options: TSchemaOptions & Defaulted,
+  ): TEnum<Values> & Defaulted;
+  Integer(options: TNumberOptions & Defaulted): TInteger & Defaulted;
+  Literal<Value extends TLiteralValue>(
+    value: Value,
+    options: TSchemaOptions & Defaulted,
+  ): TLiteral<Value> & Defaulted;
+  Number(options: TNumberOptions & Defaulted): TNumber & Defaulted;
+  Object<Properties extends TProperties>(
+    properties: Properties,
+    options: TObjectOptions & Defaulted,
+  ): TObject<Properties> & Defaulted;
+  String(options: TStringOptions & Defaulted): TString & Defaulted;
+  Union<Types extends TSchema[]>(
+    anyOf: [...Types],
+    options: TSchemaOptions & Defaulted,
+  ): TUnion<Types> & Defaulted;
+};
+
+type Builders = Omit<typeof TypeBox, keyof DefaultedBuilders> & {
+  readonly [Name in keyof DefaultedBuilders]: DefaultedBuilders[Name] & (typeof TypeBox)[Name];
+};
+
+export const Type: Builders = TypeBox as Builders;
+
+type DefaultedName<P> = { [Name in keyof P]: P[Name] extends Defaulted ? Name : never }[keyof P];
+
+type Flat<T> = { [Name in keyof T]: T[Name] };
+
+/**
+ * The fields that a caller gives for a new document: those with a default may be left out, also within objects.
+ * @template S the schema of the collection
+ */
+export type NewFields<S extends TObject> =
+  S extends TObject<infer P extends TProperties> ? WithoutDefaulted<Static<S>, P> : never;
+
+type WithoutDefaulted<T, P> = Flat<
+  {
+    [Name in keyof T as Name extends DefaultedName<P> ? never : Name]: Given<
+      T[Name],
+      Name extends keyof P ? P[Name] : unknown
+    >;
+  } & {
+    [Name in keyof T & DefaultedName<P>]?: Given<T[Name], P[Name]>;
+  }
+>;
+
+type Given<V, S> = S extends TObject<infer P extends TProperties> ? WithoutDefaulted<V, P> : V;

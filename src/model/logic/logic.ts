@@ -3,7 +3,7 @@
  * actions within a request, subscribers, jobs and handlers of received messages on threads of their own.
  */
 import type { RulePrincipal } from '../access-function.ts';
-import type { Resources } from './collection-calls.ts';
+import type { Document, Resources } from './collection-calls.ts';
 
 /** The caller of a hook or an action. In subscribers, jobs and handlers it is the program itself, an administrator. */
 export type Caller = RulePrincipal;
@@ -34,7 +34,7 @@ export type Emit = (
 ) => Promise<void>;
 
 /** A text, HTML, or both. */
-export type MailContent = { readonly subject: string } & (
+type MailContent = { readonly subject: string } & (
   | { readonly text: string; readonly html?: string }
   | { readonly html: string; readonly text?: string }
 );
@@ -84,4 +84,35 @@ export type Logic<R = Resources> = {
 export type Refusing<Code extends string = string> = {
   readonly refuse: Refuse<Code>;
   readonly principal: Caller;
+};
+
+// Hooks of a collection (`collection({ hooks })`): functions within its writes and reads.
+
+/** @template T the fields of the document @template R the calls on all collections @template M further members of the document */
+export type Write<T, R = Resources, M = unknown> = Logic<R> &
+  Refusing & {
+    readonly action: 'create' | 'update' | 'delete';
+    /** The id of the document, also of one that is being created. */
+    readonly id: string;
+    /** Undefined: the write creates the document. */
+    readonly before: Document<T, M> | undefined;
+    /** The fields to be stored, which the hook may change; they are validated again. Of a deletion: those that are removed. */
+    readonly after: T;
+  };
+
+/** Runs in the unit of the write, before it commits, and again if the unit was overtaken. What it throws is a 500, and nothing is written. */
+export type BeforeWrite<T, R = Resources, M = unknown> = (write: Write<T, R, M>) => void | Promise<void>;
+
+/**
+ * Runs for each document of each response, event and message: it must be pure and synchronous. It returns the document to serve: members
+ * may be removed or changed, except for those that the server sets.
+ */
+export type AfterRead<T, M = unknown> = (read: {
+  readonly document: Document<T, M>;
+  readonly principal: Caller;
+}) => Readonly<Record<string, unknown>>;
+
+export type Hooks<T, R = Resources, M = unknown> = {
+  readonly beforeWrite?: BeforeWrite<T, R, M>;
+  readonly afterRead?: AfterRead<T, M>;
 };

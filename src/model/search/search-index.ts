@@ -4,10 +4,9 @@
  *
  * `#mark word word =stem =stem == word word =stem =stem `: the mark names the declaration that the text was made by, so that texts of an
  * earlier one are found and made again; with a language, the stems of a field follow its words, each behind `=`. `==` ends the first of
- * several fields (rank.ts), and `=` stands between other texts. No phrase crosses either.
+ * several fields, and `=` stands between other texts. No phrase crosses either.
  */
-import { type SearchLanguage, stemOf } from './stems.ts';
-import { type Word, wordsOf } from './words.ts';
+import { type SearchLanguage, stemOf, type Word, wordsOf } from './words.ts';
 
 /** What to search and how. Plain data, because it is passed to threads. */
 export type SearchIndex = {
@@ -118,3 +117,72 @@ function fnv(text: string, seed: number): number {
   }
   return hash >>> 0;
 }
+
+// Parses `q` for an index of words: `word`, `pre*` and `"exact words"`, all of which must occur. There is no other syntax and no
+// malformed text: every other character separates words, and an unclosed quotation ends with the text. A store gets words only, never
+// this text. A term is a substring of the stored text (search-index.ts), which ends with a space unless it is a prefix.
+
+/** A quotation, or what stands between white space and quotation marks. */
+const pieces = /"([^"]*)(?:"|$)|[^\s"]+/gu;
+
+type ParsedSearch = {
+  /** Distinct; at most one more than `termsMax`. */
+  readonly terms: readonly string[];
+  /** A word or phrase that is too long, at which parsing stopped. */
+  readonly tooLong?: string;
+};
+
+/** Stops at the first term beyond a limit, however long the text. */
+export function parseSearch(
+  index: SearchIndex,
+  text: string,
+  { termsMax, termCharactersMax }: { readonly termsMax: number; readonly termCharactersMax: number },
+): ParsedSearch {
+  const terms = new Set<string>();
+  for (const [piece, quoted] of text.matchAll(pieces)) {
+    if (piece.length > termCharactersMax) return { terms: [...terms], tooLong: piece };
+    const words = [...wordsOf(quoted ?? piece)];
+    const term = termOf(index, words, quoted === undefined ? piece : undefined);
+    if (term !== undefined) terms.add(term);
+    if (terms.size > termsMax) break;
+  }
+  return { terms: [...terms] };
+}
+
+/** Words that nothing separates but a hyphen or an apostrophe are a phrase, like quoted ones. */
+function termOf(
+  { language }: SearchIndex,
+  words: readonly Word[],
+  bare: string | undefined,
+): string | undefined {
+  const [only] = words;
+  if (only === undefined) return undefined;
+  const text = ` ${words.map(({ plain }) => plain).join(' ')}`;
+  if (bare?.endsWith('*') === true) return text;
+  if (bare === undefined || words.length > 1 || language === undefined) return `${text} `;
+  return ` =${stemOf(language, only)} `;
+}
+
+/** The words of a term, and whether the last is a prefix, for the syntax of a store. */
+export function wordsOfTerm(term: string): { readonly words: readonly string[]; readonly isPrefix: boolean } {
+  return { words: term.trim().split(' '), isPrefix: !term.endsWith(' ') };
+}
+
+// The rank of a found document: how much of it is about the terms of `q`. It is computed from the document and the terms alone. Measures
+// that weigh a word by how many documents have it (bm25) would change with every write, so that no cursor could hold, and would tell a
+// caller about documents that the caller may not read. Both stores compute this one, in whole numbers, and so order alike. Each term adds
+// `head` if it occurs in the first field, and up to `most` for its number of occurrences `n`, fewer the longer the text is: `most * n /
+// (n + 0.3 + 0.9 * octets / 1000)`, which is the part of bm25 for one document, with k1 = 1.2, b = 0.75 and texts of 1,000 octets on
+// average.
+
+export const rankWeights = { head: 1500, most: 2200 } as const;
+
+/** Characters of the stored text within which occurrences are counted, and occurrences that count. */
+export const rankedCharactersMax = 16_384;
+export const occurrencesMax = 100;
+
+/**
+ * Found documents that are ranked for one page, those stored last: 18 ms for one term and texts of 700 octets on SQLite (two-core machine). More
+ * are not listed in an order by rank.
+ */
+export const rankedMax = 4096;

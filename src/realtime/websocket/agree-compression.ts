@@ -5,7 +5,7 @@
  */
 
 import { constants, inflateRawSync } from 'node:zlib';
-import { extension, type MessageInflater, PerMessageDeflate } from './ws-exports.ts';
+import { extension, type MessageInflater, PerMessageDeflate } from './frames.ts';
 
 export type Compression = {
   /** Sec-WebSocket-Extensions of the response; undefined: not agreed. */

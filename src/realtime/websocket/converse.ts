@@ -8,45 +8,8 @@ import type { IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { Conversation } from '../../http/message.ts';
-import type { MemoryLease } from '../../memory/budget.ts';
-import type { Observe } from '../../observe/observation.ts';
 import { agreeOnCompression, type Compression } from './agree-compression.ts';
-import type { Fleet } from './fleet.ts';
-import { WebSocketWire } from './websocket-wire.ts';
-
-export type WebSocketLimits = {
-  readonly realtimePingMs: number;
-  readonly realtimeMessageBytesMax: number;
-  readonly realtimeBufferBytesMax: number;
-  readonly realtimeCloseMs: number;
-  /** Time without progress after which it is closed with 1013. */
-  readonly answerStallTimeoutMs: number;
-  readonly realtimeCompression: 'on' | 'off';
-  readonly realtimeCompressionBytesMin: number;
-};
-
-export type OpenSocket = {
-  /** Closes with a status code of RFC 6455 §7.4 and a reason; after `realtimeCloseMs` the connection is cut. */
-  close(code: number, reason: string): void;
-  terminate(): void;
-  /** Checks periodically for progress. @param nowMs on the monotonic clock */
-  sweep(nowMs: number): void;
-};
-
-export type ConverseOptions = {
-  readonly conversation: Conversation;
-  /** Name, value ... of the response, such as Date and API-Version, without those of the connection and of framing. */
-  readonly fields: readonly string[];
-  readonly peer: string;
-  readonly limits: WebSocketLimits;
-  readonly observe: Observe;
-  /** Called once at the end, never before the opening call has returned. */
-  readonly onClosed: () => void;
-  /** Shared by all WebSockets of a server (createFleet in fleet.ts). */
-  readonly fleet: Fleet;
-  /** Share of the memory budget, released at the end. */
-  readonly memory: MemoryLease;
-};
+import { type ConverseOptions, WebSocketWire } from './websocket-wire.ts';
 
 /**
  * Answers 101 on the socket of an `upgrade` event.
@@ -55,19 +18,19 @@ export type ConverseOptions = {
 export function converseHttp1(
   call: { readonly incoming: IncomingMessage; readonly socket: Duplex; readonly head: Uint8Array },
   options: ConverseOptions,
-): OpenSocket {
+): WebSocketWire {
   const { socket } = call;
   const { rawHeaders } = call.incoming;
   const compression = agreeOnCompression(rawHeaders, options.limits);
   // A socket of `upgrade` still has the timer of its server, and Nagle's algorithm.
   if ('setTimeout' in socket && typeof socket.setTimeout === 'function') socket.setTimeout(0);
   if ('setNoDelay' in socket && typeof socket.setNoDelay === 'function') socket.setNoDelay(true);
-  const wire = makeWire({ stream: socket, cut: () => socket.destroy() }, compression, options);
+  const wire = new WebSocketWire({ stream: socket, cut: () => socket.destroy() }, compression, options);
   if (socket.writable) {
     const fields = switchingFields(options, compression);
     socket.write(switchingHead(rawHeaders, fields), 'latin1');
   }
-  wire.open(options.conversation, call.head);
+  wire.open(call.head);
   return wire;
 }
 
@@ -75,25 +38,16 @@ export function converseHttp1(
 export function converseHttp2(
   call: { readonly stream: ServerHttp2Stream; readonly rawFields: readonly string[] },
   options: ConverseOptions,
-): OpenSocket {
+): WebSocketWire {
   const { stream } = call;
   const compression = agreeOnCompression(call.rawFields, options.limits);
   const cut = () => stream.close(constants.NGHTTP2_CANCEL);
-  const wire = makeWire({ stream, cut }, compression, options);
+  const wire = new WebSocketWire({ stream, cut }, compression, options);
   if (!stream.destroyed && !stream.closed) {
     stream.respond([':status', '200', ...switchingFields(options, compression)]);
   }
-  wire.open(options.conversation, new Uint8Array());
+  wire.open(new Uint8Array());
   return wire;
-}
-
-function makeWire(
-  transport: { readonly stream: Duplex; readonly cut: () => void },
-  compression: Compression,
-  options: ConverseOptions,
-): WebSocketWire {
-  const { fleet, limits, memory: lease, observe, onClosed, peer } = options;
-  return new WebSocketWire({ ...transport, compression, limits, fleet, lease, observe, onClosed, peer });
 }
 
 /** RFC 6455 §1.3. */

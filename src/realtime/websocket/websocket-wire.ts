@@ -8,36 +8,44 @@
  *
  * From `closing`, the stream has `realtimeCloseMs` to close, then it is cut.
  */
-import type { Duplex } from 'node:stream';
-import type { Conversation, ConversationListener, ConversationPeer } from '../../http/message.ts';
+import type { Duplex, Writable } from 'node:stream';
+import type { Conversation, ConversationListener, ConversationPeer, HeldMemory } from '../../http/message.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { onEnd } from '../../observe/own-emitter.ts';
 import { type Compression, createMessageInflater } from './agree-compression.ts';
-import type { Fleet } from './fleet.ts';
-import { closeFrame, failureCodeOf, pingFrame, pongFrame } from './frames.ts';
+import { closeFrame, type Fleet, failureCodeOf, pingFrame, pongFrame, Receiver } from './frames.ts';
 
-import { Outbox, uncountedBytesMax, WaitingMemory } from './outbox.ts';
-
-import { Receiver } from './ws-exports.ts';
-
-export type WireOptions = {
-  readonly stream: Duplex;
-  readonly cut: () => void;
-  readonly compression: Compression;
-  readonly limits: {
-    readonly realtimeMessageBytesMax: number;
-    readonly realtimeBufferBytesMax: number;
-    readonly realtimeCloseMs: number;
-    readonly answerStallTimeoutMs: number;
-  };
-  readonly fleet: Fleet;
-  /** For what waits for the client, and for what the conversation reads for it. */
-  readonly lease: MemoryLease;
-  readonly observe: Observe;
-  readonly onClosed: () => void;
-  readonly peer: string;
+type WebSocketLimits = {
+  readonly realtimePingMs: number;
+  readonly realtimeMessageBytesMax: number;
+  readonly realtimeBufferBytesMax: number;
+  readonly realtimeCloseMs: number;
+  /** Time without progress after which it is closed with 1013. */
+  readonly answerStallTimeoutMs: number;
+  readonly realtimeCompression: 'on' | 'off';
+  readonly realtimeCompressionBytesMin: number;
 };
+
+export type ConverseOptions = {
+  readonly conversation: Conversation;
+  /** Name, value ... of the response, such as Date and API-Version, without those of the connection and of framing. */
+  readonly fields: readonly string[];
+  readonly peer: string;
+  readonly limits: WebSocketLimits;
+  readonly observe: Observe;
+  /** Called once at the end, never before the opening call has returned. */
+  readonly onClosed: () => void;
+  /** Shared by all WebSockets of a server (createFleet in frames.ts). */
+  readonly fleet: Fleet;
+  /** Share of the memory budget for what waits for the client and what the conversation reads for it, released at the end. */
+  readonly memory: MemoryLease;
+};
+
+/** An open WebSocket, as its server holds it. */
+export type OpenSocket = Pick<WebSocketWire, 'close' | 'terminate' | 'sweep'>;
+
+type Transport = { readonly stream: Duplex; readonly cut: () => void };
 
 type End = { readonly code: number; readonly by: 'client' | 'server' | 'connection' };
 
@@ -53,7 +61,9 @@ const statusAbnormal = 1006;
 
 export class WebSocketWire implements ConversationPeer {
   readonly memory: WaitingMemory;
-  readonly #options: WireOptions;
+  readonly #options: ConverseOptions;
+  readonly #compression: Compression;
+  readonly #cut: () => void;
   readonly #stream: Duplex;
   readonly #outbox: Outbox;
   readonly #receiver: Receiver;
@@ -74,9 +84,11 @@ export class WebSocketWire implements ConversationPeer {
   /** The client is so slow that reading from it is paused. */
   #held = false;
 
-  constructor(options: WireOptions) {
-    const { stream, compression, limits } = options;
+  constructor({ stream, cut }: Transport, compression: Compression, options: ConverseOptions) {
+    const { limits } = options;
     this.#options = options;
+    this.#compression = compression;
+    this.#cut = cut;
     this.#stream = stream;
     this.#readyBytesMax = Math.floor(limits.realtimeBufferBytesMax * readyPartOfBuffer);
     const isCompressed = compression.sentWindowBits !== undefined;
@@ -91,18 +103,19 @@ export class WebSocketWire implements ConversationPeer {
       maxPayload: limits.realtimeMessageBytesMax,
     });
     this.#outbox = new Outbox(stream, this.#onTaken);
-    this.memory = new WaitingMemory(this.#outbox, options.lease);
+    this.memory = new WaitingMemory(this.#outbox, options.memory);
     this.#listen();
   }
 
   /** The response was written: opens the conversation, then reads frames. */
-  open(conversation: Conversation, head: Uint8Array): void {
-    const { compression, fleet } = this.#options;
+  open(head: Uint8Array): void {
+    const { conversation, fleet } = this.#options;
     this.#stopPings = fleet.ping(this);
     this.#guard(() => {
       this.#listener = conversation.open(this);
     });
-    if (compression.complaint !== undefined) this.close(1002, compression.complaint);
+    const { complaint } = this.#compression;
+    if (complaint !== undefined) this.close(1002, complaint);
     if (head.length > 0) this.#onData(Buffer.from(head.buffer, head.byteOffset, head.length));
     if (this.#stream.destroyed) queueMicrotask(this.#onStreamClosed);
   }
@@ -110,8 +123,8 @@ export class WebSocketWire implements ConversationPeer {
   send(message: string | Uint8Array): boolean {
     if (this.#mode !== 'open') return false;
     const stream = this.#stream;
-    const { compression, fleet } = this.#options;
-    const frame = fleet.frames.ofText(message, compression.sentWindowBits);
+    const { fleet } = this.#options;
+    const frame = fleet.frames.ofText(message, this.#compression.sentWindowBits);
     if (this.#outbox.writableLength + frame.length <= Math.min(this.#readyBytesMax, uncountedBytesMax)) {
       fleet.turn.gather(stream);
       this.#outbox.write(frame);
@@ -143,7 +156,7 @@ export class WebSocketWire implements ConversationPeer {
   terminate(): void {
     if (this.#mode === 'closed') return;
     this.#beginClosing({ code: statusAbnormal, by: 'server' });
-    this.#options.cut();
+    this.#cut();
   }
 
   /**
@@ -152,7 +165,7 @@ export class WebSocketWire implements ConversationPeer {
   beat(): void {
     if (this.#pinged) {
       this.#beginClosing({ code: statusAbnormal, by: 'connection' });
-      this.#options.cut();
+      this.#cut();
       return;
     }
     this.#pinged = true;
@@ -268,7 +281,7 @@ export class WebSocketWire implements ConversationPeer {
     this.#mode = 'closing';
     this.#end = end;
     this.#stopPings?.();
-    this.#closeTimer = setTimeout(this.#options.cut, this.#options.limits.realtimeCloseMs).unref();
+    this.#closeTimer = setTimeout(this.#cut, this.#options.limits.realtimeCloseMs).unref();
     if (this.#held) this.#stream.resume();
   }
 
@@ -309,4 +322,143 @@ export class WebSocketWire implements ConversationPeer {
 
 function ignore(): void {
   // A stream without a listener for errors would end the process.
+}
+
+// Octets on their way to one WebSocket's client. Long frames are written in pieces, each when the client has received the one before,
+// which shows progress, over HTTP/2 too, and distinguishes a slow client from a stalled one.
+
+/** Length of a piece, which a client must receive within the time limit for stalled responses. */
+const pieceBytesMax = 16 * 1024;
+
+type Waiting = { readonly octets: Uint8Array; at: number; readonly onTaken: (() => void) | undefined };
+
+class Outbox {
+  readonly #stream: Duplex;
+  readonly #onPieceTaken: () => void;
+  readonly #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  #ends = false;
+  /** The client has received something since the last check. */
+  #moved = false;
+  #stillSinceMs: number | undefined;
+
+  /** @param onPieceTaken called for each piece of what could not be written at once */
+  constructor(stream: Duplex, onPieceTaken: () => void) {
+    this.#stream = stream;
+    this.#onPieceTaken = onPieceTaken;
+  }
+
+  /** Octets that the client has not received yet, by their name in streams. */
+  get writableLength(): number {
+    return this.#waitingBytes + this.#stream.writableLength;
+  }
+
+  /** Writes after everything before. @param onTaken called once the client has all of it */
+  write(octets: Uint8Array, onTaken?: () => void): void {
+    const stream = this.#stream;
+    if (this.#waiting.length > 0 || octets.length > pieceBytesMax) {
+      this.#waiting.push({ octets, at: 0, onTaken });
+      this.#waitingBytes += octets.length;
+      this.#pump();
+    } else if (onTaken !== undefined || stream.writableLength > 0) {
+      stream.write(octets, () => {
+        this.#moved = true;
+        onTaken?.();
+      });
+    } else stream.write(octets);
+  }
+
+  end(): void {
+    this.#ends = true;
+    this.#pump();
+  }
+
+  /** True if waiting octets have made no progress for longer than the bound, according to earlier checks. */
+  stalls(nowMs: number, boundMs: number): boolean {
+    if (this.#moved || this.#stillSinceMs === undefined || this.writableLength === 0) {
+      this.#moved = false;
+      this.#stillSinceMs = nowMs;
+      return false;
+    }
+    return nowMs - this.#stillSinceMs > boundMs;
+  }
+
+  readonly #pump = (): void => {
+    const stream = this.#stream;
+    if (stream.destroyed) {
+      this.#waiting.length = 0;
+      this.#waitingBytes = 0;
+      return;
+    }
+    for (
+      let next = this.#waiting[0];
+      next !== undefined && stream.writableLength < pieceBytesMax;
+      next = this.#waiting[0]
+    ) {
+      const { octets, at, onTaken } = next;
+      const piece = octets.subarray(at, at + pieceBytesMax);
+      next.at += piece.length;
+      this.#waitingBytes -= piece.length;
+      const isLast = next.at >= octets.length;
+      if (isLast) this.#waiting.shift();
+      stream.write(piece, () => {
+        this.#moved = true;
+        this.#pump();
+        if (isLast) onTaken?.();
+        this.#onPieceTaken();
+      });
+    }
+    if (this.#ends && this.#waiting.length === 0 && !stream.writableEnded) stream.end();
+  };
+}
+
+/**
+ * Waiting octets of one client that are not counted in the memory budget; they go out with the turn. The class below
+ * counts the rest, and what the conversation has read for the client. Waiting octets exist before they are counted; if
+ * there is no room for them, the conversation sees an infinite queue and ends or pauses.
+ */
+const uncountedBytesMax = 16 * 1024;
+
+class WaitingMemory implements HeldMemory {
+  readonly #stream: Pick<Writable, 'writableLength'>;
+  readonly #lease: MemoryLease;
+  #readBytes = 0;
+  /** The memory budget has no room for the waiting octets. */
+  isOver = false;
+
+  constructor(stream: Pick<Writable, 'writableLength'>, lease: MemoryLease) {
+    this.#stream = stream;
+    this.#lease = lease;
+  }
+
+  whenRoom(octets: number, go: () => void): void {
+    this.#lease.whenRoom(octets, () => {
+      this.#readBytes += octets;
+      go();
+    });
+  }
+
+  /** Sets what the conversation has read. */
+  set(octets: number): void {
+    this.#readBytes = octets;
+    this.count();
+  }
+
+  /** Frames are made of what was read, so its octets are counted where they wait. */
+  share(octets: Uint8Array | undefined): void {
+    this.set(octets?.length ?? 0);
+  }
+
+  /** Call it after each write, and after each piece that was received. */
+  count(): void {
+    const waiting = this.#stream.writableLength;
+    const bytes = this.#readBytes + (waiting > uncountedBytesMax ? waiting : 0);
+    const more = bytes - this.#lease.bytes;
+    this.isOver = more > 0 && !this.#lease.growOrRefuse(more);
+    if (this.isOver || more < 0) this.#lease.set(bytes);
+  }
+
+  release(): void {
+    this.#lease.release();
+  }
 }

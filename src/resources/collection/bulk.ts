@@ -11,6 +11,8 @@ import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { bulkBound, bulkOctets } from '../../memory/work-rules.ts';
 import { permission } from '../../model/access.ts';
+import { ownerMember } from '../../model/collection.ts';
+import { ownerField } from '../../model/field.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import { UnitTooLarge } from '../../store/group-commit.ts';
 import {
@@ -23,44 +25,33 @@ import {
   whenKnown,
 } from '../../store/store.ts';
 import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
+import { closingsFor } from '../document/closed-members.ts';
 import { fixedFaults } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
-import { closingsFor } from '../document/withheld.ts';
 import { commitUnit, documentTooLong, tooLong, tooLongTogether } from './commit.ts';
-import { understandBody } from './content.ts';
-import { makersOwner } from './proposing.ts';
+import { type ListProposal, proposeList, repeatedFields, representList } from './list-answer.ts';
+import { closedTo, type Judgement, mayCreate, tenantProblem } from './member.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
-import type { ProposedWrite, Served } from './served.ts';
-import { withStamps } from './stamp.ts';
-import { closedTo, type Judgement, mayCreate, tenantProblem } from './standing.ts';
-
-export type BulkLimits = {
-  readonly bulkItemsMax: number;
-  readonly bulkBytesMax: number;
-  /** Size of the memory budget; undefined: it does not bound bulk requests. */
-  readonly memoryBytes?: number | undefined;
-};
+import { openStanding, type ProposedWrite, type Served } from './served-collection.ts';
+import { withStamps } from './server-fields.ts';
+import { makersOwner, understandBody } from './write-operations.ts';
 
 type BulkProposal = Proposal & { readonly bulk: BulkContent | undefined };
 
-const open: Standing = { exists: true, visible: true, permitted: true };
-
-export function bulkOperation(
-  served: Served,
-  limits: BulkLimits,
-): Operation<Standing, BulkContent, BulkProposal> {
-  const { collection } = served;
+export function bulkOperation(served: Served): Operation<Standing, BulkContent, BulkProposal> {
+  const { collection, serving } = served;
+  const { bulkItemsMax, bulkBytesMax } = serving.settings;
   const alone = createQueue();
   return {
     permission: (principal) => permission(collection.access.create, 'create', principal),
     contentTypes: ['application/json'],
-    ...bulkBound(limits.bulkItemsMax, { most: limits.bulkBytesMax, memoryBytes: limits.memoryBytes }),
-    makes: (bytes) => bulkOctets(bytes, limits.bulkItemsMax),
+    ...bulkBound(bulkItemsMax, { most: bulkBytesMax, memoryBytes: serving.memory?.budget.bytesMax }),
+    makes: (bytes) => bulkOctets(bytes, bulkItemsMax),
     idempotent: true,
     asynchronous: true,
     reports: true,
-    understand: (ask, bytes, mediaType) => understandBulk(served, ask, { bytes, mediaType }, limits),
-    standing: () => open,
+    understand: (ask, bytes, mediaType) => understandBulk(served, ask, { bytes, mediaType }),
+    standing: () => openStanding,
     propose: (ask, _standing, bulk) => proposeBulk(served, ask, bulk),
     act: (ask, _standing, proposal) => {
       const bulk = proposal?.bulk;
@@ -76,9 +67,9 @@ function understandBulk(
   served: Served,
   ask: Ask,
   content: { readonly bytes: Uint8Array; readonly mediaType: MediaType },
-  { bulkItemsMax: itemsMax }: BulkLimits,
 ): MaybePromise<Understood<BulkContent>> {
-  const { threads, collection } = served;
+  const { threads, collection, serving } = served;
+  const itemsMax = serving.settings.bulkItemsMax;
   const { principal, party } = ask;
   const computed = [...(collection.computed?.keys() ?? [])];
   const stamped = [...(collection.stamp?.keys() ?? [])];
@@ -395,5 +386,32 @@ function createQueue(): Alone {
     const made = last.then(make);
     last = made.catch(() => undefined);
     return made;
+  };
+}
+
+/**
+ * GET {collection}/bulk (§4.19.6): documents as they are stored, with their owners, in the form that an import takes.
+ * For administrators. It takes the parameters of a list and has its pages; `afterRead` does not apply.
+ */
+export function exportOperation(served: Served): Operation<Standing, never, ListProposal> {
+  const { listing, collection, store } = served;
+  const owner = { ...ownerField, name: ownerMember(collection) };
+  const cacheControl = 'private, no-store';
+  return {
+    permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
+    standing: () => openStanding,
+    propose: (ask) => proposeList(listing, ask, `${served.path}/bulk`),
+    validators: async (ask) => {
+      const fields = repeatedFields(listing);
+      return { tag: await listing.tag(ask.principal), modifiedAt: null, cacheControl, fields };
+    },
+    represent: async (ask, _standing, proposal) => {
+      if (proposal?.list === undefined) throw new Error('an export requires its query');
+      const { prepared, position } = proposal.list;
+      const asked = { ...prepared.asked, owner };
+      const place = listing.place();
+      const page = await listing.pageFrom(store, { ...prepared, asked }, ask.principal, position);
+      return representList(ask, { listing, cacheControl, ...proposal.list, page, place });
+    },
   };
 }

@@ -18,8 +18,8 @@ import {
   type RowName,
   type Unit,
 } from '../../store/store.ts';
-import type { Accompaniment, Served } from './served.ts';
-import { type MemberStanding, seenOf } from './standing.ts';
+import { type MemberStanding, seenOf } from './member.ts';
+import type { Accompaniment, Served } from './served-collection.ts';
 
 /**
  * @param standing the rows from which the changes were computed, in the same order; undefined for new ones

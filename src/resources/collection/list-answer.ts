@@ -6,16 +6,15 @@
 import { formatLink } from '../../http/syntax/link.ts';
 import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Ask, Operation, Proposal, Representation, Standing } from '../../kernel/resource.ts';
-import type { Permission } from '../../model/access.ts';
-import type { Principal } from '../../model/principal.ts';
-import { rankedMax } from '../../model/search/rank.ts';
+import { rankedMax } from '../../model/search/search-index.ts';
 import { isRanked } from '../../store/filter-shape.ts';
 import { type MaybePromise, type Position, whenKnown } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
-import type { Asked, QueryLimits } from '../query/list-query.ts';
-import { alteredCursor, parameterProblem } from './fault-problem.ts';
+import type { Asked } from '../query/list-query.ts';
+import { alteredCursor, parameterProblem } from '../query/query-faults.ts';
 import { clientOf, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
+import { openStanding } from './served-collection.ts';
 
 export type ListTarget = {
   /** Path at which GET repeats the list. */
@@ -33,7 +32,8 @@ export type ListAnswer = {
   readonly place?: string | undefined;
   /** Undefined if no GET repeats the list; then there are no links. */
   readonly target: ListTarget | undefined;
-  readonly cacheControl: string;
+  /** Absent: that of the list. */
+  readonly cacheControl?: string;
   readonly keepsFirst?: boolean;
   readonly fields?: (page: ListPage) => readonly string[];
 };
@@ -98,7 +98,7 @@ function representation(
     content: page.body,
     mediaType: 'application/json',
     validators: { tag: page.tag, modifiedAt: null },
-    cacheControl: answer.cacheControl,
+    cacheControl: answer.cacheControl ?? listing.listable.cacheControl,
     fields,
     ...(applied.length === 0 ? {} : { preferencesApplied: applied }),
   };
@@ -158,23 +158,13 @@ export type ListProposal = Proposal & {
     | undefined;
 };
 
-export type ListOptions = {
-  readonly path: string;
-  readonly listing: Listing;
-  readonly limits: QueryLimits;
-  readonly cacheControl: string;
-  readonly permission: (principal: Principal) => Permission;
-};
-
-const open: Standing = { exists: true, visible: true, permitted: true };
-
-export function listOperation(options: ListOptions): Operation<Standing, never, ListProposal> {
-  const { listing, cacheControl } = options;
+export function listOperation(listing: Listing): Operation<Standing, never, ListProposal> {
+  const { permission, cacheControl } = listing.listable;
   return {
-    permission: options.permission,
-    standing: () => open,
+    permission,
+    standing: () => openStanding,
     propose: (ask) => {
-      const proposal = proposeList(options, ask.query ?? '', ask.principal);
+      const proposal = proposeList(listing, ask);
       const { list } = proposal;
       if (list?.prepared.asked.expansion === undefined) return proposal;
       // Only the read can tell that the page includes more than a response may.
@@ -198,25 +188,28 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
     },
     represent: (ask, _standing, proposal) => {
       if (proposal?.list === undefined) throw new Error('a list requires its query');
-      return representList(ask, { listing, cacheControl, ...proposal.list });
+      return representList(ask, { listing, ...proposal.list });
     },
   };
 }
 
-/** Compiles a query string for the listing. */
-export function proposeList(options: ListOptions, query: string, principal: Principal): ListProposal {
-  const { listing, limits } = options;
+/** Compiles the query string of a request for the list. @param path at which GET repeats it */
+export function proposeList(
+  listing: Listing,
+  { query = '', principal }: Pick<Ask, 'query' | 'principal'>,
+  path = listing.listable.path,
+): ListProposal {
   const prepared = listing.prepare(`GET ${query}`, principal, (target) => {
     const pairs = parseQueryString(query);
     if (pairs === undefined) {
       return { ok: false, faults: [{ kind: 'malformed', message: 'malformed query string' }] };
     }
-    return compileForm(pairs, target, limits);
+    return compileForm(pairs, target, listing.limits);
   });
   if ('faults' in prepared) return { problem: parameterProblem(prepared.faults), list: undefined };
   const position = listing.position(prepared);
   if (position === undefined) return { problem: alteredCursor, list: undefined };
-  const target = { path: options.path, parameters: keptParameters(query, prepared.asked.source) };
+  const target = { path, parameters: keptParameters(query, prepared.asked.source) };
   return { problem: null, list: { prepared, position, target } };
 }
 

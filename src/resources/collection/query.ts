@@ -5,34 +5,35 @@
  * in its next QUERY.
  */
 import type { Problem } from '../../http/problem.ts';
-import { type JsonLimits, parseJson } from '../../http/syntax/json.ts';
+import { parseJson } from '../../http/syntax/json.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { decodeText } from '../../kernel/content/content-shape.ts';
-import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
+import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
 import type {
   Ask,
   Operation,
   Proposal,
   Representation,
+  Resource,
   Standing,
   Understood,
 } from '../../kernel/resource.ts';
-import type { Permission } from '../../model/access.ts';
-import type { Collection } from '../../model/collection.ts';
-import { callerOf, type Principal } from '../../model/principal.ts';
-import { type MaybePromise, type Position, whenKnown } from '../../store/store.ts';
-import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
+import { permission } from '../../model/access.ts';
+import { anonymous, callerOf, type Principal } from '../../model/principal.ts';
+import type { MaybePromise, Position } from '../../store/store.ts';
+import { whenKnown } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
 import { compileJson } from '../query/json-query.ts';
-import type { Compiled, Fault, QueryLimits, Target } from '../query/list-query.ts';
+import type { Compiled, Fault, QueryTextLimits, Target } from '../query/list-query.ts';
+import { alteredCursor, parameterProblem, queryProblem } from '../query/query-faults.ts';
 import { compileSql } from '../query/sql-query.ts';
-import { alteredCursor, queryProblem } from './fault-problem.ts';
-import { GroupsExceeded } from './group-page.ts';
 import { repeatedFields, representList } from './list-answer.ts';
-import { clientOf, type ListPage } from './list-page.ts';
+import { clientOf, GroupsExceeded, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
+import { openStanding, type Served, type Serving } from './served-collection.ts';
+import type { StoredQueries, StoredQuery } from './stored-queries.ts';
 
-export type QueryProposal = Proposal & {
+type QueryProposal = Proposal & {
   readonly query:
     | {
         readonly prepared: Prepared;
@@ -47,44 +48,33 @@ export type QueryProposal = Proposal & {
     | undefined;
 };
 
-export type QueryOptions = {
-  readonly collection: Collection;
-  readonly listing: Listing;
-  readonly limits: QueryTextLimits;
-  readonly storedQueries: StoredQueries;
-  readonly queriesPath: string;
-  readonly addressOf: CallerAddress;
-  /** For the QUERY, and for the GET that repeats it. */
-  readonly permission: (principal: Principal) => Permission;
-};
-
 const notUtf8: Understood<QueryText> = {
   ok: false,
   problem: { code: 'content_malformed', message: 'the content is not UTF-8' },
 };
 
-const open: Standing = { exists: true, visible: true, permitted: true };
-
-export function queryOperation(options: QueryOptions): Operation<Standing, QueryText, QueryProposal> {
-  const { collection, listing } = options;
+export function queryOperation(served: Served): Operation<Standing, QueryText, QueryProposal> {
+  const { listing } = served;
+  const { permission, cacheControl } = listing.listable;
   return {
-    permission: options.permission,
+    permission,
     contentTypes: queryTypes,
-    contentBytesMax: options.limits.queryBytesMax,
+    contentBytesMax: listing.limits.queryBytesMax,
     understand: (_ask, bytes, mediaType) => {
       const text = decodeText(bytes);
       if (text === undefined) return notUtf8;
       return { ok: true, value: readQueryText(mediaType.type, text) };
     },
-    standing: () => open,
+    standing: () => openStanding,
     propose: (ask, _standing, content) => {
       if (hasParameters(ask.query)) {
         const message = 'a QUERY takes its parameters in the content, not in the query component';
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY requires content');
-      const proposed = readEarly(options, ask, proposeQuery(options, content, ask.principal), queryProblem);
-      return whenKnown(proposed, (proposal) => keepQuery(options, ask, proposal));
+      const proposal = proposeQuery(served, content, ask.principal);
+      const proposed = readEarly(listing, ask, proposal, queryProblem);
+      return whenKnown(proposed, (read) => keepQuery(served.serving, ask, read));
     },
     validators: async (ask, _standing, proposal) => {
       const repeated = repeatedFields(listing, proposal?.query?.place);
@@ -93,7 +83,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
       return {
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,
-        cacheControl: collection.cacheControl,
+        cacheControl,
         fields: [...locationFields(proposal?.query?.location, listTag), ...repeated],
       };
     },
@@ -107,7 +97,6 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         page,
         place,
         target: location === undefined ? undefined : { path: location, parameters: '' },
-        cacheControl: collection.cacheControl,
         keepsFirst: location !== undefined,
         fields: ({ tag }) => locationFields(location, tag),
       });
@@ -120,8 +109,8 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
  * Reads the page of a query that only the read can refuse: one with too many groups, or that includes too much.
  * @param problemOf the refusal of the latter
  */
-export function readEarly<P extends QueryProposal>(
-  { listing }: QueryOptions,
+function readEarly<P extends QueryProposal>(
+  listing: Listing,
   { principal, party, request }: Ask,
   proposal: P,
   problemOf: (faults: readonly Fault[]) => Problem,
@@ -146,7 +135,7 @@ export function readEarly<P extends QueryProposal>(
 
 /** Stores the query before the response, because Location must work when the client receives it. */
 function keepQuery(
-  { storedQueries, queriesPath, addressOf }: QueryOptions,
+  { storedQueries, queriesPath, addressOf }: Serving,
   { principal, request, now }: Ask,
   proposal: QueryProposal,
 ): MaybePromise<QueryProposal> {
@@ -159,17 +148,17 @@ function keepQuery(
 }
 
 /** Compiles the text of a query with the cache of the listing. */
-export function proposeQuery(options: QueryOptions, content: QueryText, principal: Principal): QueryProposal {
-  const { collection, listing, storedQueries } = options;
+function proposeQuery(served: Served, content: QueryText, principal: Principal): QueryProposal {
+  const { collection, listing, serving } = served;
   const prepared = listing.prepare(`${content.mediaType} ${content.text}`, principal, (target) =>
-    content.compile(content.text, target, options.limits),
+    content.compile(content.text, target, listing.limits),
   );
   if ('faults' in prepared) return { problem: queryProblem(prepared.faults), query: undefined };
   const position = listing.position(prepared);
   if (position === undefined) return { problem: alteredCursor, query: undefined };
   const { mediaType, text } = content;
   const query = { collection: collection.name, mediaType, text };
-  prepared.token ??= storedQueries.tokenOf(query);
+  prepared.token ??= serving.storedQueries.tokenOf(query);
   const stored = { ...query, token: prepared.token };
   return { problem: null, query: { prepared, position, stored } };
 }
@@ -208,16 +197,10 @@ const queryTypes: readonly string[] = [
 ];
 
 /** The content of a QUERY, with the compiler for its media type. */
-export type QueryText = {
+type QueryText = {
   readonly mediaType: string;
   readonly text: string;
   readonly compile: (text: string, target: Target, limits: QueryTextLimits) => Compiled;
-};
-
-export type QueryTextLimits = QueryLimits & {
-  readonly json: JsonLimits;
-  /** Octets of content. */
-  readonly queryBytesMax: number;
 };
 
 /** Returns the content with its compiler. */
@@ -227,7 +210,7 @@ export function readQueryText(mediaType: string, text: string): QueryText {
 }
 
 function compileJsonText(text: string, target: Target, limits: QueryTextLimits): Compiled {
-  const parsed = parseJson(text, limits.json);
+  const parsed = parseJson(text, { depthMax: limits.jsonDepthMax, keysMax: limits.jsonMembersMax });
   return parsed.ok
     ? compileJson(parsed.value, target, limits)
     : malformed(`malformed JSON at offset ${parsed.offset}: ${parsed.message}`);
@@ -240,4 +223,204 @@ function compileFormText(text: string, target: Target, limits: QueryTextLimits):
 
 function malformed(message: string): Compiled {
   return { ok: false, faults: [{ kind: 'malformed', message }] };
+}
+
+// `queries/{token}` repeats a stored QUERY with GET, page by page. `queries/{token}/results/{version}` returns one result of it while
+// that is current or still cached (§4.9.3). Both apply the access rules of the collection to the caller.
+
+/** A stored query with its collection. */
+type Found = {
+  readonly stored: StoredQuery;
+  readonly served: Served;
+  readonly content: QueryText;
+};
+
+type QueryStanding = Standing & { readonly found: Found | undefined };
+
+type ResultProposal = QueryProposal & { readonly kept?: ListPage };
+
+/** @param all the collections that may be queried */
+export function queryResources(
+  { queriesPath: path, storedQueries }: Serving,
+  all: readonly Served[],
+): readonly Resource[] {
+  const byName = new Map(all.map((served) => [served.collection.name, served]));
+  const standing = (ask: Ask) => find(storedQueries, byName, ask);
+  const mayBeClosed = all.some(
+    ({ collection: { access } }) => permission(access.read, 'read', anonymous) === 'denied',
+  );
+  const shared = { constantFields: [], offers: ['application/json'] };
+  const repeat = repeatOperation(path, standing) as Operation;
+  const result = resultOperation(path, standing) as Operation;
+  return [
+    {
+      ...shared,
+      pattern: `${path}/{token}`,
+      documentation: { name: 'Query', noun: 'a stored query', tag, parameters: [token] },
+      operations: new Map([['GET', { ...repeat, documentation: { ...repeatDocumentation, mayBeClosed } }]]),
+    },
+    {
+      ...shared,
+      pattern: `${path}/{token}/results/{version}`,
+      documentation: {
+        name: 'QueryResult',
+        noun: 'the result of a query',
+        tag,
+        parameters: [token, pathParameter('version', 'Id from the Content-Location of a QUERY response.')],
+      },
+      operations: new Map([['GET', { ...result, documentation: { ...resultDocumentation, mayBeClosed } }]]),
+    },
+  ];
+}
+
+const tag = { name: 'queries', description: 'Stored queries and their results.' };
+const token = pathParameter('token', 'Id from the Location of a QUERY response.');
+
+const page = json(
+  pageSchema('QueryResult', 'A page of the collection that was queried.', { type: 'object' }),
+);
+
+const repeatDocumentation: OperationDocumentation = {
+  id: 'repeatQuery',
+  summary: 'Repeat a stored query',
+  description: 'The Location of a QUERY response: runs the same query on the current state, page by page.',
+  paged: 'as-stored',
+  mayBeMissing: true,
+  gives: { representation: page },
+  representationFields: ['Comity-Position', 'Link', 'X-Total-Count'],
+  codes: ['query_parameter_invalid'],
+};
+
+const resultDocumentation: OperationDocumentation = {
+  id: 'readQueryResult',
+  summary: 'Read the result of a query',
+  description:
+    'The Content-Location of a QUERY response: returns that result while it is current or Comity keeps it.',
+  mayBeMissing: true,
+  gives: { representation: page },
+  representationFields: ['Comity-Position', 'ETag', 'Link'],
+  codes: ['result_gone'],
+};
+
+type FindStanding = (ask: Ask) => Promise<QueryStanding>;
+
+function repeatOperation(
+  path: string,
+  standing: FindStanding,
+): Operation<QueryStanding, never, QueryProposal> {
+  return {
+    permission: () => 'depends',
+    standing,
+    propose: (ask, { found }) => {
+      const proposal = proposeRepeat(present(found), ask.principal, ask.query);
+      return readEarly(present(found).served.listing, ask, proposal, parameterProblem);
+    },
+    validators: async (ask, { found }, proposal) => {
+      const { listing } = present(found).served;
+      const fields = repeatedFields(listing, proposal?.query?.place);
+      return {
+        tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared)),
+        modifiedAt: null,
+        cacheControl: listing.listable.cacheControl,
+        fields,
+      };
+    },
+    represent: (ask, { found }, proposal) => represent(path, ask, present(found), proposal),
+  };
+}
+
+function resultOperation(
+  path: string,
+  standing: FindStanding,
+): Operation<QueryStanding, never, ResultProposal> {
+  return {
+    permission: () => 'depends',
+    standing,
+    propose: async (ask, { found }) => {
+      const { listing } = present(found).served;
+      const proposal = proposeRepeat(present(found), ask.principal, undefined);
+      const tag = ask.captures[1] ?? '';
+      if (proposal.query === undefined) return proposal;
+      const { prepared, position } = proposal.query;
+      const current = await listing.tag(ask.principal, prepared);
+      if (tag === current) return readEarly(listing, ask, proposal, parameterProblem);
+      const kept = sameAudience(tag, current) ? listing.kept(prepared, position, tag) : undefined;
+      return kept === undefined
+        ? { problem: { code: 'result_gone' }, query: undefined }
+        : { ...proposal, kept };
+    },
+    represent: (ask, { found }, proposal) => {
+      const kept = proposal?.kept;
+      if (kept === undefined) return represent(path, ask, present(found), proposal);
+      return {
+        content: kept.body,
+        mediaType: 'application/json',
+        validators: { tag: kept.tag, modifiedAt: null },
+        cacheControl: present(found).served.collection.cacheControl,
+      };
+    },
+  };
+}
+
+async function find(
+  storedQueries: StoredQueries,
+  byName: ReadonlyMap<string, Served>,
+  ask: Ask,
+): Promise<QueryStanding> {
+  const stored = await storedQueries.find(ask.captures[0] ?? '');
+  const served = stored === undefined ? undefined : byName.get(stored.collection);
+  if (stored === undefined || served === undefined) {
+    return { exists: false, visible: false, permitted: false, found: undefined };
+  }
+  const content = readQueryText(stored.mediaType, stored.text);
+  const permitted = served.listing.listable.permission(ask.principal) !== 'denied';
+  return { exists: true, visible: true, permitted, found: { stored, served, content } };
+}
+
+/** Compiles the stored query, at the page that `cursor` or `page` names. */
+function proposeRepeat(
+  { content, served }: Found,
+  principal: Principal,
+  query: string | undefined,
+): QueryProposal {
+  const proposal = proposeQuery(served, content, principal);
+  if (proposal.query === undefined || query === undefined || query === '') return proposal;
+  const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
+  const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');
+  if (foreign !== undefined) {
+    const message = `unknown query parameter ${JSON.stringify(foreign[0].slice(0, 64))}; a stored query has the parameters cursor and page`;
+    return { problem: parameterProblem([{ kind: 'malformed', message }]), query: undefined };
+  }
+  const { listing } = served;
+  const moved = compileForm(pairs, listing.listable, listing.limits);
+  if (!moved.ok) return { problem: parameterProblem(moved.faults), query: undefined };
+  const { prepared } = proposal.query;
+  const { position: askedPosition, page } = moved.asked;
+  const entry = { ...prepared, asked: { ...prepared.asked, position: askedPosition, page } };
+  const position = listing.position(entry);
+  if (position === undefined) return { problem: alteredCursor, query: undefined };
+  return { problem: null, query: { ...proposal.query, prepared: entry, position } };
+}
+
+function represent(path: string, ask: Ask, { served }: Found, proposal: QueryProposal | undefined) {
+  if (proposal?.query === undefined) throw new Error('a stored query requires its query');
+  const { prepared, position, page, place } = proposal.query;
+  return representList(ask, {
+    listing: served.listing,
+    prepared,
+    position,
+    page,
+    place,
+    target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
+  }) satisfies Representation | Promise<Representation>;
+}
+
+/** Tags consist of a version and a mark of the audience (listing.ts): a cached result never serves another audience. */
+function sameAudience(a: string, b: string): boolean {
+  return a.slice(a.indexOf('.')) === b.slice(b.indexOf('.'));
+}
+
+function present(found: Found | undefined): Found {
+  if (found === undefined) throw new Error('the stored query does not exist');
+  return found;
 }

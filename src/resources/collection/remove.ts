@@ -1,12 +1,21 @@
 /**
- * DELETE (§4.7) and bulk deletion. A collection with soft deletion hides the resource and sets `deletedAt`; others
+ * DELETE (§4.7), bulk deletion and restoration. A collection with soft deletion hides the resource and sets `deletedAt`; others
  * remove it. Dependants prevent both.
  */
+
 import type { Problem } from '../../http/problem.ts';
+import {
+  json,
+  type OperationDocumentation,
+  pascalCase,
+  representationOf,
+} from '../../kernel/documentation.ts';
 import { markId, readMarks } from '../../kernel/operations/deletion-marks.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { bulkDeleteOctets, changeOctets, workRules } from '../../memory/work-rules.ts';
 import { type Permission, permission } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import type { Members } from '../../model/json-value.ts';
 import type { Principal } from '../../model/principal.ts';
 import { deletedCharactersMaxOf } from '../../store/group-commit.ts';
 import {
@@ -16,18 +25,21 @@ import {
   type NextRow,
   type Row,
 } from '../../store/store.ts';
+import { madeMembers } from '../document/closed-members.ts';
+import { withInstants } from '../document/propose.ts';
 import { commitUnit, madeOf, tooLongTogether } from './commit.ts';
-import { understandBody } from './content.ts';
-import { eventOf, timeAfter } from './row.ts';
-import type { ProposedWrite, Served } from './served.ts';
 import {
   chains,
+  deletedStanding,
   type Judgement,
   type MemberStanding,
   mayDelete,
   memberStanding,
   memberValidators,
-} from './standing.ts';
+} from './member.ts';
+import { eventOf, timeAfter } from './row.ts';
+import { openStanding, type ProposedWrite, type Served } from './served-collection.ts';
+import { understandBody, writeFields } from './write-operations.ts';
 
 export function removeOperation(served: Served): Operation<MemberStanding> {
   const { collection } = served;
@@ -93,8 +105,6 @@ export function removal(
 
 type Ids = Proposal & { readonly ids: readonly string[] };
 
-const open: Standing = { exists: true, visible: true, permitted: true };
-
 /**
  * POST {collection}/bulk-delete (§2.4, §4.4.4): in one unit, deletes the named resources that exist and that the
  * principal may delete, and returns their number. Ids that the principal may not see or delete do not count, like
@@ -111,12 +121,13 @@ export function bulkDeleteOperation(
     permission: permitted,
     contentTypes: ['application/json'],
     makes: (bytes) =>
-      bulkDeleteOctets(bytes, served.bulkDeleteIdsMax) + served.dependantsMax * workRules.dependant.octets,
+      bulkDeleteOctets(bytes, served.serving.settings.bulkDeleteIdsMax) +
+      served.dependantsMax * workRules.dependant.octets,
     idempotent: true,
     asynchronous: true,
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
-    standing: () => open,
-    propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
+    standing: () => openStanding,
+    propose: (_ask, _standing, content) => readIds(content, served.serving.settings.bulkDeleteIdsMax),
     act: async (ask, _standing, proposal) => {
       const removable = await removableRows(served, ask, proposal?.ids ?? []);
       if ('refused' in removable) return removable;
@@ -215,4 +226,53 @@ function readIds(content: unknown, idsMax: number): Ids {
   }
   if (ids.length > idsMax) return refuse('validation_failed', `must have at most ${idsMax} ids`);
   return { problem: null, ids };
+}
+
+function restoreDocumentation(collection: Collection): OperationDocumentation {
+  return {
+    id: `restore${pascalCase(collection.name)}`,
+    summary: `Restore a deleted document of ${collection.name}`,
+    description:
+      'The document, its owner and `createdAt` are those from before its deletion. 404 unless it is softly deleted.',
+    member: { collection, action: 'delete' },
+    codes: [
+      'validation_failed',
+      ...(collection.unique.length > 0 ? (['unique_taken'] as const) : []),
+      ...(collection.references.length > 0 ? (['reference_missing'] as const) : []),
+      ...(collection.hooks?.beforeWrite === undefined ? [] : (['refused_by_application'] as const)),
+    ],
+    gives: { changed: json(representationOf(collection)) },
+  };
+}
+
+/**
+ * POST {member}/restore (§4.7.9): a softly deleted resource is again as it was, for a caller who may read, delete and create it as it was. The
+ * write is a creation for the hooks of the collection and for events; the owner and `createdAt` stay.
+ */
+export function restoreOperation(served: Served): Operation<MemberStanding> {
+  const { collection } = served;
+  return {
+    documentation: restoreDocumentation(collection),
+    permission: (principal) => permission(collection.access.delete, 'delete', principal),
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    standing: (ask) => deletedStanding(served, ask),
+    makesOf: ({ row }) => changeOctets(row),
+    act: (ask, { id, row, restsOn }) => {
+      if (row === undefined) throw new Error('a restoration requires the row of its resource');
+      const fields = withInstants(served.validator, writtenFields(row));
+      const { missing, invalid } = served.validator.check(fields);
+      // The declaration may have changed since the deletion.
+      const errors = [...missing, ...invalid];
+      if (errors.length > 0) return { refused: { code: 'validation_failed', errors } };
+      return writeFields(served, ask, {
+        ...{ action: 'create', id, row, before: undefined, kept: row },
+        ...{ fields, restsOn, validated: true },
+      });
+    },
+  };
+}
+
+function writtenFields({ doc }: Row): Members {
+  const made = new Set(madeMembers);
+  return Object.fromEntries(Object.entries(JSON.parse(doc) as Members).filter(([name]) => !made.has(name)));
 }

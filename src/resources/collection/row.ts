@@ -8,8 +8,8 @@ import {
   referencesOf,
   WrittenFields,
 } from '../document/representation.ts';
-import { withComputed } from './computed.ts';
-import type { Served } from './served.ts';
+import type { Served } from './served-collection.ts';
+import { withComputed } from './server-fields.ts';
 
 export type RowParts = {
   readonly id: string;

@@ -11,11 +11,11 @@ import { kindOf } from '../../config/inspection.ts';
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { entityTag } from '../../kernel/preconditions.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
-import { permission, visibleTo } from '../../model/access.ts';
+import { permission, type Subject } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
-import { type Collection, withOwner } from '../../model/collection.ts';
-import { type Field, type Fields, madeFields, ownerField } from '../../model/field.ts';
-import type { Filter } from '../../model/filter.ts';
+import { type Collection, visibleWhere, withOwner } from '../../model/collection.ts';
+import { type Field, type Fields, madeFields } from '../../model/field.ts';
+import { allOf, always, type Filter } from '../../model/filter.ts';
 import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { matches } from '../../model/matches.ts';
 import {
@@ -26,7 +26,11 @@ import {
   operatorId,
   type Principal,
 } from '../../model/principal.ts';
+import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs } from '../../observe/running-function.ts';
+import type { RelatedRows } from '../../store/related-rows.ts';
+import type { MaybePromise, Page, Row, RowHead, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/store.ts';
 
 export type View = {
   /** Identifies the hidden fields; empty if none are hidden. */
@@ -88,8 +92,7 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
     if (answer === 'granted') continue;
     if (answer === 'denied') never.push({ name, place });
     else {
-      const where = visibleTo(rule, principal, ownerField, (of) => fieldNamed(collection, of));
-      perhaps.push({ name, place, where });
+      perhaps.push({ name, place, where: visibleWhere(collection, rule, principal) });
     }
   }
   const left = [...never, ...perhaps];
@@ -153,12 +156,6 @@ export function withoutHidden(
   return { doc: cut.json, hidden: closed.filter(({ name }) => cut.names.has(name)) };
 }
 
-export function fieldNamed(collection: Collection, name: string): Field {
-  const field = collection.fields.get(name);
-  if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
-  return field;
-}
-
 const readMarkCharacters = 16;
 
 function readMark(doc: string): string {
@@ -216,4 +213,126 @@ function looksAtOwner(filter: Filter): boolean {
   if ('filters' in filter) return filter.filters.some(looksAtOwner);
   if (filter.op === 'not') return looksAtOwner(filter.filter);
   return 'field' in filter && filter.field.column === 'owner';
+}
+
+/** The resources that the principal may see with the field in them. */
+export function visibleWithField(collection: Collection, { name }: Field, principal: Principal): Filter {
+  const rules = [collection.access.read, collection.hidden.get(name)];
+  return allOf(
+    rules.map((rule) => (rule === undefined ? always : visibleWhere(collection, rule, principal))),
+  );
+}
+
+/**
+ * Reads a member from the text of the document only when a rule needs it.
+ * @param rows finds what its references name; absent: no rule asks for that
+ */
+export function subjectOf(row: Pick<Row, 'doc' | 'owner'>, rows?: RelatedRows): Subject {
+  const { owner, doc } = row;
+  const member = (name: string): unknown => valueAt(doc, [name]);
+  return rows === undefined ? { owner, member } : { owner, member, related: rows.find };
+}
+
+// Pages of representations as one principal may see them (view.ts).
+
+export type SeenDocs = {
+  readonly docs: readonly string[];
+  /** The entity tags of the documents, as members; undefined for what has none. Absent: they were not asked for. */
+  readonly tags?: readonly (string | undefined)[];
+};
+
+/** @param heads of the rows of the documents, in their order, if the entity tags are asked for */
+export type ShowDocs = (
+  docs: readonly string[],
+  heads: readonly RowHead[] | undefined,
+) => MaybePromise<SeenDocs>;
+
+/**
+ * Shows a page of representations as one principal may see them. If a rule depends on the owner, which representations
+ * do not contain, the rows are read as well, with point reads that are started together, unless their heads are given.
+ */
+export function showDocs(
+  { store, turns }: { readonly store: Store; readonly turns: LoopTurns },
+  table: string,
+  view: View,
+  tag: Field,
+): ShowDocs {
+  const show = (
+    docs: readonly string[],
+    heads: readonly RowHead[] | undefined,
+    owners: readonly (string | null)[],
+  ): MaybePromise<SeenDocs> => {
+    if (view.mark === '') return { docs, ...tagsOf(tag, heads, []) };
+    const seen = showEach(turns, docs, (doc, index) => seenBy(view, doc, owners[index] ?? null));
+    return whenKnown(seen, (all) => ({ docs: all.map(({ doc }) => doc), ...tagsOf(tag, heads, all) }));
+  };
+  return (docs, heads) => {
+    if (!view.byOwner || heads !== undefined)
+      return show(docs, heads, heads?.map(({ owner }) => owner) ?? []);
+    return withOwners(store, table, docs, (owners) => show(docs, heads, owners));
+  };
+}
+
+/** Shows a page, with the entity tags if the heads of its rows were read. @param show absent: its documents are served as they are stored */
+export function showPage(
+  { tag }: { readonly tag?: Field | undefined },
+  show: ShowDocs | undefined,
+  { docs, heads }: Page,
+): MaybePromise<SeenDocs> {
+  if (show !== undefined) return show(docs, heads);
+  return tag === undefined ? { docs } : { docs, ...tagsOf(tag, heads, []) };
+}
+
+/** @param seen the representations; empty: as they are stored */
+function tagsOf(
+  tag: Field,
+  heads: readonly RowHead[] | undefined,
+  seen: readonly Seen[],
+): Pick<SeenDocs, 'tags'> {
+  if (heads === undefined) return {};
+  return { tags: heads.map(({ rev }, at) => tagMember(tag, tagOfSeen(rev, seen[at]?.mark ?? ''))) };
+}
+
+/**
+ * Shows each representation of a page, by rules and functions of the application. A long page takes several turns of the event loop, before
+ * any other is begun; pages that were read at the same time arrive in one turn, so the first representation waits for its own, too.
+ */
+export function showEach<T>(
+  turns: LoopTurns,
+  docs: readonly string[],
+  show: (doc: string, index: number) => T,
+): MaybePromise<readonly T[]> {
+  const shown: T[] = [];
+  const showRest = (): MaybePromise<readonly T[]> => {
+    for (const doc of docs.slice(shown.length)) {
+      shown.push(show(doc, shown.length));
+      const turn = shown.length < docs.length ? turns.nextOfBegun() : undefined;
+      if (turn !== undefined) return turn.then(showRest);
+    }
+    return shown;
+  };
+  return whenKnown(turns.nextOfBegun(), showRest);
+}
+
+/** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */
+export function withOwners<T>(
+  store: Store,
+  table: string,
+  docs: readonly string[],
+  use: (owners: readonly (string | null)[]) => MaybePromise<T>,
+): MaybePromise<T> {
+  const rows = docs.map((doc) => store.read(table, valueAt(doc, ['id']) as string));
+  const owners = (found: readonly (Row | undefined)[]) =>
+    found.map((row, index) => ownerOf(row, docs[index]));
+  if (rows.some((row) => row instanceof Promise)) {
+    return Promise.all(rows).then((found) => use(owners(found)));
+  }
+  return use(owners(rows as readonly (Row | undefined)[]));
+}
+
+/** Since the page was read, the id may have been deleted and created anew; `createdAt` then differs. */
+function ownerOf(row: Row | undefined, doc: string | undefined): string | null {
+  if (row === undefined || doc === undefined) return null;
+  if (row.doc === doc) return row.owner;
+  return valueAt(row.doc, ['createdAt']) === valueAt(doc, ['createdAt']) ? row.owner : null;
 }

@@ -6,13 +6,14 @@
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import type { Settings } from '../../config/settings.ts';
 import type { ContentLimits } from '../../kernel/content/content-shape.ts';
 import type { Collection } from '../../model/collection.ts';
 import { FairQueue } from '../../model/fair-queue.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { workerFile } from '../../store/worker-file.ts';
-import type { PatchLimits } from '../document/json-patch.ts';
+import { type PatchLimits, patchLimitsOf } from '../document/json-patch.ts';
 import type { Job, Outcome } from './job.ts';
 
 export type ThreadLimits = {
@@ -44,13 +45,17 @@ export type ThreadData = ThreadLimits & { readonly collections: ReadonlyMap<stri
 export type ThreadRequest = { readonly collection: string; readonly job: Job };
 export type ThreadReply = { readonly outcome: Outcome } | { readonly failure: string };
 
-export type ContentThreadsOptions = ThreadLimits & {
-  readonly collections: ReadonlyMap<string, Collection>;
-  readonly contentThreads: number;
-  readonly contentInlineBytesMax: number;
-  readonly contentQueueBytesMax: number;
-  readonly contentWorkTimeoutMs: number;
-};
+/** The settings of the pool. */
+type ThreadSettings = ContentLimits &
+  Pick<
+    Settings,
+    | 'contentThreads'
+    | 'contentInlineBytesMax'
+    | 'contentQueueBytesMax'
+    | 'contentWorkTimeoutMs'
+    | 'patchOperationsMax'
+    | 'validationErrorsMax'
+  >;
 
 export type CollectionThreads = {
   /** Octets of content, and of the stored representation, up to which the event loop does the work itself. */
@@ -80,17 +85,19 @@ type Thread = {
 /** For a schema with `uniqueItems`, whose check takes 5 µs an item. */
 const inlineBytesWithUniqueItemsMax = 4096;
 
-export function createContentThreads(options: ContentThreadsOptions): ContentThreads {
+export function createContentThreads(
+  settings: ThreadSettings,
+  collections: ReadonlyMap<string, Collection>,
+): ContentThreads {
   const plain = new Map<string, PlainCollection>();
-  for (const collection of options.collections.values()) {
+  for (const collection of collections.values()) {
     if (isPlain(collection.schema)) plain.set(collection.name, plainCollection(collection));
   }
-  const pool = new ContentPool(options, plain);
+  const pool = new ContentPool(settings, plain);
   return {
     of(collection) {
-      if (!plain.has(collection.name) || options.collections.get(collection.name) !== collection)
-        return undefined;
-      const most = hasCostlyPattern(collection.schema) ? 0 : options.contentInlineBytesMax;
+      if (!plain.has(collection.name) || collections.get(collection.name) !== collection) return undefined;
+      const most = hasCostlyPattern(collection.schema) ? 0 : settings.contentInlineBytesMax;
       const inlineBytesMax = hasUniqueItems(collection.schema)
         ? Math.min(most, inlineBytesWithUniqueItemsMax)
         : most;
@@ -104,19 +111,20 @@ export function createContentThreads(options: ContentThreadsOptions): ContentThr
 }
 
 class ContentPool {
-  readonly #options: ContentThreadsOptions;
+  readonly #timeoutMs: number;
   readonly #data: ThreadData;
   readonly #threadsMax: number;
   readonly #threads: Thread[] = [];
   readonly #waiting: FairQueue<Waiting>;
   #closed = false;
 
-  constructor(options: ContentThreadsOptions, collections: ReadonlyMap<string, PlainCollection>) {
-    const { contentLimits, patchLimits, validationErrorsMax, contentThreads } = options;
-    this.#options = options;
-    this.#data = { contentLimits, patchLimits, validationErrorsMax, collections };
+  constructor(settings: ThreadSettings, collections: ReadonlyMap<string, PlainCollection>) {
+    const { validationErrorsMax, contentThreads } = settings;
+    const contentLimits = contentLimitsOf(settings);
+    this.#timeoutMs = settings.contentWorkTimeoutMs;
+    this.#data = { contentLimits, patchLimits: patchLimitsOf(settings), validationErrorsMax, collections };
     this.#threadsMax = contentThreads > 0 ? contentThreads : Math.min(4, Math.max(2, availableParallelism()));
-    this.#waiting = new FairQueue(options.contentQueueBytesMax, ({ octets }) => octets);
+    this.#waiting = new FairQueue(settings.contentQueueBytesMax, ({ octets }) => octets);
   }
 
   carryOut(request: ThreadRequest, party: string): Promise<Outcome> {
@@ -141,7 +149,7 @@ class ContentPool {
       const thread = this.#threads.find(({ work }) => work === undefined) ?? this.#start();
       const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayWork(party));
       if (thread === undefined || next === undefined) return;
-      const timer = setTimeout(() => this.#giveUp(thread), this.#options.contentWorkTimeoutMs);
+      const timer = setTimeout(() => this.#giveUp(thread), this.#timeoutMs);
       thread.work = { ...next, timer };
       thread.worker.ref();
       thread.worker.postMessage(next.item.request);
@@ -184,7 +192,7 @@ class ContentPool {
     const work = this.#free(thread);
     this.#remove(thread);
     void thread.worker.terminate();
-    const message = `takes longer than ${this.#options.contentWorkTimeoutMs} ms to check against the schema; send a shorter document`;
+    const message = `takes longer than ${this.#timeoutMs} ms to check against the schema; send a shorter document`;
     const problem = { code: 'validation_failed', errors: [{ pointer: '', message }] } as const;
     work?.item.resolve({ ok: false, problem });
     this.#dispatch();
@@ -201,6 +209,16 @@ class ContentPool {
     const index = this.#threads.indexOf(thread);
     if (index !== -1) this.#threads.splice(index, 1);
   }
+}
+
+/** Those that cross to a thread. */
+function contentLimitsOf(limits: ContentLimits): ContentLimits {
+  const { jsonDepthMax, jsonMembersMax, formFieldsMax } = limits;
+  const { multipartFieldBytesMax, multipartHeaderPairsMax, multipartHeaderBytesMax } = limits;
+  return {
+    ...{ jsonDepthMax, jsonMembersMax, formFieldsMax },
+    ...{ multipartFieldBytesMax, multipartHeaderPairsMax, multipartHeaderBytesMax },
+  };
 }
 
 function countOctets(job: Job): number {

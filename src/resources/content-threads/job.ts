@@ -12,6 +12,7 @@ import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { type BulkContent, type BulkReading, readBulk } from '../document/bulk-content.ts';
+import type { Writer } from '../document/closed-members.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -21,7 +22,6 @@ import {
   proposeReplace,
 } from '../document/propose.ts';
 import { referencesOf, type WrittenFields } from '../document/representation.ts';
-import type { Writer } from '../document/withheld.ts';
 
 /** Content that is valid for its media type; it is parsed where it is used. */
 export class CheckedContent {

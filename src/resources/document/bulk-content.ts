@@ -11,12 +11,12 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, ownerMember, searchTextOf } from '../../model/collection.ts';
+import { idFault, idMessage } from '../../model/id.ts';
 import { isMembers, type Members } from '../../model/json-value.ts';
 import { instantKey, keptInstant, millisecondCharacters } from '../../model/timestamp.ts';
-import { idFault, idMessage } from './chosen-id.ts';
+import type { Writer } from './closed-members.ts';
 import { type Proposable, proposeCreate } from './propose.ts';
 import { type HeldReference, referencesOf } from './representation.ts';
-import type { Writer } from './withheld.ts';
 
 export type BulkCollection = Proposable &
   Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;

@@ -3,6 +3,7 @@
  * rfc6902: it fails two cases of the official suite (add and replace of the whole document), accepts `-` as the index
  * of an existing item, and lets a chain of copies grow without bound.
  */
+import type { Settings } from '../../config/settings.ts';
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -24,6 +25,14 @@ export type PatchLimits = {
 };
 
 export const patchLimitsDefault: PatchLimits = { operationsMax: 1000, depthMax: 64, movedMax: 4_000_000 };
+
+/** Patches have the depth limit of content. */
+export function patchLimitsOf({
+  patchOperationsMax,
+  jsonDepthMax,
+}: Pick<Settings, 'patchOperationsMax' | 'jsonDepthMax'>): PatchLimits {
+  return { ...patchLimitsDefault, operationsMax: patchOperationsMax, depthMax: jsonDepthMax };
+}
 
 export type Patched =
   | { readonly ok: true; readonly value: Json }

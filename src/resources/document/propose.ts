@@ -15,26 +15,24 @@ import type { PatchContent } from '../../kernel/content/content-shape.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson, isMembers, type Members, ownMember, setMember } from '../../model/json-value.ts';
-import { jsonPatch, type Patched, type PatchLimits, patchLimitsDefault } from './json-patch.ts';
 import {
   assignedMembers,
   fixedChanges,
-  madeMembers,
-  misstatedMembers,
-  unpatchableChanges,
-  unpatchableTargets,
-} from './unpatchable.ts';
-import {
   hiddenNamed,
   keeping,
+  madeMembers,
+  misstatedMembers,
   readOnlyChanges,
   readOnlyNamed,
+  unpatchableChanges,
+  unpatchableTargets,
   type Withheld,
   type Writer,
   withheldFrom,
   withoutHidden,
   withTenant,
-} from './withheld.ts';
+} from './closed-members.ts';
+import { jsonPatch, type Patched, type PatchLimits, patchLimitsDefault } from './json-patch.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

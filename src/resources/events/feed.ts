@@ -3,25 +3,22 @@
  * `nextCursor` is the position up to which the log was read: it passes over events that the caller may not see, so a page may be short or
  * empty while more follow, and a client that goes on from it misses nothing.
  *
- * With `Prefer: wait` an empty page is held, as content that is produced later. What holds it is `reading` the log, `waiting` for it to
- * grow, or `over`: the page was written, at the latest when the time is up, the credential ends or the server drains.
+ * With `Prefer: wait` an empty page is held, as content that is produced later (stream.ts has its modes).
  */
-import type { ContentSink, ContentStream, RequestMemory } from '../../http/message.ts';
+import type { ContentSink, RequestMemory } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import { formatLink } from '../../http/syntax/link.ts';
 import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Representation } from '../../kernel/resource.ts';
-import type { Known } from '../../model/principal.ts';
-import { type LogPosition, type Store, StoreUnavailable } from '../../store/store.ts';
-import type { LogPlaces } from './log-places.ts';
-import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
+import { type LogPosition, StoreUnavailable } from '../../store/store.ts';
+import type { Batch } from './shared-batches.ts';
 import {
   batchesReserved,
   createPieceWriter,
+  type Follower,
+  followBatches,
   readStanding,
-  type StreamLimits,
-  type WriteTurns,
-  whenRead,
+  type SharedLog,
 } from './stream.ts';
 
 export type FeedQuery = {
@@ -61,26 +58,12 @@ function malformed(message: string): { readonly problem: Problem } {
   return { problem: { code: 'query_parameter_invalid', message } };
 }
 
-export type FeedOptions = {
-  readonly store: Pick<Store, 'onAppend' | 'onLost'>;
-  readonly places: LogPlaces;
-  readonly batches: SharedBatches;
-  readonly turns: WriteTurns;
-  readonly limits: StreamLimits;
-  readonly path: string;
-};
-
-export type FeedReading = {
-  readonly reader: BatchReader;
+type FeedReading = {
   readonly from: LogPosition;
   readonly rest: string;
   /** Seconds for which an empty page may be held; 0: it is answered at once. */
   readonly waitSeconds: number;
   readonly memory: RequestMemory | undefined;
-  readonly onEnd: Known['onEnd'] | undefined;
-  readonly stands?: Known['stands'];
-  /** As for a stream. */
-  readonly enter: (octets: () => number) => () => void;
 };
 
 /** Stretches of the log that one request looks at, and the time after which it looks at no further one. */
@@ -90,16 +73,21 @@ const lookingMs = 500;
 const linkCharactersMax = 1_500;
 
 /** @throws StoreUnavailable */
-export async function readFeed(options: FeedOptions, reading: FeedReading): Promise<Representation> {
-  const { limits, places, path } = options;
-  const { memory, rest, waitSeconds } = reading;
+export async function readFeed(
+  log: SharedLog,
+  follower: Follower,
+  path: string,
+  asked: FeedReading,
+): Promise<Representation> {
+  const { limits, places } = log;
+  const { memory, rest, waitSeconds } = asked;
   const reserved = batchesReserved * limits.batchBytesMax;
   if (memory?.hold(reserved) === false) {
     throw new StoreUnavailable('the memory budget for reading events is used up', { retryAfterSeconds: 1 });
   }
   let batch: Batch;
   try {
-    batch = await readOn(options, reading);
+    batch = await readOn(log, follower, asked.from);
   } finally {
     memory?.giveBack(reserved);
   }
@@ -108,7 +96,9 @@ export async function readFeed(options: FeedOptions, reading: FeedReading): Prom
   const target = `${path}?${rest === '' ? '' : `${rest}&`}after=${places.textOf(to)}`;
   const isLinked = isFull && target.length <= linkCharactersMax;
   return {
-    content: isHeld ? heldPage(options, { ...reading, from: to }) : pageOf(octets, places.textOf(to)),
+    content: isHeld
+      ? { open: (sink) => hold(log, follower, { from: to, waitSeconds }, sink) }
+      : pageOf(octets, places.textOf(to)),
     mediaType: 'application/json',
     validators: { tag: null, modifiedAt: null },
     cacheControl: 'no-store',
@@ -119,13 +109,13 @@ export async function readFeed(options: FeedOptions, reading: FeedReading): Prom
 }
 
 /** Reads until something is found, as far as one request may look. */
-async function readOn({ batches }: FeedOptions, { reader, from, stands }: FeedReading): Promise<Batch> {
+async function readOn(log: SharedLog, follower: Follower, from: LogPosition): Promise<Batch> {
   const began = performance.now();
-  let batch = await readStanding({ batches, stands }, reader, from);
+  let batch = await readStanding(log, follower, from);
   for (let read = 1; read < stretchesMax; read += 1) {
     const isOver = batch.octets.length > 0 || !batch.isFull || performance.now() - began > lookingMs;
     if (isOver) break;
-    batch = await readStanding({ batches, stands }, reader, batch.to);
+    batch = await readStanding(log, follower, batch.to);
   }
   return batch;
 }
@@ -136,77 +126,52 @@ function pageOf(items: Uint8Array, nextCursor: string): Uint8Array {
 
 const nothing = new Uint8Array(0);
 
-function heldPage(options: FeedOptions, reading: FeedReading): ContentStream {
-  return { open: (sink) => hold(options, reading, sink) };
-}
-
-function hold(options: FeedOptions, reading: FeedReading, sink: ContentSink): () => void {
-  const { store, places, batches, limits } = options;
-  let position = reading.from;
-  let mode: 'reading' | 'waiting' | 'over' = 'waiting';
-  let grown = false;
-  let stopWatching: (() => void) | undefined;
-  const writer = createPieceWriter(sink, options.turns);
-  const leave = reading.enter(writer.octets);
-  const stopListening = store.onAppend(() => {
-    grown = true;
-    if (mode === 'waiting') pump();
-  });
+/** Holds an empty page until something follows, at the latest until the time is up, the credential ends or the server drains. */
+function hold(
+  log: SharedLog,
+  follower: Follower,
+  { from, waitSeconds }: Pick<FeedReading, 'from' | 'waitSeconds'>,
+  sink: ContentSink,
+): () => void {
+  let position = from;
+  let open = true;
+  const writer = createPieceWriter(sink, log.turns);
+  const leave = follower.enter(writer.octets);
   // After a failure, the client asks again and learns of it then.
   const giveUp = (): void => end(nothing);
-  const timer = setTimeout(giveUp, reading.waitSeconds * 1000);
-  const stopDoubting = store.onLost(giveUp);
+  const timer = setTimeout(giveUp, waitSeconds * 1000);
   timer.unref();
-
-  const read = () => readStanding({ batches, stands: reading.stands }, reading.reader, position);
-
-  function pump(): void {
-    mode = 'reading';
-    grown = false;
-    const isKnown = batches.known(reading.reader, position) !== undefined;
-    sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => {
-      if (mode === 'reading') whenRead(read, deliver, giveUp);
-    });
-  }
-
-  function deliver({ octets, to, isFull }: Batch): void {
-    if (mode === 'over') return;
-    position = to;
-    if (octets.length > 0) return void end(octets);
-    sink.memory.set(0);
-    mode = 'waiting';
-    if (isFull || grown) setImmediate(() => isWaiting() && pump());
-  }
-
-  function isWaiting(): boolean {
-    return mode === 'waiting';
-  }
+  const following = followBatches(log, follower, sink, {
+    ...{ from, fail: giveUp },
+    take({ octets, to }, goOn) {
+      position = to;
+      if (octets.length > 0) return end(octets);
+      sink.memory.set(0);
+      goOn();
+    },
+  });
 
   function end(items: Uint8Array): void {
     if (!stop()) return;
-    const page = pageOf(items, places.textOf(position));
+    const page = pageOf(items, log.places.textOf(position));
     sink.memory.share(page);
     writer.write(page, () => sink.end());
   }
 
   /** False if it was over. */
   function stop(): boolean {
-    if (mode === 'over') return false;
-    mode = 'over';
+    if (!open) return false;
+    open = false;
     clearTimeout(timer);
-    stopListening();
-    stopDoubting();
-    stopWatching?.();
+    following.stop();
     leave();
     return true;
   }
 
-  // If the credential ended meanwhile, this calls back immediately.
-  stopWatching = reading.onEnd?.(giveUp);
-  if (isWaiting()) pump();
+  following.start();
   return () => {
     // The last words of a server that drains; a client that has left gets none.
-    if (stop()) sink.write(pageOf(nothing, places.textOf(position)));
+    if (stop()) sink.write(pageOf(nothing, log.places.textOf(position)));
     writer.close();
   };
 }

@@ -6,29 +6,29 @@
  * Administrators also read the history of a deleted document. A page costs the reads of its events, which an index finds, and of what was
  * before each; long versions are compared with pauses for other work.
  */
-import { cutMembers, memberSpan, valueAt } from '../../http/syntax/json-members.ts';
+import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { json, named, pageSchema, pascalCase, pathParameter } from '../../kernel/documentation.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { actorKinds, causeOf } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
+import { objectSpan } from '../../model/event.ts';
 import { type Field, idField } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type Row, whenKnown } from '../../store/store.ts';
-import { deprecationFields } from '../collection/collection-routes.ts';
 import { type ListProposal, proposeList, repeatedFields, representList } from '../collection/list-answer.ts';
-import type { Listing } from '../collection/listing.ts';
+import type { Listing, Narrowed } from '../collection/listing.ts';
+import { type MemberStanding, memberStanding } from '../collection/member.ts';
 import { formerOwnerMember } from '../collection/row.ts';
-import type { Served } from '../collection/served.ts';
-import type { Serving } from '../collection/serving.ts';
-import type { ShowDocs } from '../collection/show-docs.ts';
-import { type MemberStanding, memberStanding } from '../collection/standing.ts';
-import { hiddenMembers, type View, withoutHidden } from '../collection/view.ts';
+import { deprecationFields } from '../collection/serve-collection.ts';
+import type { Served } from '../collection/served-collection.ts';
+import { hiddenMembers, type ShowDocs, type View, withoutHidden } from '../collection/view.ts';
+import type { QueryTextLimits } from '../query/list-query.ts';
 import type { LogView } from './seen-event.ts';
-import { visibleEvents } from './visibility.ts';
+import { visibleEvents } from './visible-events.ts';
 
 /** Versions of one page: each may be as long as a document, and is compared with the one before. */
 const versionsPerPageMax = 100;
@@ -39,14 +39,9 @@ const revField: Field = { name: 'rev', path: [], type: 'integer', column: 'rev' 
 const noFields: ReadonlyMap<string, Field> = new Map();
 const cacheControl = 'private, no-cache';
 
-export type HistoryOptions = {
-  readonly serving: Serving;
-  readonly served: Served;
-  readonly views: (principal: Principal) => LogView;
-};
+type Views = (principal: Principal) => LogView;
 
-export function historyResource(options: HistoryOptions): Resource {
-  const { served } = options;
+export function historyResource(served: Served, views: Views): Resource {
   return {
     pattern: `${served.path}/{id}/history`,
     documentation: {
@@ -55,7 +50,7 @@ export function historyResource(options: HistoryOptions): Resource {
       tag: served.collection,
       parameters: [pathParameter('id', 'Id of the document.')],
     },
-    operations: new Map([['GET', historyOperation(options) as Operation]]),
+    operations: new Map([['GET', historyOperation(served, views) as Operation]]),
     constantFields: deprecationFields(served.collection),
     offers: ['application/json'],
   };
@@ -63,14 +58,13 @@ export function historyResource(options: HistoryOptions): Resource {
 
 type HistoryProposal = ListProposal & { readonly listing: Listing | undefined };
 
-function historyOperation(options: HistoryOptions): Operation<MemberStanding, never, HistoryProposal> {
-  const { serving, served } = options;
-  const { collection, store } = served;
-  const { queryLimits } = serving;
+function historyOperation(served: Served, views: Views): Operation<MemberStanding, never, HistoryProposal> {
+  const { collection, store, serving } = served;
+  const { settings } = serving;
   const limits = {
-    ...queryLimits,
-    listLimitMax: Math.min(queryLimits.listLimitMax, versionsPerPageMax),
-    listLimitDefault: Math.min(queryLimits.listLimitDefault, versionsPerPageMax),
+    ...settings,
+    listLimitMax: Math.min(settings.listLimitMax, versionsPerPageMax),
+    listLimitDefault: Math.min(settings.listLimitDefault, versionsPerPageMax),
   };
   return {
     documentation: documentationOf(collection, limits),
@@ -84,18 +78,21 @@ function historyOperation(options: HistoryOptions): Operation<MemberStanding, ne
               (count) => ({ ...standing, exists: count > 0, permitted: true }),
             ),
       ),
-    propose: (ask, standing) => {
-      const filter = eventsOf(collection.name, standing.id);
-      const listing = listingOf(options, standing);
-      const path = `${served.path}/${encodeURIComponent(standing.id)}/history`;
-      const list = {
-        path,
-        listing: withinHistory(listing, filter),
-        limits,
-        cacheControl,
-        permission: granted,
-      };
-      return { ...proposeList(list, ask.query ?? '', ask.principal), listing };
+    propose: (ask, { id, row }) => {
+      const listing = serving.listingOf({
+        ...{ table: eventsTable, fields: noFields, searched: false, limits, cacheControl },
+        path: `${served.path}/${encodeURIComponent(id)}/history`,
+        permission: () => 'granted',
+        visibility: (principal) => visibleEvents([collection], principal),
+        ...(collection.relates === true ? { related: { seen: (filter: Filter) => filter } } : {}),
+        view: (principal) => ({
+          mark: 'history',
+          fields: noFields,
+          show: showVersions(served, views, principal, row),
+        }),
+        narrowed: newestFirst(eventsOf(collection.name, id)),
+      });
+      return { ...proposeList(listing, ask), listing };
     },
     validators: async (ask, _standing, proposal) => {
       const { listing } = proposal ?? {};
@@ -106,12 +103,10 @@ function historyOperation(options: HistoryOptions): Operation<MemberStanding, ne
     represent: (ask, _standing, proposal) => {
       if (proposal?.list === undefined || proposal.listing === undefined)
         throw new Error('a history requires its query');
-      return representList(ask, { listing: proposal.listing, cacheControl, ...proposal.list });
+      return representList(ask, { listing: proposal.listing, ...proposal.list });
     },
   };
 }
-
-const granted = () => 'granted' as const;
 
 function eventsOf(collection: string, id: string): Filter {
   return allOf([
@@ -120,49 +115,26 @@ function eventsOf(collection: string, id: string): Filter {
   ]);
 }
 
-/** The listing whose queries are of this document alone, newest first. */
-function withinHistory(listing: Listing, filter: Filter): Listing {
+/** Queries of this document alone, newest first. */
+function newestFirst(filter: Filter): Narrowed {
   return {
-    ...listing,
-    prepare: (text, principal, compile) =>
-      listing.prepare(`history ${JSON.stringify(filter)} ${text}`, principal, (target) => {
-        const compiled = compile(target);
-        if (!compiled.ok) return compiled;
-        if (compiled.asked.source?.some(([name]) => name === 'order') === true) {
-          const message = 'a history is newest first; leave out order';
-          return { ok: false, faults: [{ kind: 'unprocessable', message, parameter: 'order' }] };
-        }
-        const sort = [
-          { field: revField, direction: 'desc' },
-          { field: idField, direction: 'desc' },
-        ] as const;
-        return { ok: true, asked: { ...compiled.asked, filter, sort } };
-      }),
+    key: `history ${JSON.stringify(filter)}`,
+    compiled: (asked) => {
+      if (asked.source?.some(([name]) => name === 'order') === true) {
+        const message = 'a history is newest first; leave out order';
+        return { ok: false, faults: [{ kind: 'unprocessable', message, parameter: 'order' }] };
+      }
+      const sort = [
+        { field: revField, direction: 'desc' },
+        { field: idField, direction: 'desc' },
+      ] as const;
+      return { ok: true, asked: { ...asked, filter, sort } };
+    },
   };
 }
 
-function listingOf(options: HistoryOptions, standing: MemberStanding): Listing {
-  const { serving, served } = options;
-  return serving.listingOf({
-    table: eventsTable,
-    fields: noFields,
-    searched: false,
-    visibility: (principal) => visibleEvents([served.collection], principal),
-    ...(served.collection.relates === true ? { related: { seen: (filter: Filter) => filter } } : {}),
-    view: (principal) => ({
-      mark: 'history',
-      fields: noFields,
-      show: showVersions(options, principal, standing.row),
-    }),
-  });
-}
-
 /** @param row the document as it is now; undefined if it was removed */
-function showVersions(
-  { served, views }: HistoryOptions,
-  principal: Principal,
-  row: Row | undefined,
-): ShowDocs {
+function showVersions(served: Served, views: Views, principal: Principal, row: Row | undefined): ShowDocs {
   const { collection, store, turns } = served;
   const view = served.view(principal);
   const hiddenNow = new Set(
@@ -280,8 +252,7 @@ function changedMembers(
 }
 
 function objectOf(doc: string): string {
-  const data = memberSpan(doc, 'data');
-  const object = data === undefined ? undefined : memberSpan(doc, 'object', data.start);
+  const object = objectSpan(doc);
   return object === undefined ? '{}' : doc.slice(object.start, object.end);
 }
 
@@ -319,7 +290,7 @@ const versionExample = {
   changes: { name: { before: 'Kitchen', after: 'Cookery' } },
 };
 
-function documentationOf(collection: Collection, limits: Serving['queryLimits']) {
+function documentationOf(collection: Collection, limits: QueryTextLimits) {
   const { name } = collection;
   const page = pageSchema('History', 'A page of the history of a document.', versionSchema);
   return {

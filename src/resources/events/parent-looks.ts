@@ -14,7 +14,7 @@ import {
   StoreUnavailable,
   whenKnown,
 } from '../../store/store.ts';
-import { lastState } from './withheld-text.ts';
+import { lastState } from './seen-event.ts';
 
 export type LooksStore = Pick<Store, 'read' | 'plan' | 'tail' | 'head'>;
 

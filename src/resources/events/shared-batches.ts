@@ -10,20 +10,12 @@ import { OctetCache } from '../../memory/octet-cache.ts';
 import { allOf, always, anyOf, type Filter, isRelated } from '../../model/filter.ts';
 import { matches } from '../../model/matches.ts';
 import { type FollowedLog, readLog } from '../../store/follow-log.ts';
-import {
-  type LogPosition,
-  type MaybePromise,
-  type Store,
-  type TailEntry,
-  whenKnown,
-} from '../../store/store.ts';
-import { wantedChildren } from './child-messages.ts';
-import { leftText, type Reach, valueOfEvent } from './leaving.ts';
+import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
+import { whenKnown } from '../../store/store.ts';
+import { type ParentRule, parentEvents, typeOfChildren, wantedChildren } from './child-messages.ts';
+import { type Judge, leftText, type Reach, type Told, told, valueOfEvent } from './disclosure.ts';
 import type { LooksStore } from './parent-looks.ts';
-import { type ParentRule, parentEvents, typeOfChildren } from './parent-rules.ts';
-import { type LogView, type TaggedEvent, taggedEvent } from './seen-event.ts';
-import { type Judge, type Told, told } from './telling.ts';
-import type { Withholds } from './withheld-text.ts';
+import { type LogView, type TaggedEvent, taggedEvent, type Withholds } from './seen-event.ts';
 
 export type Batch = {
   /** As sent in the stream, or the items of a page of the feed; empty if the reader gets nothing. */
@@ -61,19 +53,18 @@ export type SharedBatches = {
   read(reader: BatchReader, after: LogPosition): MaybePromise<Batch>;
 };
 
-export type SharedBatchesOptions = {
-  readonly store: LooksStore & FollowedLog & Pick<Store, 'onAppend'>;
-  /** Events of one batch. */
-  readonly batchEventsMax: number;
-  /** A batch ends with the event that reaches this many octets. */
-  readonly batchBytesMax: number;
-};
+type LogStore = LooksStore & FollowedLog & Pick<Store, 'onAppend'>;
+
+/** A batch ends with the event that reaches one of them. */
+export type BatchBounds = { readonly batchEventsMax: number; readonly batchBytesMax: number };
 
 const nothing = new Uint8Array(0);
 
 /** Listens to the store for as long as the store lives. */
-export function createSharedBatches(options: SharedBatchesOptions): SharedBatches {
-  const { store, batchEventsMax, batchBytesMax } = options;
+export function createSharedBatches(
+  store: LogStore,
+  { batchEventsMax, batchBytesMax }: BatchBounds,
+): SharedBatches {
   const kept = new OctetCache<Batch>({
     octetsMax: memoryBounds.eventBatches.octets,
     octetsOf: ({ octets }) => octets.length,

@@ -2,9 +2,9 @@
  * The event stream (§6; HTML, server-sent events): `id`, `event` and `data` of each event, in log order, from
  * Last-Event-ID or from now on.
  *
- * A stream is in one of three modes: `reading` a batch of the log, as soon as there is memory for it; `writing` it to
- * the client, at the client's pace; or `waiting` for the log to grow. It holds at most one batch, which is bounded in
- * octets and in number and shared with similar streams (shared-batches.ts). A place in the log that is unknown or expired
+ * What follows the log is in one of four modes: `reading` a batch of it, as soon as there is memory for it; `taking` it, at the
+ * pace of the client; `waiting` for the log to grow; or `over`. It holds at most one batch, which is bounded in octets and in
+ * number and shared with similar readers (shared-batches.ts). A place in the log that is unknown or expired
  * is answered with a reset, and the stream goes on with the next event.
  */
 import type { ContentSink } from '../../http/message.ts';
@@ -28,25 +28,34 @@ export const beginning: LogPosition = { rev: 0, id: '' };
 /** Bounds of memory reserved before a read: a batch may exceed its bound by its last event, and events may be long. */
 export const batchesReserved = 4;
 
-export type StreamOptions = {
-  readonly reader: BatchReader;
+/** The log with what all that follow it share. */
+export type SharedLog = {
+  readonly store: Store;
   readonly batches: SharedBatches;
   readonly turns: WriteTurns;
   readonly places: LogPlaces;
-  /** The last event that the client received, or another place in the log; `now`: only later events are sent; empty: all events. */
-  readonly after: string;
-  /** Calls back when the credential of the stream ends; undefined: there is no credential. */
+  readonly limits: StreamLimits;
+};
+
+/** Who follows the log, with a stream or page by page. */
+export type Follower = {
+  readonly reader: BatchReader;
+  /** Calls back when the credential ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   readonly stands?: Known['stands'];
-  readonly limits: StreamLimits;
-  /** Lists the stream among the open connections. @param octets returns the octets sent so far @returns a function that removes it */
+  /** Lists it among the open connections. @param octets returns the octets sent so far @returns a function that removes it */
   readonly enter: (octets: () => number) => () => void;
 };
 
-export async function openEventStream(store: Store, options: StreamOptions): Promise<EventStream> {
-  const head = await store.head();
-  const from = await positionAfter(options.places, options.after, () => head);
-  return { open: (sink) => run(store, options, { from, head }, sink) };
+/** @param after the last event that the client received, or another place in the log; `now`: only later events are sent; empty: all events */
+export async function openEventStream(
+  log: SharedLog,
+  follower: Follower,
+  after: string,
+): Promise<EventStream> {
+  const head = await log.store.head();
+  const from = await positionAfter(log.places, after, () => head);
+  return { open: (sink) => stream(log, follower, { from, head }, sink) };
 }
 
 /** @returns undefined for a place that is unknown or expired */
@@ -64,8 +73,8 @@ export function positionAfter(
  * @throws StoreUnavailable
  */
 export function readStanding(
-  { batches, stands }: Pick<StreamOptions, 'batches' | 'stands'>,
-  reader: BatchReader,
+  { batches }: Pick<SharedLog, 'batches'>,
+  { reader, stands }: Pick<Follower, 'reader' | 'stands'>,
   after: LogPosition,
 ): MaybePromise<Batch> {
   return whenKnown(batches.read(reader, after), (batch) =>
@@ -77,78 +86,118 @@ export function readStanding(
 
 const nothing = new Uint8Array(0);
 
-/** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
-export function whenRead(
-  read: () => MaybePromise<Batch>,
-  deliver: (batch: Batch) => void,
-  fail: () => void,
-): void {
-  try {
-    const batch = read();
-    if (batch instanceof Promise) batch.then(deliver, fail);
-    else deliver(batch);
-  } catch {
-    // The client reconnects and resumes at its last event.
-    fail();
+type Following = {
+  readonly from: LogPosition;
+  /** What came before may have become unreadable since, and what comes after is read as it happens; undefined: nothing is. */
+  readonly head?: LogPosition;
+  /** Takes what was read. @param goOn reads what follows */
+  readonly take: (batch: Batch, goOn: () => void) => void;
+  /** The log cannot be read, has lost units, or the credential has ended: the client comes again. */
+  readonly fail: () => void;
+};
+
+/**
+ * Follows the log for a client: reads a batch as soon as there is memory for it, the next one when that was taken, and
+ * again when the log has grown. A batch that another reader has read or is reading needs no memory of its own.
+ */
+export function followBatches(
+  log: SharedLog,
+  follower: Follower,
+  sink: ContentSink,
+  { from, head, take, fail }: Following,
+): { readonly start: () => void; readonly stop: () => void } {
+  const { store, batches, limits } = log;
+  const live = { ...follower, reader: { ...follower.reader, withholds: undefined } };
+  let position = from;
+  let reading = head !== undefined && from.rev >= head.rev ? live : follower;
+  let mode: 'reading' | 'taking' | 'waiting' | 'over' = 'waiting';
+  let grown = false;
+  let stopWatching: (() => void) | undefined;
+  const grow = (): void => {
+    grown = true;
+    if (mode === 'waiting') pump();
+  };
+  const stops = [store.onAppend(grow), store.onLost(fail)];
+
+  function pump(): void {
+    mode = 'reading';
+    const isKnown = batches.known(reading.reader, position) !== undefined;
+    sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => {
+      if (mode === 'reading') read();
+    });
   }
+
+  /** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
+  function read(): void {
+    grown = false;
+    try {
+      const batch = readStanding(log, reading, position);
+      if (batch instanceof Promise) batch.then(deliver, fail);
+      else deliver(batch);
+    } catch {
+      fail();
+    }
+  }
+
+  function deliver(batch: Batch): void {
+    if (mode === 'over') return;
+    mode = 'taking';
+    position = batch.to;
+    if (head !== undefined && (!batch.isFull || position.rev >= head.rev)) reading = live;
+    take(batch, () => {
+      if (mode === 'over') return;
+      mode = 'waiting';
+      if (batch.isFull || grown) setImmediate(() => mode === 'waiting' && pump());
+    });
+  }
+
+  return {
+    start() {
+      // If the credential ended meanwhile, this calls back immediately.
+      stopWatching = follower.onEnd?.(fail);
+      if (mode === 'waiting') pump();
+    },
+    stop() {
+      mode = 'over';
+      stopWatching?.();
+      for (const stop of stops) stop();
+    },
+  };
 }
 
 type Places = {
   /** Undefined: unknown. The stream begins at the head, and says so. */
   readonly from: LogPosition | undefined;
-  /** The head when the stream was opened: what came before it may have become unreadable since. */
   readonly head: LogPosition;
 };
 
-function run(store: Store, options: StreamOptions, { from, head }: Places, sink: Sink): () => void {
-  const { batches, limits } = options;
-  const live = { ...options.reader, withholds: undefined };
-  let position = from ?? head;
-  let reader = position.rev < head.rev ? options.reader : live;
-  let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
-  let grown = false;
+function stream(log: SharedLog, follower: Follower, { from, head }: Places, sink: Sink): () => void {
   let open = true;
-  let stopWatching: (() => void) | undefined;
-  const writer = createPieceWriter(sink, options.turns);
-  const grow = (): void => {
-    grown = true;
-    if (mode === 'waiting') pump();
-  };
-  const stops = [writer.close, options.enter(writer.octets), store.onAppend(grow), store.onLost(fail)];
+  let isWriting = false;
+  const writer = createPieceWriter(sink, log.turns);
+  const leave = follower.enter(writer.octets);
+  const following = followBatches(log, follower, sink, {
+    ...{ from: from ?? head, head, fail },
+    take({ octets }, goOn) {
+      isWriting = true;
+      sink.memory.share(octets.length === 0 ? undefined : octets);
+      writer.write(octets, () => {
+        sink.memory.share(undefined);
+        isWriting = false;
+        goOn();
+      });
+    },
+  });
   const heartbeat = setInterval(() => {
-    if (mode !== 'writing') sink.write(':\n\n');
-  }, limits.heartbeatMs);
+    if (!isWriting) sink.write(':\n\n');
+  }, log.limits.heartbeatMs);
   heartbeat.unref();
-
-  /** A batch that another stream has read or is reading needs no memory of its own. */
-  function pump(): void {
-    mode = 'reading';
-    const isKnown = batches.known(reader, position) !== undefined;
-    sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => open && read());
-  }
-
-  function read(): void {
-    grown = false;
-    whenRead(() => readStanding(options, reader, position), deliver, fail);
-  }
-
-  function deliver({ octets, to, isFull }: Batch): void {
-    if (!open) return;
-    mode = 'writing';
-    sink.memory.share(octets.length === 0 ? undefined : octets);
-    position = to;
-    if (!isFull || to.rev >= head.rev) reader = live;
-    writer.write(octets, () => {
-      sink.memory.share(undefined);
-      mode = 'waiting';
-      if (isFull || grown) setImmediate(() => open && mode === 'waiting' && pump());
-    });
-  }
 
   function close(): void {
     open = false;
-    stopWatching?.();
-    for (const stop of stops) stop();
+    following.stop();
+    writer.close();
+    leave();
     clearInterval(heartbeat);
   }
 
@@ -161,11 +210,8 @@ function run(store: Store, options: StreamOptions, { from, head }: Places, sink:
 
   // The comment sends the header section immediately, before the first event.
   sink.write(': comity events\n\n');
-  if (from === undefined) sink.write(resetMessage(options.places.textOf(head)));
-  // If the credential ended while the stream was being opened, this calls back immediately.
-  stopWatching = options.onEnd?.(fail);
-  if (open) pump();
-
+  if (from === undefined) sink.write(resetMessage(log.places.textOf(head)));
+  following.start();
   return close;
 }
 

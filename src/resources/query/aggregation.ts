@@ -6,7 +6,7 @@
  * reads, only `id` and the times can, because an aggregate shows stored values.
  */
 import type { Field, Fields } from '../../model/field.ts';
-import { always, type Filter, type Sort } from '../../model/filter.ts';
+import type { Filter, Sort } from '../../model/filter.ts';
 import type { Measure } from '../../store/aggregate.ts';
 import type { Aggregation, QueryLimits, Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
@@ -199,14 +199,4 @@ function typeOf(of: AggregateFunction, field: Field | undefined): Field['type'] 
 function isSame(one: Measure, other: Measure): boolean {
   if (one.of === 'rows' || other.of === 'rows') return one.of === other.of;
   return one.of === other.of && one.field === other.field;
-}
-
-/** The normal form of an aggregation, for the shape of its query. */
-export function aggregationText(
-  { groupBy, measures, shown, having }: Aggregation,
-  filterText: (filter: Filter) => string,
-): string {
-  const computed = measures.map((measure) => [measure.of, measure.of === 'rows' ? '' : measure.field.name]);
-  const names = [groupBy.map(({ name }) => name), computed, shown.map(({ name }) => name)];
-  return `${JSON.stringify(names)}${having === always ? '' : filterText(having)}`;
 }

@@ -8,22 +8,28 @@
 import type { Field } from '../../model/field.ts';
 import { allOf, type Filter, type Sort } from '../../model/filter.ts';
 import {
+  checkRelated,
   compare,
+  compileSearch,
+  describeValue,
+  type Finding,
+  findCompared,
   findOperator,
+  hintFor,
   isLike,
   isNull,
   membership,
   type Operator,
   operatorsOf,
   patternComplaint,
-} from './comparison.ts';
-import { compileExpansion, type ExpansionNames, namesIn } from './expansion.ts';
-import { describeValue, hintFor, readCount, readText, type Value, valueType } from './field-value.ts';
+  readCount,
+  readText,
+  type Value,
+  valueType,
+} from './conditions.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
-import { checkRelated, type Finding, findCompared } from './reference-path.ts';
-import { compileSearch } from './search-terms.ts';
-import { selectFields } from './selection.ts';
+import { compileExpansion, type ExpansionNames, namesIn, selectFields } from './selection.ts';
 import { addSortKey, checkPage, checkRange, checkRank, positionOf, totalOrder } from './sort-keys.ts';
 
 type Pair = readonly [name: string, value: string];

@@ -5,12 +5,13 @@
  * Comity cannot have issued. `unprocessable` is 422: content that parses but cannot be executed, such as an unknown
  * field or operator, a value of the wrong type or out of range, a repeated parameter, or more than a limit allows.
  */
+
+import { hash } from 'node:crypto';
 import type { Field, Fields } from '../../model/field.ts';
-import type { Filter, Sort } from '../../model/filter.ts';
-import type { Reach } from '../../model/reference-path.ts';
+import { always, type Filter, type Reach, type Sort } from '../../model/filter.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/aggregate.ts';
-import type { Expansion, Relations } from '../relations/relations.ts';
+import { type Expansion, expansionText, type Relations } from '../relations/relations.ts';
 
 /** `table` is also the name that SQL uses in FROM. */
 export type Target = Reach & {
@@ -49,6 +50,14 @@ export type QueryLimits = {
   readonly expandPathsMax: number;
   /** Faults that a response lists. */
   readonly validationErrorsMax: number;
+};
+
+/** Those of the content of a QUERY. */
+export type QueryTextLimits = QueryLimits & {
+  /** Octets of content. */
+  readonly queryBytesMax: number;
+  readonly jsonDepthMax: number;
+  readonly jsonMembersMax: number;
 };
 
 /** Where a page starts. `page` above 1 and `offset` cost time for the rows that they skip. */
@@ -109,3 +118,67 @@ export type Compiled =
 export const pageMax = 1_000_000_000;
 /** Each key adds one more range to the query of a page. */
 export const sortKeysMax = 8;
+
+// The normal form of a query: filter, sort, selection and inclusions as a text that is equal for equivalent queries (operands, values and
+// terms are sorted and deduplicated). A cursor is bound to it. It leaves out the limit, which may change from page to page, the position
+// and the collection.
+
+/** Longer forms are hashed, because every page computes a MAC over the text. */
+const shapeCharactersMax = 256;
+
+/** Returns at most 256 characters; a hash starts with `#`, which no plain form does. */
+export function shapeOf(
+  asked: Pick<Asked, 'filter' | 'sort' | 'select' | 'owner' | 'tag' | 'aggregation' | 'expansion'>,
+): string {
+  const select = asked.select?.map((field) => field.name);
+  const { aggregation, expansion, owner, tag } = asked;
+  const shown =
+    aggregation !== undefined
+      ? `groups${aggregationText(aggregation)}`
+      : select === undefined
+        ? '*'
+        : JSON.stringify(select);
+  const included = expansion === undefined ? '' : `+${JSON.stringify(expansionText(expansion))}`;
+  const owned = owner === undefined ? '' : `@${owner.name}`;
+  const tagged = tag === undefined ? '' : `#${tag.name}`;
+  const text = `${JSON.stringify(asked.sort.map(sortText))}${included}${owned}${tagged}${shown}${filterText(asked.filter)}`;
+  return text.length <= shapeCharactersMax ? text : `#${hash('sha256', text, 'base64url')}`;
+}
+
+function sortText({ field, direction }: Sort): string {
+  return direction === 'desc' ? `-${field.name}` : field.name;
+}
+
+function filterText(filter: Filter): string {
+  switch (filter.op) {
+    case 'always':
+    case 'never':
+      return filter.op;
+    case 'and':
+    case 'or':
+      return `${filter.op}(${canonical(filter.filters.map(filterText))})`;
+    case 'not':
+      return `not(${filterText(filter.filter)})`;
+    case 'in':
+      return `in(${JSON.stringify(filter.field.name)},${canonical(filter.values.map((value) => JSON.stringify(value)))})`;
+    case 'like':
+      return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
+    case 'related':
+      return `related(${JSON.stringify(filter.field.name)},${filterText(filter.filter)})`;
+    case 'search':
+      return `search${filter.mark ?? ''}(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
+    default:
+      return `${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
+  }
+}
+
+function canonical(parts: readonly string[]): string {
+  return [...new Set(parts)].sort().join(',');
+}
+
+/** The normal form of an aggregation, for the shape of its query. */
+function aggregationText({ groupBy, measures, shown, having }: Aggregation): string {
+  const computed = measures.map((measure) => [measure.of, measure.of === 'rows' ? '' : measure.field.name]);
+  const names = [groupBy.map(({ name }) => name), computed, shown.map(({ name }) => name)];
+  return `${JSON.stringify(names)}${having === always ? '' : filterText(having)}`;
+}

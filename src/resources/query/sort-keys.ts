@@ -77,7 +77,7 @@ function idField(fields: Fields): Field {
   return field;
 }
 
-/** Documents have no owner, and functions order their own writes by documents (src/logic/transaction/merged-page.ts). */
+/** Documents have no owner, and functions order their own writes by documents (src/logic/transaction/overlay-page.ts). */
 function isSortable({ type, column }: Field): boolean {
   return type !== 'array' && type !== 'json' && column !== 'owner';
 }

@@ -8,13 +8,12 @@
 import type { Field } from '../../model/field.ts';
 import { always, type Sort } from '../../model/filter.ts';
 import { type AggregateFunction, AggregationReading, aggregateFunctions } from './aggregation.ts';
+import type { Finding } from './conditions.ts';
 import type { Asked, AskedPosition, Compiled, Fault, QueryLimits, Target } from './list-query.ts';
 import { FaultList, quote, show } from './query-faults.ts';
-import type { Finding } from './reference-path.ts';
 import { type Selected, selectedOf } from './selection.ts';
 import { addKey, checkRange, totalOrder } from './sort-keys.ts';
-import { compileSqlCondition } from './sql-condition.ts';
-import { SqlFields } from './sql-fields.ts';
+import { compileSqlCondition, SqlFields } from './sql-condition.ts';
 import { parseSql, type SqlCall, type SqlExpression, type SqlSelect } from './sql-parse.ts';
 import { scanSql, sqlForm } from './sql-scan.ts';
 

@@ -8,29 +8,32 @@
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import type { OctetLine } from '../../memory/program-memory.ts';
-import { permission, permits, visibleTo } from '../../model/access.ts';
+import { permission, permits } from '../../model/access.ts';
 import { type Collection, tagFieldOf } from '../../model/collection.ts';
 import type { Party } from '../../model/fair-queue.ts';
-import { type Field, ownerField } from '../../model/field.ts';
-import { allOf, always, type Filter } from '../../model/filter.ts';
+import type { Field } from '../../model/field.ts';
+import { allOf, type Filter } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
-import { type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
+import { laterVersion } from '../../store/revision.ts';
+import type { MaybePromise, Page, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/store.ts';
 import {
   createViews,
-  fieldNamed,
   type Seen,
+  type SeenDocs,
   seenBy,
+  subjectOf,
   tagMember,
   tagOfSeen,
   type View,
+  visibleWithField,
 } from '../collection/view.ts';
-import { unknownPath } from '../query/expansion.ts';
 import type { Fault } from '../query/list-query.ts';
-import { withMemberAt } from '../query/project.ts';
+import { unknownPath, withMemberAt } from '../query/selection.ts';
 import type { Count, Expansion, Referring, Relations, Step } from './relations.ts';
 
-export type RelatedLimits = {
+type RelatedLimits = {
   /** Documents that a response includes. */
   readonly expandDocumentsMax: number;
   /** Their octets. */
@@ -50,7 +53,7 @@ export type Related = {
 };
 
 /** The documents as the caller sees them, and for whom they are read. */
-export type Expanding = {
+type Expanding = {
   readonly of: Relations;
   readonly docs: readonly string[];
   readonly principal: Principal;
@@ -64,17 +67,22 @@ export type ReadRelated = (
   expanding: Expanding,
 ) => MaybePromise<Related | { readonly fault: Fault }>;
 
-export type RelatedOptions = {
+/** What all reads share. */
+type Sources = {
   readonly store: Store;
-  readonly relations: ReadonlyMap<string, Relations>;
   readonly limits: RelatedLimits;
   /** The queue in which reads from a shared store wait. */
   readonly line: OctetLine | undefined;
 };
 
-export function createReadRelated(options: RelatedOptions): ReadRelated {
+export function createReadRelated(
+  store: Store,
+  relations: ReadonlyMap<string, Relations>,
+  limits: RelatedLimits,
+  line: OctetLine | undefined,
+): ReadRelated {
   const views = new Map(
-    [...options.relations.values()].map(({ collection }) => [collection.name, createViews(collection)]),
+    [...relations.values()].map(({ collection }) => [collection.name, createViews(collection)]),
   );
   return (expansion, expanding) => {
     const { principal, of, tagged } = expanding;
@@ -85,11 +93,11 @@ export function createReadRelated(options: RelatedOptions): ReadRelated {
     };
     const closed = closedPath(expansion.steps, of, viewOf);
     if (closed !== undefined) return { fault: unprocessable(unknownPath(closed, [])) };
-    const reading = new Reading(options, viewOf, { principal, tagged });
+    const reading = new Reading({ store, limits, line }, viewOf, { principal, tagged });
     return whenKnown(reading.follow([{ steps: expansion.steps, of, docs: expanding.docs }]), (fault) => {
       if (fault !== undefined) return { fault };
       if (expansion.counts.length === 0) return reading.related(expansion, undefined);
-      return countAll(options.store, expansion.counts, expanding).then((counts) =>
+      return countAll(store, expansion.counts, expanding).then((counts) =>
         reading.related(expansion, counts),
       );
     });
@@ -120,7 +128,7 @@ type Included = { readonly seen: Seen; readonly row: Row; readonly tag: Field };
 
 /** The documents that one response includes. A row that is left out is undefined. */
 class Reading {
-  readonly #options: RelatedOptions;
+  readonly #sources: Sources;
   readonly #viewOf: (collection: Collection) => View;
   readonly #principal: Principal;
   readonly #tagged: boolean;
@@ -131,11 +139,11 @@ class Reading {
   readonly #versions = new Map<string, string>();
 
   constructor(
-    options: RelatedOptions,
+    sources: Sources,
     viewOf: (collection: Collection) => View,
     { principal, tagged }: Pick<Expanding, 'principal' | 'tagged'>,
   ) {
-    this.#options = options;
+    this.#sources = sources;
     this.#viewOf = viewOf;
     this.#principal = principal;
     this.#tagged = tagged;
@@ -179,7 +187,7 @@ class Reading {
 
   #read(collection: Collection, ids: readonly string[]): MaybePromise<Fault | undefined> {
     if (ids.length === 0) return undefined;
-    const { store, limits, line } = this.#options;
+    const { store, limits, line } = this.#sources;
     const { expandDocumentsMax, expandBytesMax } = limits;
     const found = this.#found.get(collection.name) ?? new Map<string, Included | undefined>();
     this.#found.set(collection.name, found);
@@ -209,8 +217,13 @@ class Reading {
 
   #readable({ access }: Collection, rows: readonly Row[], areGranted: boolean): MaybePromise<readonly Row[]> {
     if (areGranted) return rows.filter(({ deletedAt }) => deletedAt === null);
-    const beyond = new RelatedRows(this.#options.store);
-    return judged(beyond, () => rows.filter((row) => mayRead(access, this.#principal, row, beyond.find)));
+    const beyond = new RelatedRows(this.#sources.store);
+    return judged(beyond, () =>
+      rows.filter(
+        (row) =>
+          row.deletedAt === null && permits(access.read, 'read', this.#principal, subjectOf(row, beyond)),
+      ),
+    );
   }
 
   /** The octets of all rows so far; the last ones of most responses are never counted. */
@@ -271,17 +284,6 @@ function idsIn(docs: readonly string[], field: string): readonly string[] {
   return ids;
 }
 
-function mayRead(
-  access: Collection['access'],
-  principal: Principal,
-  row: Row,
-  related: RelatedRows['find'],
-): boolean {
-  if (row.deletedAt !== null) return false;
-  const member = (name: string): unknown => valueAt(row.doc, [name]);
-  return permits(access.read, 'read', principal, { owner: row.owner, member, related });
-}
-
 function tooMuch(bound: string): Fault {
   return unprocessable(`expand would include more than ${bound}; lower the limit or name fewer paths`);
 }
@@ -301,7 +303,7 @@ async function countAll(
     counts.map(async ({ name }) => {
       const referring = of.counts.get(name);
       if (referring === undefined) throw new Error(`no count is named ${name}`);
-      const filter = countable(referring, principal);
+      const filter = visibleWithField(referring.from.collection, referring.field, principal);
       if (filter.op === 'never' || ids.length === 0) return [name, none] as const;
       const byId = await countBy(store, referring, { filter, ids, party });
       return [name, byId] as const;
@@ -335,11 +337,121 @@ async function countBy(
   return new Map(counted.groups.map(({ key, values }) => [String(key[0]), Number(values[0])]));
 }
 
-/** The documents that the caller may see with the referring field in them. */
-function countable({ from: { collection }, field }: Referring, principal: Principal): Filter {
-  const rules = [collection.access.read, collection.hidden.get(field.name)];
-  const visible = rules.map((rule) =>
-    rule === undefined ? always : visibleTo(rule, principal, ownerField, (of) => fieldNamed(collection, of)),
+// A page with what it includes, as one state of all tables that it depends on: its version names the versions of them all. If one of them
+// changes between the reads, the page is read again.
+
+/** Then the version is of the content instead, because no versions of tables belong to it. */
+const readsMax = 3;
+
+type PageSources = {
+  readonly store: Store;
+  readonly readRelated: ReadRelated | undefined;
+  readonly of: Relations | undefined;
+};
+
+type PageReading = {
+  readonly read: () => MaybePromise<Page>;
+  /** The documents of the page as the principal sees them. */
+  readonly shown: (page: Page) => MaybePromise<SeenDocs>;
+  readonly principal: Principal;
+  readonly party: Party;
+  /** Included documents show their entity tags. */
+  readonly tagged: boolean;
+  /** Versions of what the page includes, if they were read before; absent: they are read now. */
+  readonly included?: readonly string[] | undefined;
+};
+
+type RelatedPage = SeenDocs & {
+  readonly page: Page;
+  readonly version: string;
+  /** Further members of the object with the documents, each with a comma before it. */
+  readonly text?: string;
+  readonly fault?: Fault;
+};
+
+export function readRelatedPage(
+  sources: PageSources,
+  expansion: Expansion,
+  reading: PageReading,
+  readsLeft = readsMax,
+): MaybePromise<RelatedPage> {
+  const { store, readRelated, of } = sources;
+  const { read, shown, principal, party, tagged } = reading;
+  const { tables } = expansion;
+  if (readRelated === undefined || of === undefined) throw new Error('an expansion requires relations');
+  const before = reading.included ?? versionsOf(store, tables);
+  // A failure of the page is reported first.
+  if (before instanceof Promise) before.catch(() => undefined);
+  const judged = (
+    page: Page,
+    seen: SeenDocs,
+    { versions, related }: { readonly versions: readonly string[]; readonly related: Related },
+  ): MaybePromise<RelatedPage> =>
+    whenKnown(versionsOf(store, tables, related.versions), (after) => {
+      const { text, mark } = related;
+      const isOneState = versions.every((version, at) => version === after[at]);
+      if (isOneState) return { page, ...seen, text, version: versionText(page.version, versions) };
+      if (readsLeft > 1)
+        return readRelatedPage(sources, expansion, { ...reading, included: undefined }, readsLeft - 1);
+      return { page, ...seen, text, version: `${page.version}-${mark()}` };
+    });
+  return whenKnown(read(), (page) =>
+    whenKnown(shown(page), (seen) =>
+      whenKnown(before, (versions) =>
+        whenKnown(readRelated(expansion, { of, docs: seen.docs, principal, party, tagged }), (related) =>
+          'fault' in related
+            ? { page, ...seen, version: page.version, fault: related.fault }
+            : judged(page, seen, { versions, related }),
+        ),
+      ),
+    ),
   );
-  return allOf(visible);
 }
+
+type ListTables = {
+  readonly table: string;
+  /** The tables that filters look at beyond references. */
+  readonly related: readonly string[];
+  /** Undefined: the list includes nothing. */
+  readonly expansion: Expansion | undefined;
+};
+
+export type ListVersion = {
+  readonly version: string;
+  /** The versions of what the list includes, in the order of the tables of its expansion. */
+  readonly included?: readonly string[];
+};
+
+/** The version that a page read now would have: the latest of all tables that decide what it shows, with those of what it includes. */
+export function versionOfList(
+  store: Store,
+  { table, related, expansion }: ListTables,
+): MaybePromise<ListVersion> {
+  let latest = store.version(table);
+  for (const other of related) {
+    const [one, next] = [latest, store.version(other)];
+    latest = whenKnown(one, (known) => whenKnown(next, (found) => laterVersion(known, found)));
+  }
+  if (expansion === undefined) return whenKnown(latest, (version) => ({ version }));
+  const including = versionsOf(store, expansion.tables);
+  return whenKnown(latest, (own) =>
+    whenKnown(including, (included) => ({ version: versionText(own, included), included })),
+  );
+}
+
+function versionText(own: string, included: readonly string[]): string {
+  return `${own}-${included.join('-')}`;
+}
+
+/** @param known of some tables, which are not asked for */
+function versionsOf(
+  store: Store,
+  tables: readonly string[],
+  known: ReadonlyMap<string, string> = noVersions,
+): MaybePromise<readonly string[]> {
+  const versions = tables.map((table) => known.get(table) ?? store.version(table));
+  const present = versions.filter((version) => typeof version === 'string');
+  return present.length === versions.length ? present : Promise.all(versions);
+}
+
+const noVersions: ReadonlyMap<string, string> = new Map();

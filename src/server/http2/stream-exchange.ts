@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { isStream, type Response } from '../../http/message.ts';
 import { type RequestFields, readRequestFields } from '../../http/request-fields.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
-import type { ConverseOptions, OpenSocket } from '../../realtime/websocket/converse.ts';
+import type { ConverseOptions, OpenSocket } from '../../realtime/websocket/websocket-wire.ts';
 import type { Connection } from '../connection.ts';
 import type { ContentSource } from '../content-reading.ts';
 import type { Context } from '../context.ts';

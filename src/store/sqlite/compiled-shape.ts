@@ -2,8 +2,7 @@
 import type { OctetCache } from '../../memory/octet-cache.ts';
 import type { Party } from '../../model/fair-queue.ts';
 import { idField } from '../../model/field.ts';
-import { wordsOfTerm } from '../../model/search/parse-search.ts';
-import { rankedMax } from '../../model/search/rank.ts';
+import { rankedMax, wordsOfTerm } from '../../model/search/search-index.ts';
 import type { SqlValue } from '../field-value.ts';
 import {
   always,
@@ -102,7 +101,7 @@ function kindOf({ whole, found, drive, timed, capped }: Selection): string {
   return capped ? 'capped ' : '';
 }
 
-// The statement of a page in an order by rank (src/model/search/rank.ts). Innermost it reads the candidates, at most `rankedMax`, and
+// The statement of a page in an order by rank (src/model/search/search-index.ts). Innermost it reads the candidates, at most `rankedMax`, and
 // computes their sort keys; then it sorts and cuts the keys, and reads only the documents of the page. The limit of the candidates also
 // keeps SQLite from merging the levels, which would compute each rank several times.
 

@@ -10,7 +10,7 @@
 
 import type { Source } from '../../config/senders.ts';
 import type { Settings } from '../../config/settings.ts';
-import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import { type Failure, failure, type HandedOn } from '../../logic/threads/handler-protocol.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { handedOnOctets } from '../../memory/work-rules.ts';
 import type { Received } from '../../model/received.ts';

@@ -22,18 +22,19 @@ import type {
   Standing,
   Understood,
 } from '../../kernel/resource.ts';
-import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
+import { HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
 import { messageBound, messageOctets } from '../../memory/work-rules.ts';
-import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
+import type { ServedCollection } from '../../resources/collection/serve-collection.ts';
+import type { Serving } from '../../resources/collection/served-collection.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 import type { DueWork } from '../../work/work-engine.ts';
 import { type Accept, createAccept, type Verdict } from './accept-message.ts';
 import { createForward, type HandOn, handlersOn } from './hand-on.ts';
 import { HandingOn } from './handing-on-engine.ts';
-import { receivingRetention } from './received-tables.ts';
 import { receivedResources } from './received/received-routes.ts';
+import { receivingRetention } from './received-tables.ts';
 import { loadSenderSecrets, type MadeSecret, type SenderSecrets } from './sender-secrets.ts';
 import { senderResources } from './senders/sender-routes.ts';
 
@@ -98,7 +99,7 @@ function threadsOf(options: ReceivedOptions): HandlerThreads | undefined {
     throw new ConfigurationError([`handlers of senders, subscribers and jobs (${names}) ${moduleSentence}`]);
   }
   const monotonic = (): number => performance.now();
-  return createHandlerThreads({ ...options, module, settings, monotonic });
+  return new HandlerThreads({ ...options, module, settings, monotonic });
 }
 
 function isFunction({ kind }: Source['handOn']): boolean {

@@ -5,7 +5,7 @@
  * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
 import type { Source } from '../../config/senders.ts';
-import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import { type Failure, failure, type HandedOn } from '../../logic/threads/handler-protocol.ts';
 import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { UnitTooLarge } from '../../store/group-commit.ts';

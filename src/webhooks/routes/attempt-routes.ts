@@ -7,12 +7,8 @@ import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { type Item, json, named, pageSchema, pathParameter } from '../../kernel/documentation.ts';
 import type { Operation, Proposal, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
-import type { Served } from '../../resources/collection/served.ts';
-import {
-  type MemberStanding,
-  memberStanding,
-  memberValidators,
-} from '../../resources/collection/standing.ts';
+import { type MemberStanding, memberStanding, memberValidators } from '../../resources/collection/member.ts';
+import type { Served } from '../../resources/collection/served-collection.ts';
 import { whenKnown } from '../../store/store.ts';
 import { type AttemptsAsked, attemptsPage } from '../../work/settlement.ts';
 
@@ -47,7 +43,8 @@ export function attemptsResource(
   limitMax: number,
   described: AttemptsDocumentation,
 ): Resource {
-  const { collection, store, pageBytesMax: bytesMax } = served;
+  const { collection, store, serving } = served;
+  const { pageBytesMax: bytesMax } = serving.settings;
   const { name, noun, summary, pageDescription, schema, example } = described;
   const page = pageSchema(`${name}s`, pageDescription, named(name, schema));
   const limit = Math.min(limitDefault, limitMax);

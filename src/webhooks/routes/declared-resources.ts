@@ -12,11 +12,11 @@ import type { Ask, Operation, Proposal, Representation, Resource, Standing } fro
 import type { Permission } from '../../model/access.ts';
 import { idField } from '../../model/field.ts';
 import type { Principal } from '../../model/principal.ts';
-import { alteredCursor, parameterProblem } from '../../resources/collection/fault-problem.ts';
 import { listLinks, varyByPreference } from '../../resources/collection/list-answer.ts';
 import { contentTag } from '../../resources/program/document.ts';
 import { compileForm } from '../../resources/query/form-query.ts';
 import type { Asked, AskedPosition, QueryLimits, Target } from '../../resources/query/list-query.ts';
+import { alteredCursor, parameterProblem } from '../../resources/query/query-faults.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';
 
 /** JSON text of one item, and its unique name. */

@@ -6,7 +6,7 @@ import { administrator } from '../../../src/accounts/admin-key.ts';
 import { exceeds, expiryOf, grantKey } from '../../../src/accounts/keys/grant.ts';
 import { createKeyOperation } from '../../../src/accounts/keys/key-routes.ts';
 import { authenticated, type Known, type Scope } from '../../../src/model/principal.ts';
-import type { Served } from '../../../src/resources/collection/served.ts';
+import type { Served } from '../../../src/resources/collection/served-collection.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';

@@ -99,16 +99,18 @@ async function streamOf(
   const limits = { batchBytesMax: 1024 * 1024, heartbeatMs: 60_000 };
   const reach = { visible: always, formerly: never, both: always };
   const { enter } = createOpenConnections(Date.now);
-  const stream = await openEventStream(store, {
-    reader: { key: '', filter: always, view: createLogViews([])(anonymous), reach, party: '' },
-    batches: createSharedBatches({ store, batchEventsMax: 100, batchBytesMax: limits.batchBytesMax }),
-    turns: new WriteTurns(),
+  const log = {
+    ...{ store, limits, turns: new WriteTurns() },
+    batches: createSharedBatches(store, { batchEventsMax: 100, batchBytesMax: limits.batchBytesMax }),
     places: createLogPlaces(store, (mac) => mac.length.toString(36)),
-    after: 'now',
+  };
+  const follower = {
+    reader: { key: '', filter: always, view: createLogViews([])(anonymous), reach, party: '' },
     onEnd: undefined,
-    limits,
-    enter: (octets) => enter({ kind: 'stream', principal: null, peer: '', about: () => '', octets }),
-  });
+    enter: (octets: () => number) =>
+      enter({ kind: 'stream', principal: null, peer: '', about: () => '', octets }),
+  };
+  const stream = await openEventStream(log, follower, 'now');
   const end = (): void => {
     ended = true;
   };

@@ -6,12 +6,10 @@ import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { collection } from '../../../src/config/define.ts';
 import { contentLimitsDefault } from '../../../src/kernel/content/content-shape.ts';
 import {
-  type ContentThreadsOptions,
   createContentThreads,
   mayBacktrack,
 } from '../../../src/resources/content-threads/content-threads.ts';
 import type { Job } from '../../../src/resources/content-threads/job.ts';
-import { patchLimitsDefault } from '../../../src/resources/document/json-patch.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 
 const { collections } = resolveConfiguration({
@@ -26,22 +24,19 @@ const { collections } = resolveConfiguration({
   },
 });
 
-function threadsFor(context: TestContext, options: Partial<ContentThreadsOptions> = {}) {
-  const threads = createContentThreads({
-    ...{
-      collections,
-      contentLimits: contentLimitsDefault,
-      patchLimits: patchLimitsDefault,
-      validationErrorsMax: 20,
-    },
+function threadsFor(context: TestContext, given: Partial<Parameters<typeof createContentThreads>[0]> = {}) {
+  const settings = {
+    ...contentLimitsDefault,
+    ...{ patchOperationsMax: 1000, validationErrorsMax: 20 },
     ...{
       contentThreads: 1,
       contentInlineBytesMax: 32_768,
       contentQueueBytesMax: 1_000_000,
       contentWorkTimeoutMs: 60_000,
     },
-    ...options,
-  });
+    ...given,
+  };
+  const threads = createContentThreads(settings, collections);
   context.after(() => threads.close());
   return (name: string) => {
     const found = collections.get(name);

@@ -6,10 +6,9 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { ResourceRefused } from '../../../src/config/senders.ts';
-import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
+import type { HandedOn, Task } from '../../../src/logic/threads/handler-protocol.ts';
 import type { RunOptions } from '../../../src/logic/threads/handler-run.ts';
-import { createHandlerThreads, type HandlerThreads } from '../../../src/logic/threads/handler-threads.ts';
-import type { Task } from '../../../src/logic/threads/task.ts';
+import { HandlerThreads } from '../../../src/logic/threads/handler-threads.ts';
 import type { ResourceCall } from '../../../src/logic/transaction/resource-call.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
@@ -31,7 +30,7 @@ function open(
     impatient?: boolean;
   } = {},
 ) {
-  const threads = createHandlerThreads({
+  const threads = new HandlerThreads({
     module: given.module ?? new URL('./fixtures/configuration.ts', import.meta.url).href,
     openTransaction: given.store ?? keepsCalls,
     settings: {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { receivedMessage } from '../../../src/logic/threads/received-message.ts';
+import { receivedMessage } from '../../../src/logic/threads/handler-arguments.ts';
 
 const MiB = 1024 * 1024;
 

@@ -11,7 +11,7 @@ import { RequestLogic, type RunHooks } from '../../../src/logic/transaction/unit
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, operatorId } from '../../../src/model/principal.ts';
 import { LoopTurns } from '../../../src/observe/event-loop.ts';
-import { createServing, serveCollection } from '../../../src/resources/collection/serving.ts';
+import { createServing, serveCollection } from '../../../src/resources/collection/serve-collection.ts';
 import type { Row, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { openEmbedded } from '../../harness/stores.ts';
@@ -45,7 +45,7 @@ it('goes on when another request deletes one of the documents between two reads 
   };
   const settings = { ...loadSettings({}, {}, {}).settings, cascadeMax: 2 };
   const serving = createServing({
-    ...settings,
+    settings,
     store,
     base: '/api/v1',
     collections: configuration.collections,
@@ -54,17 +54,9 @@ it('goes on when another request deletes one of the documents between two reads 
     turns: new LoopTurns(),
     mac: (text) => text,
     addressOf: ({ peer }) => peer,
-    queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
-    contentLimits: settings,
-    resultCacheBytesMax: 1_000_000,
   });
-  const open = createOpenTransaction({
-    serving,
-    collections: configuration.collections,
-    emit: () => assert.fail('nothing is emitted'),
-    limits: settings,
-    onHookFailed: (error) => assert.fail(error),
-  });
+  const reach = { collections: configuration.collections, emit: () => assert.fail('nothing is emitted') };
+  const open = createOpenTransaction(serving, reach, { onFailed: (error) => assert.fail(error) });
   await create(kept, 'parents', 'parent', { name: 'one' });
   for (let n = 1; n <= 5; n += 1) await create(kept, 'children', `child-${n}`, { parentId: 'parent' });
   const parents = configuration.collections.get('parents');

@@ -10,7 +10,7 @@ import type { ResourceCall, Transaction } from '../../../src/logic/transaction/r
 import { createOpenTransaction } from '../../../src/logic/transaction/transaction.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { LoopTurns } from '../../../src/observe/event-loop.ts';
-import { createServing } from '../../../src/resources/collection/serving.ts';
+import { createServing } from '../../../src/resources/collection/serve-collection.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
@@ -74,7 +74,7 @@ function programOver(
 ): Program {
   const settings = { ...loadSettings({}, {}, {}).settings, ...given };
   const serving = createServing({
-    ...settings,
+    settings,
     store,
     base: '/api/v1',
     collections: configuration.collections,
@@ -83,17 +83,12 @@ function programOver(
     turns: new LoopTurns(),
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
     addressOf: ({ peer }) => peer,
-    queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
-    contentLimits: settings,
-    resultCacheBytesMax: 1_000_000,
   });
-  const open = createOpenTransaction({
-    serving,
+  const reach = {
     collections: configuration.collections,
     emit: createEmitEvent(servicesOver(store, { settings }), configuration, eventTypesOf(configuration)),
-    limits: settings,
-    onHookFailed: (error) => assert.fail(error),
-  });
+  };
+  const open = createOpenTransaction(serving, reach, { onFailed: (error) => assert.fail(error) });
   return { store, open, commit: (transaction) => store.commit(transaction.unit()) };
 }
 

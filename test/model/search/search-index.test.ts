@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseSearch } from '../../../src/model/search/parse-search.ts';
 import {
   createSearchIndex,
   indexedOctetsMax,
   indexedText,
+  parseSearch,
   phraseWordsMax,
 } from '../../../src/model/search/search-index.ts';
 import { wordCharactersMax, wordsOf } from '../../../src/model/search/words.ts';

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { Agent, WebSocket as UndiciSocket } from 'undici';
 import { WebSocket } from 'ws';
 import { converseHttp2 } from '../../../src/realtime/websocket/converse.ts';
-import { createFleet } from '../../../src/realtime/websocket/fleet.ts';
+import { createFleet } from '../../../src/realtime/websocket/frames.ts';
 import { cert, key } from '../../accounts/mail/certificate.ts';
 import { listen } from '../../harness/listening.ts';
 import { ampleLease } from '../../memory/ample.ts';

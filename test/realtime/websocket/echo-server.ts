@@ -3,8 +3,9 @@ import { createServer } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Conversation, ConversationPeer } from '../../../src/http/message.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { converseHttp1, converseHttp2, type OpenSocket } from '../../../src/realtime/websocket/converse.ts';
-import { createFleet } from '../../../src/realtime/websocket/fleet.ts';
+import { converseHttp1, converseHttp2 } from '../../../src/realtime/websocket/converse.ts';
+import { createFleet } from '../../../src/realtime/websocket/frames.ts';
+import type { OpenSocket } from '../../../src/realtime/websocket/websocket-wire.ts';
 import { type Listening, listen } from '../../harness/listening.ts';
 import { ampleLease } from '../../memory/ample.ts';
 

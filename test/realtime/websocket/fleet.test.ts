@@ -1,8 +1,7 @@
 /** What the WebSockets of a server share: pings by one timer, frames that are made once. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createFleet } from '../../../src/realtime/websocket/fleet.ts';
-import { Frames } from '../../../src/realtime/websocket/frames.ts';
+import { createFleet, Frames } from '../../../src/realtime/websocket/frames.ts';
 
 const limits = { realtimePingMs: 30_000, realtimeCompressionBytesMin: 1024 };
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { eventPatternFault, matchesEventPattern, PatternIndex } from '../../../src/model/event-pattern.ts';
+import { eventPatternFault, matchesEventPattern, PatternIndex } from '../../../src/model/event.ts';
 
 const cases: readonly (readonly [pattern: string, matching: readonly string[], others: readonly string[]])[] =
   [

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { Field } from '../../../src/model/field.ts';
 import { matches, memberAt } from '../../../src/model/matches.ts';
 import type { Scope } from '../../../src/model/principal.ts';
-import { visibleEvents } from '../../../src/resources/events/visibility.ts';
+import { visibleEvents } from '../../../src/resources/events/visible-events.ts';
 import type { EventEntry } from '../../../src/store/store.ts';
 import {
   createEventRights,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { always } from '../../../src/model/filter.ts';
 import { anonymous, type Scope } from '../../../src/model/principal.ts';
-import { visibleEvents } from '../../../src/resources/events/visibility.ts';
+import { visibleEvents } from '../../../src/resources/events/visible-events.ts';
 import type { Row, Store } from '../../../src/store/store.ts';
 import { wakesTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';

@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto';
 import { after, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import type { HandOnTo } from '../../../src/config/senders.ts';
-import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
+import type { HandedOn } from '../../../src/logic/threads/handler-protocol.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { packageVersion } from '../../../src/package-version.ts';
 import {

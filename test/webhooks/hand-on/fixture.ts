@@ -1,6 +1,6 @@
 /** Senders and messages of them as accepting would have put them, and what a test reads of them afterwards. */
 import type { DeclaredSender } from '../../../src/config/senders.ts';
-import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
+import type { HandedOn } from '../../../src/logic/threads/handler-protocol.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
 import { type Change, type Commit, keptRow, type Store } from '../../../src/store/store.ts';

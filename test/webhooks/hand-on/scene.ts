@@ -1,5 +1,5 @@
 import type { Source } from '../../../src/config/senders.ts';
-import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
+import type { HandedOn } from '../../../src/logic/threads/handler-protocol.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import type { Claimed, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';

@@ -1,7 +1,7 @@
 /** Settlements over both stores, and the races that several processes, other writers and failing storage make of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
+import type { HandedOn } from '../../../src/logic/threads/handler-protocol.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { type Change, keptRow, type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import type { Claimed, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';

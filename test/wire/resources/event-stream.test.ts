@@ -12,7 +12,7 @@ import { createOpenConnections } from '../../../src/observe/open-connections.ts'
 import { createLogPlaces } from '../../../src/resources/events/log-places.ts';
 import { createLogViews } from '../../../src/resources/events/seen-event.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
-import { openEventStream, type StreamOptions, WriteTurns } from '../../../src/resources/events/stream.ts';
+import { openEventStream, WriteTurns } from '../../../src/resources/events/stream.ts';
 import { type Store, StoreUnavailable, type TailEntry } from '../../../src/store/store.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { ampleMemory } from '../../memory/ample.ts';
@@ -72,24 +72,32 @@ class SlowSink {
   }
 }
 
-type Followed = Parameters<typeof createSharedBatches>[0]['store'];
+type Followed = Parameters<typeof createSharedBatches>[0];
 
 function batchesOf(of: Followed): SharedBatches {
-  return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
+  return createSharedBatches(of, { batchEventsMax: 3, batchBytesMax });
 }
 
 const wholeEvents = createLogViews([])(anonymous);
 const reach = { visible: always, formerly: never, both: always };
 const reader = { key: '', filter: always, view: wholeEvents, reach, party: '' };
 
-function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
+type Opening = Parameters<typeof openEventStream>;
+
+function streamFrom(
+  lastEventId: string | undefined,
+  onEnd?: Known['onEnd'],
+  given: Partial<Opening[0]> = {},
+): Opening {
   const { enter } = createOpenConnections(Date.now);
   const stream = { kind: 'stream', principal: null, peer: '', about: () => '' } as const;
-  return {
-    ...{ reader, batches: batchesOf(store), turns: new WriteTurns(), onEnd, limits },
-    ...{ places: createLogPlaces(store, (text) => text.length.toString(36)), after: lastEventId ?? 'now' },
-    enter: (octets: () => number) => enter({ ...stream, octets }),
+  const log = {
+    ...{ store, batches: batchesOf(store), turns: new WriteTurns(), limits },
+    places: createLogPlaces(store, (text) => text.length.toString(36)),
+    ...given,
   };
+  const follower = { reader, onEnd, enter: (octets: () => number) => enter({ ...stream, octets }) };
+  return [log, follower, lastEventId ?? 'now'];
 }
 
 const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);
@@ -107,7 +115,7 @@ test('a slow client gets every event once, in pieces that together are whole cha
   const wanted: string[] = [];
   for (let index = 0; index < 10; index += 1) wanted.push(await emit('😀'.repeat(20_000 + index)));
   const sink = new SlowSink(1);
-  const stream = await openEventStream(store, streamFrom(first));
+  const stream = await openEventStream(...streamFrom(first));
   const close = stream.open(sink);
   await drained(sink, 1, () => sink.text.endsWith('"}}}\n\n') && idsIn(sink.text).length === 10);
   close();
@@ -120,7 +128,7 @@ test('a client that says twice that it is ready gets nothing twice', async () =>
   const first = await emit('before');
   const wanted = [await emit('x'.repeat(50_000)), await emit('last')];
   const sink = new SlowSink(1);
-  const stream = await openEventStream(store, streamFrom(first));
+  const stream = await openEventStream(...streamFrom(first));
   const close = stream.open(sink);
   await drained(sink, 1, () => sink.text.includes('evt_'));
   sink.empty(100);
@@ -164,7 +172,7 @@ for (const [how, tail] of [
     const sink = new SlowSink(100);
     const batches = batchesOf(failing);
     const listening = listeners;
-    const stream = await openEventStream(failing, { ...streamFrom(undefined), batches });
+    const stream = await openEventStream(...streamFrom(undefined, undefined, { store: failing, batches }));
     stream.open(sink);
     await turn();
     assert.equal(sink.ended, true);
@@ -182,7 +190,7 @@ test('a stream ends with the credential that opened it, also when that ended mea
     };
   };
   const sink = new SlowSink(100);
-  const stream = await openEventStream(store, streamFrom(undefined, onEnd));
+  const stream = await openEventStream(...streamFrom(undefined, onEnd));
   stream.open(sink);
   await emit('heard');
   await drained(sink, 100, () => idsIn(sink.text).length === 1);
@@ -197,8 +205,7 @@ test('a stream ends with the credential that opened it, also when that ended mea
 
   const late = new SlowSink(100);
   const opened = await openEventStream(
-    store,
-    streamFrom(undefined, (listener) => {
+    ...streamFrom(undefined, (listener) => {
       listener();
       return () => undefined;
     }),
@@ -210,8 +217,7 @@ test('a stream ends with the credential that opened it, also when that ended mea
 test('a closed stream stops waiting for the end of its credential', async () => {
   let stopped = 0;
   const stream = await openEventStream(
-    store,
-    streamFrom(undefined, () => () => {
+    ...streamFrom(undefined, () => () => {
       stopped += 1;
     }),
   );
@@ -221,7 +227,7 @@ test('a closed stream stops waiting for the end of its credential', async () => 
 
 test('a closed stream stays silent', async () => {
   const sink = new SlowSink(100);
-  const stream = await openEventStream(store, streamFrom(undefined));
+  const stream = await openEventStream(...streamFrom(undefined));
   const close = stream.open(sink);
   await emit('heard');
   await drained(sink, 100, () => idsIn(sink.text).length === 1);
@@ -247,8 +253,9 @@ test('streams that stand at one place read it once, and what changed since is re
   const wanted = [await emit('one'), await emit('two')];
   const open = async (key: string): Promise<readonly [SlowSink, () => void]> => {
     const sink = new SlowSink(Number.POSITIVE_INFINITY);
-    const options = { ...streamFrom(first), batches, reader: { ...reader, key } };
-    return [sink, (await openEventStream(store, options)).open(sink)];
+    const [log, follower, after] = streamFrom(first, undefined, { batches });
+    const stream = await openEventStream(log, { ...follower, reader: { ...reader, key } }, after);
+    return [sink, stream.open(sink)];
   };
   const sample = await open('a');
   const streams = [sample, await open('a'), await open('a'), await open('b')];

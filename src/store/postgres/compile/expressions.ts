@@ -7,7 +7,7 @@
  * recognises an expression index.
  */
 import type { Field } from '../../../model/field.ts';
-import { wordsOfTerm } from '../../../model/search/parse-search.ts';
+import { wordsOfTerm } from '../../../model/search/search-index.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
 import type { ValueSlot } from '../../filter-shape.ts';
 import type { Slot } from '../../page-of-rows.ts';

@@ -8,7 +8,7 @@
  * statistics reads it.
  */
 import { idField } from '../../../model/field.ts';
-import { rankedMax } from '../../../model/search/rank.ts';
+import { rankedMax } from '../../../model/search/search-index.ts';
 import { always, conjuncts, isRanked, type Shape, type WordsShape } from '../../filter-shape.ts';
 import { anyRangeSql, pageOrder, rangesBeyond } from '../../page-of-rows.ts';
 import { serve } from '../../serve.ts';

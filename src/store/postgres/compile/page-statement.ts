@@ -5,7 +5,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Sort } from '../../../model/filter.ts';
-import { rankedMax } from '../../../model/search/rank.ts';
+import { rankedMax } from '../../../model/search/search-index.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import { type Shape, searchIn } from '../../filter-shape.ts';
 import {
@@ -210,7 +210,7 @@ function directionSql(field: Field, direction: Sort['direction']): string {
 }
 
 /*
- * The statement of a page in an order by rank (src/model/search/rank.ts). Innermost it reads the candidates, at most `rankedMax`, those
+ * The statement of a page in an order by rank (src/model/search/search-index.ts). Innermost it reads the candidates, at most `rankedMax`, those
  * created last; then it computes their sort keys, and then sorts and cuts them. Long documents stay outside of the sort, as references to
  * TOAST. It shows its values to the server, whose statistics tell whether the index of words or the primary key finds the candidates sooner.
  */

@@ -4,7 +4,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison } from '../../../model/filter.ts';
-import { wordsOfTerm } from '../../../model/search/parse-search.ts';
+import { wordsOfTerm } from '../../../model/search/search-index.ts';
 import { columnNames, kindOf, type SqlValue } from '../../field-value.ts';
 import {
   type Element,

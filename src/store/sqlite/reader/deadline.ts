@@ -8,7 +8,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache } from '../../../memory/octet-cache.ts';
-import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/like.ts';
+import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/matches.ts';
 import { DecimalSum } from '../../aggregate.ts';
 
 export type Deadline = {

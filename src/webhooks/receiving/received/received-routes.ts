@@ -28,15 +28,11 @@ import { messageOctets } from '../../../memory/work-rules.ts';
 import { permission } from '../../../model/access.ts';
 import type { Collection } from '../../../model/collection.ts';
 import type { Received } from '../../../model/received.ts';
-import { type NewFields, type Revise, revised } from '../../../resources/collection/revised.ts';
+import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/member.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
-import type { Served } from '../../../resources/collection/served.ts';
-import {
-  type ServedCollection,
-  type Serving,
-  serveCollection,
-} from '../../../resources/collection/serving.ts';
-import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { type ServedCollection, serveCollection } from '../../../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../../../resources/collection/served-collection.ts';
+import { type NewFields, type Revise, revised } from '../../../resources/collection/write-operations.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { type MaybePromise, Overtaken, type Row, type Store, whenKnown } from '../../../store/store.ts';
@@ -86,7 +82,7 @@ export function receivedResources(
     },
   });
   const { served } = plain;
-  const limits = { ...serving.contentLimits, validationErrorsMax: serving.validationErrorsMax };
+  const limits = serving.settings;
   return {
     ...plain,
     resources: [
@@ -100,10 +96,10 @@ export function receivedResources(
         ),
       })),
       bodyResource(served),
-      receivedAttemptsResource(served, serving.queryLimits.listLimitMax),
+      receivedAttemptsResource(served, limits.listLimitMax),
       replayResource(sources, served, limits),
       replayByQueryResource(sources, served, {
-        ...{ ...limits, query: serving.queryLimits, messagesMax: settings.receivedReplayMax },
+        ...{ ...limits, query: limits, messagesMax: settings.receivedReplayMax },
       }),
     ],
   };

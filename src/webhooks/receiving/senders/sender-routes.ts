@@ -8,12 +8,26 @@ import { refuseSenderSecret, secretCharactersMax } from '../../../config/sender-
 import type { DeclaredSender, HandOnTo } from '../../../config/senders.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { actionResource, type Done } from '../../../kernel/action.ts';
-import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../../../kernel/documentation.ts';
+import {
+  type Item,
+  json,
+  named,
+  pageSchema,
+  pathParameter,
+  type Tag,
+} from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { type Permission, permission } from '../../../model/access.ts';
 import type { Principal } from '../../../model/principal.ts';
 import type { Services } from '../../../store/capabilities.ts';
-import { type DeclaredItem, declaredList, missing, type Shown, shown, shownResource } from '../../routes/declared-resources.ts';
+import {
+  type DeclaredItem,
+  declaredList,
+  missing,
+  type Shown,
+  shown,
+  shownResource,
+} from '../../routes/declared-resources.ts';
 import type { SignatureRule } from '../../signature/signature-rule.ts';
 import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
 

@@ -12,14 +12,10 @@ import type { Resource } from '../../../kernel/resource.ts';
 import { withoutCause } from '../../../model/actor.ts';
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/member.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
-import type { Served } from '../../../resources/collection/served.ts';
-import {
-  type ServedCollection,
-  type Serving,
-  serveCollection,
-} from '../../../resources/collection/serving.ts';
-import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { type ServedCollection, serveCollection } from '../../../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../../../resources/collection/served-collection.ts';
 import { tryCommit } from '../../../store/lines.ts';
 import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../../store/store.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
@@ -45,7 +41,7 @@ export function deliveryResources(parts: SendingParts, serving: Serving): Served
     ...plain,
     resources: [
       ...plain.resources,
-      attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, attemptsDocumentation),
+      attemptsResource(plain.served, attemptsTable, serving.settings.listLimitMax, attemptsDocumentation),
       resendResource(parts, plain.served),
       sentRequestResource(parts, plain.served),
     ],

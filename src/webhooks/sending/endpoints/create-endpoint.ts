@@ -11,16 +11,16 @@ import { json, type OperationDocumentation } from '../../../kernel/documentation
 import type { Ask, Operation, Result, Standing } from '../../../kernel/resource.ts';
 import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
 import { commitUnit, madeOf } from '../../../resources/collection/commit.ts';
-import { createOperation } from '../../../resources/collection/proposing.ts';
+import { closedTo } from '../../../resources/collection/member.ts';
+import { nextRow } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served-collection.ts';
 import {
-  type FieldsProposal,
+  createOperation,
   type NewFields,
   type Revise,
+  type RevisedProposal,
   revised,
-} from '../../../resources/collection/revised.ts';
-import { nextRow } from '../../../resources/collection/row.ts';
-import type { Served } from '../../../resources/collection/served.ts';
-import { closedTo } from '../../../resources/collection/standing.ts';
+} from '../../../resources/collection/write-operations.ts';
 import { type Change, keptRow } from '../../../store/store.ts';
 import { makeEndpointSecret } from '../../secrets.ts';
 import type { SendingParts } from '../sending-parts.ts';
@@ -37,7 +37,7 @@ export function createEndpointOperation(parts: SendingParts, served: Served, rev
     idempotent: 'sealed',
     asynchronous: false,
     reports: true,
-    act: (ask: Ask, _standing: Standing, proposal: FieldsProposal | undefined) =>
+    act: (ask: Ask, _standing: Standing, proposal: RevisedProposal | undefined) =>
       create(parts, making, served, ask, proposal),
   };
   return revised(operation, revise);
@@ -60,7 +60,7 @@ async function create(
   making: Making,
   served: Served,
   ask: Ask,
-  proposal: FieldsProposal | undefined,
+  proposal: RevisedProposal | undefined,
 ): Promise<Result> {
   const { principal } = ask;
   if (principal.kind !== 'authenticated') return closedTo(principal);
@@ -74,7 +74,7 @@ async function commitNew(
   served: Served,
   ask: Ask,
   principal: Authenticated,
-  proposal: FieldsProposal | undefined,
+  proposal: RevisedProposal | undefined,
 ): Promise<Result> {
   const fields: NewFields = proposal?.fields ?? {};
   const id = `ep_${served.newId()}`;

@@ -13,15 +13,21 @@ import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import { eventDocument } from '../../../model/event.ts';
 import { equalJson } from '../../../model/json-value.ts';
 import type { Principal } from '../../../model/principal.ts';
-import { patchOperation, replaceOperation } from '../../../resources/collection/proposing.ts';
-import { type FieldsProposal, type Revise, revised } from '../../../resources/collection/revised.ts';
-import type { Accompaniment, Served, Written } from '../../../resources/collection/served.ts';
+import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/member.ts';
+import { type ServedCollection, serveCollection } from '../../../resources/collection/serve-collection.ts';
+import type {
+  Accompaniment,
+  Served,
+  Serving,
+  Written,
+} from '../../../resources/collection/served-collection.ts';
 import {
-  type ServedCollection,
-  type Serving,
-  serveCollection,
-} from '../../../resources/collection/serving.ts';
-import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/standing.ts';
+  patchOperation,
+  type Revise,
+  type RevisedProposal,
+  replaceOperation,
+  revised,
+} from '../../../resources/collection/write-operations.ts';
 import { type Change, type EventEntry, keptRow, type Row, type Store } from '../../../store/store.ts';
 import { targeted, testEventId } from '../new-deliveries.ts';
 import { recoverResource } from '../recovery/recover-endpoint.ts';
@@ -95,7 +101,7 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
     const build = method === 'PUT' ? replaceOperation : method === 'PATCH' ? patchOperation : undefined;
     if (build === undefined) return [method, operation] as const;
     const act: NonNullable<Operation['act']> = async (ask, standing, proposal) => {
-      const { secret } = (proposal ?? {}) as Partial<FieldsProposal>;
+      const { secret } = (proposal ?? {}) as Partial<RevisedProposal>;
       const kept = await served.store.read(endpointSecretsTable, ask.captures[0] ?? '');
       const { scopes }: Pick<EndpointSecrets, 'scopes'> =
         kept === undefined ? { scopes: [] } : JSON.parse(kept.doc);

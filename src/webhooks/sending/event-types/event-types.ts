@@ -13,7 +13,7 @@ import type { Collection } from '../../../model/collection.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
 import { type Change, eventDocument, eventType, noCollection } from '../../../model/event.ts';
 import { isAdministrator, type Principal, tenantOfId } from '../../../model/principal.ts';
-import { eventSchema } from '../../../resources/events/event-schema.ts';
+import { eventSchema } from '../../../resources/events/event-log-routes.ts';
 import type { QueryLimits } from '../../../resources/query/list-query.ts';
 import type { EventEntry } from '../../../store/store.ts';
 import {

@@ -28,15 +28,15 @@ import {
   type Result,
   type Standing,
 } from '../../../kernel/resource.ts';
-import { askOf, contentOf, refusalOf } from '../../../logic/transaction/asking.ts';
+import { refusalOf } from '../../../logic/refusal.ts';
+import { askOf, contentOf } from '../../../logic/transaction/carry-out.ts';
 import type { EmitEvent } from '../../../logic/transaction/transaction.ts';
 import { permission } from '../../../model/access.ts';
 import { withoutCause } from '../../../model/actor.ts';
-import { eventDocument, noCollection } from '../../../model/event.ts';
-import { eventTypeCharactersMax } from '../../../model/event-pattern.ts';
+import { eventDocument, eventTypeCharactersMax, noCollection } from '../../../model/event.ts';
 import { equalJson, isMembers, type Members } from '../../../model/json-value.ts';
 import { isAdministrator, type Principal, principalIdOf } from '../../../model/principal.ts';
-import { eventSchema } from '../../../resources/events/event-schema.ts';
+import { eventSchema } from '../../../resources/events/event-log-routes.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { type Commit, type EventEntry, eventsTable, Overtaken, type Store } from '../../../store/store.ts';
 import type { EventTypes } from '../event-types/event-types.ts';

@@ -8,8 +8,13 @@ import { valueAt } from '../../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { type Permission, permission, permits, type Rule, type Subject } from '../../../model/access.ts';
 import type { Collection } from '../../../model/collection.ts';
-import { noCollection, readRuleOfPosted, tenantMember } from '../../../model/event.ts';
-import { matchesEventPattern, PatternIndex } from '../../../model/event-pattern.ts';
+import {
+  matchesEventPattern,
+  noCollection,
+  PatternIndex,
+  readRuleOfPosted,
+  tenantMember,
+} from '../../../model/event.ts';
 import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
 import type { RelatedRows } from '../../../store/related-rows.ts';
 import type { EventEntry } from '../../../store/store.ts';
@@ -201,7 +206,7 @@ function tenantOf(event: OpenEvent, field: string | undefined): string {
 
 /*
  * Decides if an endpoint may receive an event: by the rights of its owner, which are those of the collection applied to
- * the snapshot in the event (as in the stream of events, resources/events/visibility.ts), and by its tenant. An event's
+ * the snapshot in the event (as in the stream of events, resources/events/visible-events.ts), and by its tenant. An event's
  * document is parsed only if a rule or a tenant needs it, and once for all endpoints.
  */
 

@@ -10,13 +10,9 @@ import { type CollectionOperation, representationOf } from '../../../kernel/docu
 import type { Ask, Resource } from '../../../kernel/resource.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import { byId } from '../../../model/filter.ts';
-import type { Served } from '../../../resources/collection/served.ts';
-import {
-  type ServedCollection,
-  type Serving,
-  serveCollection,
-} from '../../../resources/collection/serving.ts';
-import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { memberStanding, onMember } from '../../../resources/collection/member.ts';
+import { type ServedCollection, serveCollection } from '../../../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../../../resources/collection/served-collection.ts';
 import type { Store } from '../../../store/store.ts';
 import { disabledProblem } from '../endpoints/revise-endpoint.ts';
 import type { SendingParts } from '../sending-parts.ts';

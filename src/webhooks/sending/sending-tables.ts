@@ -50,8 +50,12 @@ export type HeaderValues = {
  * (fan-out/generation.ts).
  */
 export const endpointGenerationTable = 'endpoint_generation';
-/** The row. Changes of it wait for each other in its line, and events for them. */
 export const generationRow = { table: endpointGenerationTable, id: 'current' } as const;
+/**
+ * The line in which units that end the generation wait for each other, and events for them. It is not the line of the row, which a request
+ * that holds its turn would take: its own commit would then wait for it.
+ */
+export const generationLine = { table: endpointGenerationTable, id: 'line' } as const;
 
 /** A row beside a failing endpoint, with the same id. The first success removes it. */
 export const endpointHealthTable = 'endpoint_health';

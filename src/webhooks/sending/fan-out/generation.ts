@@ -19,7 +19,12 @@ import {
   type Unit,
 } from '../../../store/store.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
-import { endpointSecretsTable, endpointsCollection, generationRow } from '../sending-tables.ts';
+import {
+  endpointSecretsTable,
+  endpointsCollection,
+  generationLine,
+  generationRow,
+} from '../sending-tables.ts';
 
 /** Changed endpoints and owners, by id. */
 export type Named = { readonly endpoints: readonly string[]; readonly owners: readonly string[] };
@@ -156,7 +161,7 @@ export function generationStage(
 ): CommitStage {
   return (unit, commit) => {
     if (!unit.changes.some(({ table }) => isGeneration(table) || isOfEndpoints(table))) return commit(unit);
-    return lines.hold(generationRow, false, (checkTime) => commitNext(unit, commit, directory, checkTime));
+    return lines.hold(generationLine, false, (checkTime) => commitNext(unit, commit, directory, checkTime));
   };
 }
 

@@ -25,7 +25,12 @@ import { RelatedRows } from '../../../store/related-rows.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import { deliveryChange } from '../new-deliveries.ts';
-import { deliveriesPerUnitMax, endpointsCollection, generationRow } from '../sending-tables.ts';
+import {
+  deliveriesPerUnitMax,
+  endpointsCollection,
+  generationLine,
+  generationRow,
+} from '../sending-tables.ts';
 import type { EventSource } from '../sent-event.ts';
 import type { Wakes } from '../wakes.ts';
 import { partChanges } from './owed-deliveries.ts';
@@ -50,11 +55,11 @@ export function deliveriesStage(options: FanOutOptions): CommitStage {
 async function commitWithDeliveries(options: FanOutOptions, unit: Unit, commit: CommitUnit): Promise<Commit> {
   const { directory, store } = options;
   // A unit that ends the generation has the line already.
-  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationRow)) {
+  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
     const result = await tryOnce(options, unit, commit);
     if (result.outcome !== 'added-refused') return result;
   }
-  return store.lines.hold(generationRow, true, async (checkTime) => {
+  return store.lines.hold(generationLine, true, async (checkTime) => {
     for (;;) {
       checkTime();
       await directory.refresh();

@@ -4,7 +4,8 @@ import { inspect } from 'node:util';
 import type { Problem } from '../http/problem.ts';
 import type { RunningFunction } from '../observe/running-function.ts';
 import { StoreUnavailable } from '../store/store.ts';
-import { FunctionFailed, problemThrown } from './refusal.ts';
+import { FunctionFailed } from './function-failed.ts';
+import { problemThrown } from './refusal.ts';
 import { CallWatch } from './transaction/calls.ts';
 
 /** The time that a function has, and the setting that says so. */

@@ -5,8 +5,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { parseSource } from '../../scripts/parse-source.ts';
 
 const page = readFileSync('ARCHITECTURE.md', 'utf8');
 
@@ -100,6 +102,34 @@ test('a plain read and a list parse no stored document but those at the edges of
   // The one exception still needs to be one, so that the pattern is known to find what it looks for.
   assert.notEqual(places.length, 0);
 });
+
+test('threads that read, write, hash or hand on load neither the schema library nor the stemmers', () => {
+  for (const thread of [
+    'src/logic/threads/handler-thread-program.ts',
+    'src/store/sqlite/writer/writer-thread.ts',
+    'src/store/sqlite/reader/reader-thread.ts',
+    'src/accounts/passwords/argon2-thread.ts',
+  ]) {
+    const loaded = [...packagesOf(thread)].filter((name) => /^(?:typebox|@orama)\b/.test(name));
+    assert.deepEqual(loaded, [], thread);
+  }
+  assert.ok(packagesOf('src/resources/content-threads/content-thread.ts').has('typebox/compile'));
+});
+
+/** Packages that a file loads, itself or through others. */
+function packagesOf(entry: string): ReadonlySet<string> {
+  const files = new Set([entry]);
+  const packages = new Set<string>();
+  for (const file of files) {
+    const loading = readFileSync(file, 'utf8').replace(/^import type [^;]*;$/gm, '');
+    for (const { specifier, kind } of parseSource(file, loading).imports) {
+      if (kind !== 'static') continue;
+      if (specifier.startsWith('.')) files.add(posix.join(posix.dirname(file), specifier));
+      else if (!specifier.startsWith('node:')) packages.add(specifier);
+    }
+  }
+  return packages;
+}
 
 test('a thread that imports a configuration loads nothing of the program but what declares it', async () => {
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(loadedBy('comity'))}`));

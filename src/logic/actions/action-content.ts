@@ -23,7 +23,7 @@ import { type Upload, type UploadRule, uploadRule } from '../../model/logic/acti
 import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs, type RunningFunction } from '../../observe/running-function.ts';
 import { whenKnown } from '../../store/store.ts';
-import { FunctionFailed } from '../refusal.ts';
+import { FunctionFailed } from '../function-failed.ts';
 
 export type InputFields = Readonly<Record<string, unknown>>;
 

@@ -6,7 +6,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } fro
 import type { EventHandling, SubscribedEvent } from '../../config/inspect-functions.ts';
 import type { JobRun } from '../../config/jobs.ts';
 import { type ReceivedMessage, ResourceRefused, UnprocessableMessage } from '../../config/senders.ts';
-import { FunctionFailed } from '../refusal.ts';
+import { FunctionFailed } from '../function-failed.ts';
 import { type Calls, CallWatch, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall } from '../transaction/resource-call.ts';
 import type { FromThread, GivenMessage, Refusal } from './handler-protocol.ts';

@@ -7,7 +7,7 @@ import { ResourceRefused } from '../../config/senders.ts';
 import { problems } from '../../http/problem-registry.ts';
 import type { Cause } from '../../model/actor.ts';
 import { MemoryUnavailable, StoreUnavailable } from '../../store/store.ts';
-import { FunctionFailed } from '../refusal.ts';
+import { FunctionFailed } from '../function-failed.ts';
 import type { Opening, ResourceCall, Transaction } from '../transaction/resource-call.ts';
 import {
   type Failure,

@@ -6,7 +6,7 @@ import { ResourceRefused } from '../../config/senders.ts';
 import type { CollectionCalls, Resources } from '../../model/logic/collection-calls.ts';
 import type { Emit, Mail, MailAttachment, OutgoingMail } from '../../model/logic/logic.ts';
 import { callForComity } from '../../observe/running-function.ts';
-import { FunctionFailed, type Place, placed, placeOfCall } from '../refusal.ts';
+import { FunctionFailed, type Place, placed, placeOfCall } from '../function-failed.ts';
 import type { ResourceCall } from './resource-call.ts';
 
 /** @returns JSON text; undefined for nothing. Rejects with ResourceRefused */

@@ -30,7 +30,8 @@ import {
   type Store,
   type Unit,
 } from '../../store/store.ts';
-import { FunctionFailed, refusalOfCall, refuseCall, refusedLate } from '../refusal.ts';
+import { FunctionFailed, refusedLate } from '../function-failed.ts';
+import { refusalOfCall, refuseCall } from '../refusal.ts';
 import { largestPage, listPage, type WriteCall, writeResource } from './carry-out.ts';
 import {
   CascadeExceeded,

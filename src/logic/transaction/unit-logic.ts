@@ -21,8 +21,9 @@ import {
   StoreUnavailable,
   whenKnown,
 } from '../../store/store.ts';
+import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { problemOrFailure } from '../function-run.ts';
-import { FunctionFailed, ofAnotherWrite, refuseCall, refusedLate } from '../refusal.ts';
+import { ofAnotherWrite, refuseCall } from '../refusal.ts';
 import { CascadeExceeded, hasCascade } from './cascade.ts';
 import { type LongDeletion, stepDeletion } from './long-deletion.ts';
 import type {

@@ -22,10 +22,11 @@ import {
   shapeOf,
   slotsOf,
 } from '../page-of-rows.ts';
+import { rankSql } from '../rank-sql.ts';
 import { type Drive, driveOf, looksInside, type Source, serve } from '../serve.ts';
-import { quoteName, rankSql } from '../sql-text.ts';
+import { quoteName } from '../sql-text.ts';
 import { type ListQuery, type Position, StoreUnavailable } from '../store.ts';
-import { compileFilter, matchOf, tickSql, valueSql } from './compile/filter.ts';
+import { compileFilter, matchOf, tickSql } from './compile/filter.ts';
 import {
   compilePage,
   type Found,
@@ -39,6 +40,7 @@ import {
   type Selection,
   source,
 } from './compile/select.ts';
+import { valueSql } from './compile/value.ts';
 import type { Cells } from './connection.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';

@@ -27,7 +27,7 @@ import { versionText } from '../revision.ts';
 import { driveOf, serve, settle, wayOf } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import type { Way } from '../store-report.ts';
-import { compileFilter, encoding, tickSql, valueSql } from './compile/filter.ts';
+import { compileFilter, encoding, tickSql } from './compile/filter.ts';
 import {
   bind,
   compileFewPage,
@@ -43,6 +43,7 @@ import {
   type Selection,
   source,
 } from './compile/select.ts';
+import { valueSql } from './compile/value.ts';
 import {
   areSomeThousands,
   beingBuilt,

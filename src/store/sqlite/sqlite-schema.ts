@@ -20,7 +20,7 @@ import {
 import { fieldKey, kindOf } from '../field-value.ts';
 import { quoteName } from '../sql-text.ts';
 import { eventsTable, rowColumns, type Table } from '../store.ts';
-import { isMarked, pathLiteral, valueSql } from './compile/filter.ts';
+import { isMarked, pathLiteral, valueSql } from './compile/value.ts';
 import { inTransaction, isMistake } from './connection.ts';
 
 type Index = {

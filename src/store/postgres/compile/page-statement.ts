@@ -18,7 +18,8 @@ import {
   pageOrder,
   rangesBeyond,
 } from '../../page-of-rows.ts';
-import { quoteName, rankSql } from '../../sql-text.ts';
+import { rankSql } from '../../rank-sql.ts';
+import { quoteName } from '../../sql-text.ts';
 import { headColumns, type Position, rowColumns, StoreUnavailable } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
 import type { Index, Layout } from '../schema/schema-layout.ts';

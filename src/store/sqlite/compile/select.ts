@@ -19,7 +19,8 @@ import type { Drive, Service, Source } from '../../serve.ts';
 import { quoteName } from '../../sql-text.ts';
 import { headColumns, type Position, rowColumns } from '../../store.ts';
 import type { Layout } from '../sqlite-schema.ts';
-import { compileFilter, tickSql, valueSql } from './filter.ts';
+import { compileFilter, tickSql } from './filter.ts';
+import { valueSql } from './value.ts';
 
 /** One text serves every query and position of the same shape; `bind` adds the values. */
 export type PageStatement = { readonly sql: string; readonly parameters: readonly (ValueSlot | Slot)[] };

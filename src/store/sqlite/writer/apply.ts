@@ -7,7 +7,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { purgedCounter, purgedCounterName } from '../../revision.ts';
 import { quoteName } from '../../sql-text.ts';
 import { type Commit, eventsTable, rowColumns, rowOf } from '../../store.ts';
-import { valueSql } from '../compile/filter.ts';
+import { valueSql } from '../compile/value.ts';
 import { type Cells, isMistake, messageOf, resultCode } from '../connection.ts';
 import type { Layout } from '../sqlite-schema.ts';
 import {

@@ -4,7 +4,7 @@
  */
 
 export type Follower = {
-  /** Works now; a call during a run shares the next one. Rejects as the work does. */
+  /** Works now, also when closed: a commit under way may need it. A call during a run shares the next one. Rejects as the work does. */
   run(): Promise<void>;
   /** Works in the background. */
   soon(): void;
@@ -37,7 +37,6 @@ export function createFollower(
   let isFollowing = false;
   let isClosed = false;
   const run = oneAtATime(async () => {
-    if (isClosed) return;
     try {
       await work();
     } catch (error) {
@@ -48,6 +47,7 @@ export function createFollower(
   });
 
   function soon(): void {
+    if (isClosed) return;
     run().catch((error: unknown) => {
       if (!isClosed) onFailed(error);
     });

@@ -173,7 +173,7 @@ function readFacts({ rule }: DeclaredSender, message: IncomingMessage): MaybePro
 
 async function readOn(steps: ReturnType<typeof factsInSteps>): Promise<MessageFacts> {
   for (;;) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await setImmediate();
     const { done, value } = steps.next();
     if (done === true) return value;
   }

@@ -103,11 +103,13 @@ test('a plain read and a list parse no stored document but those at the edges of
   assert.notEqual(places.length, 0);
 });
 
-test('threads that read, write, hash or hand on load neither the schema library nor the stemmers', () => {
+test('threads that read, write, copy, hash or hand on load neither the schema library nor the stemmers', () => {
   for (const thread of [
     'src/logic/threads/handler-thread-program.ts',
     'src/store/sqlite/writer/writer-thread.ts',
     'src/store/sqlite/reader/reader-thread.ts',
+    'src/store/sqlite/copy-thread.ts',
+    'src/store/postgres/postgres-backup-thread.ts',
     'src/accounts/passwords/argon2-thread.ts',
   ]) {
     const loaded = [...packagesOf(thread)].filter((name) => /^(?:typebox|@orama)\b/.test(name));

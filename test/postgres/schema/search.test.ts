@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from 'pg';
 import { createSearchIndex, indexedText } from '../../../src/model/search/search-index.ts';
-import { withoutFrequent } from '../../../src/store/postgres/compile/expressions.ts';
+import { withoutFrequent } from '../../../src/store/postgres/compile/filter.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { createReadLane } from '../../../src/store/postgres/connection/lanes.ts';
 import { SchemaOutdated } from '../../../src/store/postgres/postgres-failure.ts';

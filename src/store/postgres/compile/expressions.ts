@@ -7,7 +7,6 @@
  * recognises an expression index.
  */
 import type { Field } from '../../../model/field.ts';
-import { wordsOfTerm } from '../../../model/search/search-index.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
 import type { ValueSlot } from '../../filter-shape.ts';
 import type { Slot } from '../../page-of-rows.ts';
@@ -220,24 +219,4 @@ export function pendingInIndex(mark: string, schema: string): string {
 
 function isOtherSql(mark: string): string {
   return `(search IS NULL OR NOT ${isMarkedSql(mark)})`;
-}
-
-/** A `tsquery`: words are quoted, and contain neither quotes nor backslashes. */
-export function tsqueryOf(terms: readonly string[]): string {
-  const words = terms.flatMap((term) => {
-    const { words: all, isPrefix } = wordsOfTerm(term);
-    return all.map((word, at) => `'${word}'${isPrefix && at === all.length - 1 ? ':*' : ''}`);
-  });
-  return words.join(conjunction);
-}
-
-const conjunction = ' & ';
-
-/**
- * The `tsquery` without frequent words, empty if it has no others: for each row with the rarest word the index goes to a page of the list of
- * every other one, 0.7 ms for 20 rows of 1,000,000. The terms decide in the end.
- */
-export function withoutFrequent(tsquery: string, frequent: ReadonlySet<string>): string {
-  const parts = tsquery.split(conjunction);
-  return parts.filter((part) => !frequent.has(part.slice(1, -1))).join(conjunction);
 }

@@ -5,6 +5,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
+import { wordsOfTerm } from '../../../model/search/search-index.ts';
 import { kindOf } from '../../field-value.ts';
 import {
   levelWithin,
@@ -22,7 +23,6 @@ import {
   memberSql,
   type Parameters,
   type ParameterType,
-  tsqueryOf,
   valueSql,
   wordsSql,
 } from './expressions.ts';
@@ -256,4 +256,24 @@ const special = /^[\x20-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]$/;
 /** Escapes ASCII punctuation. */
 function literal(character: string): string {
   return special.test(character) ? `\\${character}` : character;
+}
+
+const conjunction = ' & ';
+
+/** A `tsquery`: words are quoted, and contain neither quotes nor backslashes. */
+function tsqueryOf(terms: readonly string[]): string {
+  const words = terms.flatMap((term) => {
+    const { words: all, isPrefix } = wordsOfTerm(term);
+    return all.map((word, at) => `'${word}'${isPrefix && at === all.length - 1 ? ':*' : ''}`);
+  });
+  return words.join(conjunction);
+}
+
+/**
+ * The `tsquery` without frequent words, empty if it has no others: for each row with the rarest word the index goes to a page of the list of
+ * every other one, 0.7 ms for 20 rows of 1,000,000. The terms decide in the end.
+ */
+export function withoutFrequent(tsquery: string, frequent: ReadonlySet<string>): string {
+  const parts = tsquery.split(conjunction);
+  return parts.filter((part) => !frequent.has(part.slice(1, -1))).join(conjunction);
 }

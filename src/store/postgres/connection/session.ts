@@ -246,7 +246,7 @@ type Statement = {
   lastUse: number;
 };
 
-/** What `pg` records of names, and never forgets by itself. */
+/** The record of names that `pg` keeps and never clears by itself. */
 type Bookkeeping = {
   readonly parsedStatements: Record<string, string>;
   readonly submittedNamedStatements: Record<string, string>;

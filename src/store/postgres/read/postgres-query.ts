@@ -26,8 +26,8 @@ import {
 import { versionText } from '../../revision.ts';
 import { type Service, serve, settle, wayOf } from '../../serve.ts';
 import type { ListQuery, Page, Plan, Position } from '../../store.ts';
-import { bindValues, decimalSql, Parameters, valueSql, withoutFrequent } from '../compile/expressions.ts';
-import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
+import { bindValues, decimalSql, Parameters, valueSql } from '../compile/expressions.ts';
+import { compileFilter, shapeOfFilter, withoutFrequent } from '../compile/filter.ts';
 import { compileFound, foundMostFor, type Searched, searchedBy, wordsIn } from '../compile/found-page.ts';
 import {
   bind,

@@ -78,7 +78,7 @@ export async function inspectSchema(session: Session, schema: string): Promise<F
   };
 }
 
-/** Whether the schema exists, may be used, and may be added to; for a missing one the last two concern its creation. */
+/** Reads if the schema exists, may be used, and may be added to; for a missing one the last two concern its creation. */
 const rightsSql = `
 SELECT n.oid IS NOT NULL,
   coalesce(has_schema_privilege(n.oid, 'USAGE'), true),

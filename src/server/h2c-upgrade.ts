@@ -7,7 +7,7 @@
  * - ended: something else arrived, or nothing in time: the connection is cut, with no protocol left to respond in.
  */
 import type { Socket } from 'node:net';
-import { trimWhitespace } from '../http/syntax/field-value.ts';
+import { tokensOf, valuesOf } from '../http/syntax/field-value.ts';
 import { isHost } from '../http/syntax/uri.ts';
 import type { Observe } from '../observe/observation.ts';
 
@@ -297,18 +297,4 @@ function listBytes({ method, target, rawFields }: H2cRequest): number {
   let bytes = method.length + target.length + 4 * fieldOverheadBytes;
   for (let index = 0; index < rawFields.length; index += 1) bytes += rawFields[index]?.length ?? 0;
   return bytes + (rawFields.length / 2) * fieldOverheadBytes;
-}
-
-export function tokensOf(rawFields: readonly string[], name: string): readonly string[] {
-  return valuesOf(rawFields, name).flatMap((value) =>
-    value.split(',').map((token) => trimWhitespace(token).toLowerCase()),
-  );
-}
-
-function valuesOf(rawFields: readonly string[], name: string): readonly string[] {
-  const values: string[] = [];
-  for (let index = 0; index + 1 < rawFields.length; index += 2) {
-    if (rawFields[index]?.toLowerCase() === name) values.push(trimWhitespace(rawFields[index + 1] ?? ''));
-  }
-  return values;
 }

@@ -63,7 +63,7 @@ export function preferredMediaType(
 }
 
 /**
- * Whether a browser sent the form: `text/html` is listed by name, with a weight above 0 and not below that of `application/json`. Programs
+ * True if a browser sent the form: `text/html` is listed by name, with a weight above 0 and not below that of `application/json`. Programs
  * send a wildcard alone and want JSON.
  */
 export function prefersHtml(accept: string | undefined): boolean {
@@ -123,7 +123,7 @@ function offerFit(offer: string, ranges: readonly MediaRange[]): Fit {
   return best;
 }
 
-/** Whether every parameter of the range is in the offer; values are compared without case. */
+/** True if every parameter of the range is in the offer; values are compared without case. */
 function parametersFit(wanted: ReadonlyMap<string, string>, offered: ReadonlyMap<string, string>): boolean {
   for (const [name, value] of wanted) {
     const lower = value.toLowerCase();
@@ -170,7 +170,7 @@ export function preferredCoding(value: string | undefined, offers: readonly stri
 }
 
 /**
- * Whether a response in this coding may be sent, by the rules above: without a valid header, only `identity`. A cache passes a 304 on to
+ * True if a response in this coding may be sent, by the rules above: without a valid header, only `identity`. A cache passes a 304 on to
  * clients that sent no header and may not be able to decode anything.
  */
 export function acceptsCoding(value: string | undefined, coding: string): boolean {

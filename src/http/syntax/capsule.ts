@@ -52,7 +52,7 @@ export class CapsuleReader {
     this.#onDatagram = options.onDatagram;
   }
 
-  /** Whether the reader is between two capsules; a stream that ends anywhere else was truncated (RFC 9297 §3.3). */
+  /** True if the reader is between two capsules; a stream that ends anywhere else was truncated (RFC 9297 §3.3). */
   get isBetweenCapsules(): boolean {
     return this.#headBytes === 0 && this.#part === undefined && this.#bytesToSkip === 0;
   }

@@ -164,7 +164,6 @@ export function parseWeight(text: string): number | undefined {
 }
 
 // `#token` (RFC 9110 §5.6.1): the grammar of `Connection`, `Vary`, `Access-Control-Request-Headers` and others with case-insensitive names.
-//
 
 /** The tokens in order, in lower case; undefined if malformed. Empty elements are skipped, as a recipient must (RFC 9110 §5.6.1.2). */
 export function parseFieldList(value: string): readonly string[] | undefined {
@@ -181,4 +180,20 @@ export function parseFieldList(value: string): readonly string[] | undefined {
     at = skipWhitespace(value, at + 1);
   }
   return tokens;
+}
+
+/** The comma-separated tokens of all lines of a field, in lower case. @param rawFields name, value, ... @param name in lower case */
+export function tokensOf(rawFields: readonly string[], name: string): readonly string[] {
+  return valuesOf(rawFields, name).flatMap((value) =>
+    value.split(',').map((token) => trimWhitespace(token).toLowerCase()),
+  );
+}
+
+/** The values of all lines of a field, one each. */
+export function valuesOf(rawFields: readonly string[], name: string): readonly string[] {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawFields.length; index += 2) {
+    if (rawFields[index]?.toLowerCase() === name) values.push(trimWhitespace(rawFields[index + 1] ?? ''));
+  }
+  return values;
 }

@@ -19,7 +19,7 @@ const FORBIDDEN_NAME = '__proto__';
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** Limits of one text: levels of arrays and objects (a scalar has none), and members of one object. */
-export type JsonLimits = { readonly depthMax: number; readonly keysMax: number };
+type JsonLimits = { readonly depthMax: number; readonly keysMax: number };
 
 type JsonResult =
   | { readonly ok: true; readonly value: Json }

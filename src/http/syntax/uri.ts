@@ -8,7 +8,7 @@ type HostAndPort = { readonly host: string; readonly port: string | undefined };
 
 const PORT_MAX = 65_535;
 
-/** Whether the value of a `Host` field is well-formed. The port may be empty, else it is 0 to 65535. */
+/** True if the value of a `Host` field is well-formed. The port may be empty, else it is 0 to 65535. */
 export function isHost(value: string): boolean {
   const end = hostEnd(value);
   return end > 0 && (end === value.length || isPortAt(value, end));
@@ -122,7 +122,7 @@ function ipv4Octets(text: string): readonly number[] | undefined {
 // are refused.
 //
 
-/** Whether the value is `scheme "://" host [ ":" port ]` or `null`. */
+/** True if the value is `scheme "://" host [ ":" port ]` or `null`. */
 export function isOrigin(value: string): boolean {
   if (value === 'null') return true;
   const colon = value.indexOf('://');
@@ -172,7 +172,7 @@ export function uriEnd(text: string, from: number, characterClass: number): numb
   return at;
 }
 
-/** Whether the code is a hexadecimal digit; false for NaN, which lies past the end of a text. */
+/** True if the code is a hexadecimal digit; false for NaN, which lies past the end of a text. */
 export function isHexCode(code: number): boolean {
   const letter = code | 0x20;
   return isDigitCode(code) || (letter >= 0x61 && letter <= 0x66);

@@ -4,7 +4,7 @@
  * base64. Extensions and subprotocols are interpreted elsewhere.
  */
 import { decodeBase64 } from './base64.ts';
-import { isToken, parseFieldList, trimWhitespace } from './field-value.ts';
+import { isToken, parseFieldList, tokensOf, valuesOf } from './field-value.ts';
 
 type HandshakeRequest = {
   readonly method: string;
@@ -69,18 +69,4 @@ function complainOfUpgrade(
   return decodeBase64(keys[0] ?? '')?.length === keyBytes
     ? undefined
     : `Sec-WebSocket-Key must be ${keyBytes} octets in base64`;
-}
-
-function tokensOf(rawFields: readonly string[], name: string): readonly string[] {
-  return valuesOf(rawFields, name).flatMap((value) =>
-    value.split(',').map((token) => trimWhitespace(token).toLowerCase()),
-  );
-}
-
-function valuesOf(rawFields: readonly string[], name: string): readonly string[] {
-  const values: string[] = [];
-  for (let index = 0; index + 1 < rawFields.length; index += 2) {
-    if (rawFields[index]?.toLowerCase() === name) values.push(trimWhitespace(rawFields[index + 1] ?? ''));
-  }
-  return values;
 }

@@ -31,7 +31,7 @@ const readAgainMs = 1000;
 const settleWaitMs = 100;
 const settleWaitMsMax = 5000;
 
-/** What each kind of due work gets beside the services. */
+/** The parts that each kind of due work gets beside the services. */
 export type DueWork = {
   readonly lanes: Omit<Lanes, 'close'>;
   readonly starts: Starts;
@@ -220,7 +220,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
 
   /** Gives a turn to a queue that may have a due row which this process does not know. */
   wake(queue: Q): void {
-    void this.#needLanes();
+    if (this.#withoutLanes.length > 0) void this.#needLanes();
     this.#wake(queue);
   }
 

@@ -4,6 +4,7 @@
  * not parse what it only passes on.
  */
 
+import type { ReceivedMessage } from '../../config/senders.ts';
 import type { Unit } from '../../store/store.ts';
 import type { Opening, ResourceCall } from '../transaction/resource-call.ts';
 
@@ -75,16 +76,8 @@ export type FromThread =
 // Work for a thread of handlers: which function of the configuration, and what it gets.
 
 /** A received message, with its content coding; a short body in base64, as it is stored. */
-export type GivenMessage = {
-  readonly id: string;
-  readonly sender: string;
-  readonly dedupeKey: string;
-  readonly type: string | null;
-  readonly receivedAt: string;
-  readonly attempt: number;
-  readonly contentType: string | null;
+export type GivenMessage = Omit<ReceivedMessage, 'body' | 'json' | 'text' | 'form'> & {
   readonly contentEncoding: string | null;
-  readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array<ArrayBuffer>;
 };
 

@@ -23,7 +23,7 @@ import { sealedTables, storeTables } from './store-tables.ts';
 /** For `compose`, which knows no engine. */
 export type StoreMembership = Membership;
 
-export type StoreSharing = {
+type StoreSharing = {
   /** The membership of a store that shares the folder with those of other threads. */
   readonly membership?: Membership | undefined;
   /** False: the embedded store does not wait for the disk, for tests. */

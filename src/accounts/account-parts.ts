@@ -1,5 +1,5 @@
 /**
- * The parts that the use cases of accounts share besides the services of the program, which accounts.ts creates once, and how a use case
+ * The parts that the use cases of accounts share beside the services of the program, which accounts.ts creates once, and how a use case
  * commits its change.
  */
 import type { ResolvedAccounts } from '../config/accounts.ts';

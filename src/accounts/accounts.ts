@@ -80,7 +80,7 @@ import { createFindUser } from './users/user-row.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import { verificationResources } from './verify-email.ts';
 
-/** What accounts need of the program besides its services. */
+/** Parts of the program that accounts use beside the services. */
 type Surroundings = {
   readonly credentials: VerifiedCredentials;
   /** Undefined: no mail server is configured. */
@@ -90,7 +90,7 @@ type Surroundings = {
   readonly origin: () => string;
 };
 
-/** What the configuration and the environment declare. */
+/** The declarations of the configuration and of the environment. */
 type Declared = {
   readonly configuration: Configuration;
   readonly providers: LoadedSettings['providers'];

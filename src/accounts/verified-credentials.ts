@@ -33,7 +33,7 @@ export type Unverified = {
   /** Origin of a credential with a proof; place and proof find the name, so that a password is decoded only once. */
   readonly place?: string;
   readonly verify: () => MaybePromise<Verdict>;
-  /** Whether `verify` may be kept, to verify the credential again; false if it holds a password. */
+  /** True if `verify` may be kept, to verify the credential again; false if it holds a password. */
   readonly repeatable: boolean;
 };
 

@@ -94,7 +94,7 @@ export type RestoreFlags = {
   readonly json: boolean;
   /** The program's version, which a schema that is created here records. */
   readonly version: string;
-  /** Whether deliveries and mails are held; undefined: in a copy in another place than that of the backup. */
+  /** True if deliveries and mails are held; undefined: they are held in a copy that is restored to another place. */
   readonly hold: boolean | undefined;
 };
 

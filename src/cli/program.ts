@@ -317,7 +317,7 @@ const serverOptions: readonly OptionRow[] = [
 ];
 
 /** Declares nouns, and commands without one. */
-export function declareRemote(
+function declareRemote(
   program: Command,
   terminal: Terminal,
   finish: Finish,

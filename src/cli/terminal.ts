@@ -9,7 +9,7 @@ import type { Environment } from '../config/load-settings.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { usageFailure } from './failure.ts';
 
-export type Input = Readable & { readonly isTTY?: boolean };
+type Input = Readable & { readonly isTTY?: boolean };
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 /**

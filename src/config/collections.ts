@@ -314,7 +314,7 @@ export function resolveRule(rule: Rule, setting: RuleSetting): Rule {
   return rule;
 }
 
-/** Whether a list under this rule holds the resources of one tenant only. */
+/** True if a list under this rule holds the resources of one tenant only. */
 function isWithinTenant(rule: Rule): boolean {
   if (typeof rule === 'string') return rule === 'tenant';
   return 'allOf' in rule ? rule.allOf.some(isWithinTenant) : 'tenantIn' in rule;

@@ -198,7 +198,7 @@ type CaptureNames<P extends string> = P extends `${string}{${infer Name}}${infer
   : never;
 
 /**
- * What a handler gets.
+ * The argument of a handler.
  * @template I the type of the input @template T the fields of the member's document @template R the calls on all collections
  */
 export type Acting<

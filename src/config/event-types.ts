@@ -46,7 +46,7 @@ export function eventTypeFault(type: string): string | undefined {
     : 'must be segments of letters, digits, _ and -, joined by dots';
 }
 
-/** Whether the type is reserved for Comity's own events about endpoints. */
+/** True if the type is reserved for Comity's own events about endpoints. */
 export function isOperationalType(type: string): boolean {
   return type === 'endpoint' || type.startsWith('endpoint.');
 }

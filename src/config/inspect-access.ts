@@ -275,7 +275,7 @@ function inspectHidden(inspection: Inspection, name: string, rule: unknown): voi
   }
 }
 
-/** Whether the rule permits a principal some resources and not others. */
+/** True if the rule permits a principal some resources and not others. */
 function looksAtResource(rule: unknown): boolean {
   if (!isRecord(rule)) return rule === 'owner' || rule === 'tenant';
   const parts = rule.anyOf ?? rule.allOf;

@@ -269,7 +269,7 @@ type EventOf<E extends string, C> = E extends `${infer Name}.${'created' | 'upda
     : SubscribedEvent<AnyObject, E>
   : SubscribedEvent<AnyObject, E extends `${string}*${string}` ? string : E>;
 
-/** What a subscriber gets. It acts as an administrator. @template T as of the event @template R the calls on all collections */
+/** The argument of a subscriber, which acts as an administrator. @template T as of the event @template R the calls on all collections */
 export type EventHandling<T = AnyObject, R = Resources, E = SubscribedEvent<T>> = Logic<R> & {
   readonly event: E;
   /** The document before the change. Undefined for a creation, a posted event, and a replay of an event whose message is gone. */

@@ -4,7 +4,7 @@ import type { Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
 import type { Source } from './senders.ts';
 
-/** What a job gets. It acts as an administrator. */
+/** The argument of a job, which acts as an administrator. */
 export type JobRun<R = Resources> = Logic<R> & {
   /** The time that the run is for; `now` is later if the program was down or busy. */
   readonly scheduledAt: Date;

@@ -85,7 +85,7 @@ const ownFolder = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '..' :
 /** `/project/lib/deep.ts:3`, which begins the stack of an error of syntax, and `    at f (file:///project/lib/deep.ts:3:20)`. */
 const placeInLine =
   /^(?: {4}at (?:.* \()?(?:async )?)?(file:\/\/\S+?|\/.+?|[A-Z]:\\.+?)(?:[?#][^\s:]*)?:(\d+)(?::\d+)?\)?$/;
-/** What follows was called by Node. */
+/** The marker of the first frame that Node called. */
 const loaderInStack = 'node:internal/modules/';
 const importer = / imported from (.+)$/;
 const missing = /^Cannot find (?:module|package) '(.+?)'/;

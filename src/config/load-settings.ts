@@ -61,7 +61,7 @@ const secretVariables: ReadonlySet<string> = new Set([
   ...['COMITY_KEY', 'COMITY_LISTEN_SECRET'],
 ]);
 
-/** Whether `NAME_FILE` may name a file in place of the variable. sender-secrets.ts handles those of senders. */
+/** True if `NAME_FILE` may name a file in place of the variable. sender-secrets.ts handles those of senders. */
 function isSecretVariable(variable: string): boolean {
   return secretVariables.has(variable) || isClientSecretVariable(variable);
 }

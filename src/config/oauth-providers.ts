@@ -81,7 +81,7 @@ const presets: ReadonlyMap<string, OpenIdPreset | PlainPreset> = new Map([
   ],
 ]);
 
-/** Whether the variable has the prefix of providers, whatever follows. */
+/** True if the variable has the prefix of providers, whatever follows. */
 export function isProviderVariable(variable: string): boolean {
   return variable.startsWith(prefix);
 }

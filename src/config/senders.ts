@@ -115,7 +115,7 @@ export function jobSource(name: string): string {
 
 export type Handler<R = Resources> = (handling: Handling<R>) => void | Promise<void>;
 
-/** What a handler gets: the message, and what every function of an application gets. It acts as an administrator. */
+/** The argument of a handler, which acts as an administrator: the message, and the argument of every function of an application. */
 export type Handling<R = Resources> = Logic<R> & {
   readonly message: ReceivedMessage;
   /** Aborted when the time for this attempt is over; pass it on to long operations. */

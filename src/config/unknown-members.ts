@@ -24,7 +24,7 @@ export function declaresMembers(node: SchemaNode): boolean {
   return isNode(node.properties) || isNode(node.patternProperties) || node.unevaluatedProperties === false;
 }
 
-/** Whether several schemas can apply to one object, so that none can be closed by itself. */
+/** True if several schemas can apply to one object, so that none can be closed by itself. */
 export function isComposed(root: SchemaNode): boolean {
   let composed = false;
   eachNode(root, (node) => {

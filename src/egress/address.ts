@@ -34,7 +34,7 @@ export function parseBlock(text: string): Block | undefined {
   return unmapBlock({ bytes: address.bytes, prefixBits });
 }
 
-/** Whether the address lies in the block; false for different versions. */
+/** True if the address lies in the block; false for different versions. */
 export function contains(block: Block, { bytes }: Address): boolean {
   if (block.bytes.length !== bytes.length) return false;
   const whole = block.prefixBits >> 3;

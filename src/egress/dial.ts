@@ -174,7 +174,7 @@ export function refusedBy({ kind, cause }: DialFailure): RefusedBy | undefined {
   return cause as RefusedBy;
 }
 
-/** Whether the lookup timed out; other failures of kind `dns` had an answer. */
+/** True if the lookup timed out; other failures of kind `dns` had an answer. */
 export function isLateLookup({ kind, cause }: DialFailure): boolean {
   return kind === 'dns' && cause === lateLookup;
 }

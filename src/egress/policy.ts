@@ -314,7 +314,7 @@ function listLocalAddresses(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((of) => (of ?? []).map(({ address }) => address));
 }
 
-/** Whether one of the listeners receives what is sent to the address and port. */
+/** True if one of the listeners receives what is sent to the address and port. */
 function isOwnListener(
   { address, port }: { readonly address: Address; readonly port: number },
   listeners: readonly OwnListener[],

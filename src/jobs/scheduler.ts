@@ -20,7 +20,7 @@ import { Alarm, gatherHints, runtimeTimers, type Timers } from '../work/timers.t
 /** Wakes the source of a message that was stored. */
 export type WakeSource = (source: string) => void;
 
-export type Scheduler = {
+type Scheduler = {
   start(): Promise<void>;
   /** Waits for a commit under way. */
   close(): Promise<void>;
@@ -293,7 +293,7 @@ export type JobState = {
   readonly lastRunAt: string | null;
 };
 
-export function timingText(timing: JobTiming): string {
+function timingText(timing: JobTiming): string {
   return 'everyMs' in timing ? `every ${timing.everyMs}` : `${timing.cron} ${timing.timeZone}`;
 }
 

@@ -173,7 +173,7 @@ type Kept = {
   readonly next: Kept | undefined;
 };
 
-/** The other inputs of a response, besides target, caller and state. Many responses share one, which stays in the processor's cache. */
+/** The other inputs of a response, beside target, caller and state. Many responses share one, which stays in the processor's cache. */
 type Kind = Pick<Request, 'version'> &
   Pick<RequestFields, 'host' | 'accept' | 'acceptEncoding' | 'origin' | 'ifModifiedSince'> & {
     readonly reading: Pick<MessageReading, 'route' | 'query'>;

@@ -64,7 +64,7 @@ export type WalkContext = {
 
 // The start of a walk: what is known before it, authentication, and the count against rate limits.
 
-/** What is known before the walk. */
+/** The facts that are known before the walk. */
 export type Before = {
   /** Identifies the principal of a stored request, which was authenticated and counted when it arrived. */
   readonly identify?: () => MaybePromise<Carried>;

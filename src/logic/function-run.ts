@@ -104,7 +104,7 @@ export function problemOrFailure(error: unknown, named: string): Problem {
 
 /** The run of a function. */
 export abstract class ShownRun {
-  /** What the function gets: `showing(...)(this)`. */
+  /** The argument of the function: `showing(...)(this)`. */
   abstract readonly given: object;
 
   /** For console.log, which finds this behind the proxy and calls it with the proxy. */

@@ -41,7 +41,7 @@ export type MailPort = {
   send(letter: Letter): Promise<void>;
 };
 
-export type MailKeeper = {
+type MailKeeper = {
   /** For the mails of accounts; undefined without a mail server. */
   readonly mailPort: MailPort | undefined;
   /** For `mail.send` of functions. @param mail a value or its JSON text @throws ResourceRefused */
@@ -129,11 +129,7 @@ const ownPrefix = /^(?:content-|resent-)/;
  * @param mail a value, or its JSON text as threads send it
  * @throws ResourceRefused with every mistake
  */
-export function letterOf(
-  mail: unknown,
-  templates: ReadonlyMap<string, MailTemplate>,
-  limits: MailLimits,
-): Letter {
+function letterOf(mail: unknown, templates: ReadonlyMap<string, MailTemplate>, limits: MailLimits): Letter {
   const faults: string[] = [];
   const refuse: Refuse = (pointer, predicate) => void faults.push(`${pointer} ${predicate}`);
   const given: unknown = typeof mail === 'string' ? JSON.parse(mail) : mail;
@@ -357,7 +353,7 @@ function partOf(part: unknown, pointer: string, refuse: Refuse): string | null {
   return part;
 }
 
-/** What JSON in PostgreSQL, and UTF-8, can hold. */
+/** Text that JSON in PostgreSQL, and UTF-8, can hold. */
 function isFitting(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }

@@ -31,8 +31,8 @@ export type SentMail = KeptContent & {
   readonly recipients: readonly string[];
 };
 
-/** What the server said to one recipient, or to all. */
-export type Refusal = {
+/** The reply of the server for one recipient, or for all. */
+type Refusal = {
   readonly recipient: string;
   /** Code and text of the server. */
   readonly error: string;

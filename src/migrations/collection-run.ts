@@ -47,7 +47,7 @@ export type RunProgress = {
   readonly changed: number;
 };
 
-export type Running = MigrationServices & {
+type Running = MigrationServices & {
   readonly work: DocumentWork;
   /** True if no other process and no request writes meanwhile: no final pass is needed. */
   readonly isAlone: boolean;

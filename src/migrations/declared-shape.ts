@@ -251,7 +251,7 @@ function membersOf(schema: Keywords): Keywords | undefined {
   return isKeywords(schema.properties) ? schema.properties : undefined;
 }
 
-/** Whether members are allowed that the schema does not name (kernel/content/validator.ts). */
+/** True if members are allowed that the schema does not name (kernel/content/validator.ts). */
 function isOpen(schema: Keywords): boolean {
   if (membersOf(schema) === undefined) return true;
   return ['additionalProperties', 'unevaluatedProperties', 'patternProperties'].some(

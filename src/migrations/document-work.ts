@@ -301,7 +301,7 @@ export type Migrated =
   | { readonly kind: 'changed'; readonly next: NextRow; readonly before: string }
   | { readonly kind: 'failed'; readonly failure: DocumentFailure };
 
-/** What a collection's documents go through. */
+/** The steps that the documents of a collection go through. */
 export type Passage = {
   readonly collection: Collection;
   readonly validator: Validator;
@@ -356,7 +356,7 @@ function idsOfLast({ migrations }: Passage): ReadonlySet<string> {
   return new Set(migrations.slice(-1).map(({ id }) => id));
 }
 
-/** What a document is now, and what the migrations would make of it, for `comity migrate --dry-run`. */
+/** A document as it is stored and as the migrations would change it, for `comity migrate --dry-run`. */
 export type Looked = {
   /** The first fault by the present schema; undefined: it fits. */
   readonly fault: FieldError | undefined;
@@ -366,7 +366,7 @@ export type Looked = {
   readonly isFilled: boolean;
   /** Why the migrations would stop at it. */
   readonly failure: DocumentFailure | undefined;
-  /** What it refers to, if it fits or would fit. */
+  /** Its references, if it fits or would fit. */
   readonly references: readonly HeldReference[];
 };
 

@@ -12,7 +12,7 @@ import { rowBatches } from '../store/in-batches.ts';
 import { type Change, keptRow, type Row, type Store } from '../store/store.ts';
 import type { DeclaredShape } from './declared-shape.ts';
 
-/** What judging and migrating use: services of the program, and the application whose documents they are. */
+/** Services of the program, and the application whose documents are judged and migrated. */
 export type MigrationServices = Pick<Services, 'store' | 'clock' | 'newId' | 'observe' | 'settings'> & {
   readonly configuration: Configuration;
   /** URL of the module whose default export is the configuration; undefined: batches run in the thread that calls. */

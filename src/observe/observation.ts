@@ -133,7 +133,7 @@ export type Observation =
   | ConnectionObservation;
 
 /** Observations of accounts, their credentials and the services behind them (§5). */
-export type AccountObservation =
+type AccountObservation =
   /** Every password check, and every login by a provider that opened a session. */
   | { readonly kind: 'login-judged'; readonly outcome: 'succeeded' | 'failed' | 'limited' }
   /** A refresh token was used a second time; Comity ended its session `ses_...`. */
@@ -179,7 +179,7 @@ export type AccountObservation =
   | { readonly kind: 'audit-dropped'; readonly facts: number };
 
 /** Observations of sending webhooks (§6). `endpoint` is an id; no observation names a URL, which may hold a secret. */
-export type WebhookObservation =
+type WebhookObservation =
   /** A restored copy sends nothing (hold/hold.ts). */
   | { readonly kind: 'work-held'; readonly since: string; readonly from: string }
   | { readonly kind: 'work-released' }
@@ -275,7 +275,7 @@ export type ReceivedObservation =
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 
 /** Observations of connections (§4.10, §4.13). Hosts and ports are those that a client requested. */
-export type ConnectionObservation =
+type ConnectionObservation =
   /** The memory budget had no room for the octets; once per second and use. `heldBytes`: octets held at that time. */
   | {
       readonly kind: 'memory-refused';

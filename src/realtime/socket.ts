@@ -32,14 +32,14 @@ export type SocketLimits = {
   readonly realtimeMessagesPerMinuteMax: number;
 };
 
-/** What all sockets share; made once. */
-export type SharedSockets = RealtimeLog & {
+/** The parts that all sockets share; made once. */
+type SharedSockets = RealtimeLog & {
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly limits: SocketLimits;
 };
 
-export type OpenedSocket = {
+type OpenedSocket = {
   readonly readers: Readers;
   /** The caller of the handshake; undefined: opened without a credential. */
   readonly known: Known | undefined;

@@ -371,7 +371,7 @@ type Draining = {
  * Drains. Without ports, as in a mounted handler, there are only streams, WebSockets, tunnels and requests of this process to end.
  * @returns the number of connections that were cut at the bound
  */
-export async function drain(
+async function drain(
   context: Context,
   ports: readonly Server[],
   { boundMs, inProcess }: Draining,

@@ -32,7 +32,7 @@ import {
 import { DueRows, dueIndexOf } from '../work/due-queue.ts';
 import { contentText, lineOf } from './with-messages.ts';
 
-export type DeclaredSubscribers = Pick<Configuration, 'base' | 'subscribers'>;
+type DeclaredSubscribers = Pick<Configuration, 'base' | 'subscribers'>;
 
 export type ShownSubscriber = {
   readonly name: string;
@@ -46,11 +46,11 @@ export type ShownSubscriber = {
   readonly lagSeconds: number;
 };
 
-export const subscribersTag: Tag = {
+const subscribersTag: Tag = {
   name: 'subscribers',
   description: 'The declared subscribers and how far they are.',
 };
-export const subscriberParameter = pathParameter('name', 'Name of the subscriber, as in the configuration.');
+const subscriberParameter = pathParameter('name', 'Name of the subscriber, as in the configuration.');
 
 const count: Item = { type: 'integer', minimum: 0 };
 

@@ -19,7 +19,7 @@ import { dialDestination } from './dial-destination.ts';
 import type { ForwardCall, HttpProxy, ProxyCall, ProxyReply, Refusal } from './proxy-call.ts';
 import { createRelays } from './relay.ts';
 
-/** What a tunnel needs of the program. */
+/** Parts of the program that a tunnel uses. */
 type Surroundings = Pick<AdmissionOptions, 'addressOf' | 'authenticate' | 'connections'> & {
   /** The program's own listeners: no tunnel may lead to them, and a request for them is not forwarded. */
   readonly ownListeners: () => readonly OwnListener[];

@@ -31,7 +31,7 @@ export type DueIndex = {
 };
 
 /** The place of a row in the order of its queue. */
-export type DueKey = { readonly dueAt: string; readonly id: string };
+type DueKey = { readonly dueAt: string; readonly id: string };
 
 /** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';
@@ -140,7 +140,7 @@ const setAtOnce = 100;
 /** Rows of one page that were set right, and how far the clock was ahead. */
 type SetRight = { readonly rows: number; readonly aheadMs: number };
 
-/** What a settled attempt says about its queue, whatever its row is. */
+/** The effect of a settled attempt on its queue, for any kind of row. */
 export type QueueVerdict = {
   /** `ignored`: nothing. */
   readonly health: 'succeeded' | 'failed' | 'ignored';

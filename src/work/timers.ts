@@ -46,7 +46,7 @@ export function pauseUntil(ms: number, timers: Timers, signal: AbortSignal): Pro
  */
 const hintMs = 100;
 
-export type Hints = { readonly hint: () => void; stop(): void };
+type Hints = { readonly hint: () => void; stop(): void };
 
 /** The first hint causes a look at once, and all others within the interval one more at its end. */
 export function gatherHints(timers: Timers, look: () => void): Hints {

@@ -1,4 +1,4 @@
-/** What due work gets in a test beside the services: all lanes, starts that are not counted, and the timers of the runtime. */
+/** The parts of due work in a test: all lanes, starts that are not counted, and the timers of the runtime. */
 import type { Starts } from '../../src/work/starts.ts';
 import { runtimeTimers } from '../../src/work/timers.ts';
 import type { DueWork } from '../../src/work/work-engine.ts';

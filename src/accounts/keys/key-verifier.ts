@@ -155,7 +155,7 @@ function judgeAdminKey(store: Store, isKept: boolean, digest: Uint8Array): Maybe
   );
 }
 
-/** Whether a use is worth writing depends on the key's row, so `uses` decides. */
+/** The row of the key determines which uses are written, so `uses` judges them. */
 function good(key: string, principal: Authenticated, rest: Rest, uses: KeyJudgement['uses']): Good {
   let notedAt = Number.NEGATIVE_INFINITY;
   return {

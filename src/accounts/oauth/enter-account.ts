@@ -32,7 +32,7 @@ import type { SignIn } from './sign-ins.ts';
 type Arrival = Pick<SignIn, 'provider' | 'link'> &
   From & {
     readonly identity: ProviderIdentity;
-    /** Whether a cookie carries the session. */
+    /** True if a cookie carries the session. */
     readonly cookie: boolean;
     readonly ask: Ask;
   };

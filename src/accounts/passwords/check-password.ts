@@ -17,7 +17,7 @@ import {
 import { type Audit, type From, originOf } from '../audit.ts';
 import type { LoginLimit } from '../login-limit.ts';
 import { type FactorRule, readFactor } from '../second-factor/factor-row.ts';
-import { createFindUser, type FoundUser, nobodyId, principalOf } from '../users/user-row.ts';
+import { absentUserId, createFindUser, type FoundUser, principalOf } from '../users/user-row.ts';
 import type { Verdict } from '../verdict.ts';
 import type { PasswordHasher } from './hasher.ts';
 
@@ -50,7 +50,7 @@ export function createCheckPassword(
 
   async function judge(email: string | undefined, password: string): Promise<Judged> {
     const found = email === undefined ? undefined : await findUser.byEmail(email);
-    const stored = await readPassword(store, found?.user.id ?? nobodyId);
+    const stored = await readPassword(store, found?.user.id ?? absentUserId);
     const usable = found === undefined || found.user.disabled ? null : (stored?.hash ?? null);
     const matches = await hasher.verify(password, usable);
     if (!matches || found === undefined || stored === undefined || usable === null) {

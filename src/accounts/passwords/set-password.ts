@@ -1,8 +1,8 @@
 /**
  * Sets a password: with the current one, or with a mailed code (§5.4).
  *
- * The unit of a change also ends all other sessions of the account and removes its reset codes. A wrong password counts as a failed login, so
- * that an open session cannot be used to guess it.
+ * The unit of a change also ends all other sessions of the account and removes its reset codes. A wrong password counts as a failed login,
+ * which limits guesses through an open session.
  */
 import { Type } from 'typebox';
 import type { Allowance } from '../../http/message.ts';

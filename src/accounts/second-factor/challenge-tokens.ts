@@ -22,7 +22,7 @@ export type ChallengeContents = {
   readonly totp: {
     readonly user: string;
     readonly secret: string;
-    /** Whether the account had a factor when the request was proven. */
+    /** True if the account had a factor when the request was proven. */
     readonly hadFactor: boolean;
   };
   /** A passkey that is being added; `challenge`, here and below, is what the authenticator signs. */

@@ -304,7 +304,7 @@ export const factorCodeSchema = Type.String({
     'A code of the authenticator application, which works once, or a recovery code, which works once.',
 });
 
-/** What proves that the owner of the account asks, besides the session. */
+/** Proof that the request comes from the owner of the account, in addition to the session. */
 export const proofMembers = {
   password: Type.Optional(passwordSchema),
   code: Type.Optional(factorCodeSchema),

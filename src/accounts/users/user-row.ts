@@ -60,7 +60,7 @@ export type FindUser = {
 };
 
 /** No account has this id. */
-export const nobodyId = 'usr_';
+export const absentUserId = 'usr_';
 
 const emailField: Field = { name: 'email', path: ['email'], type: 'string' };
 export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
@@ -80,7 +80,7 @@ export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
     const { docs } = await plan.page({ from: 'start' });
     const [doc] = docs;
     // An unknown address costs the same reads as a known one.
-    const user = await read(doc === undefined ? nobodyId : readUser(doc).id);
+    const user = await read(doc === undefined ? absentUserId : readUser(doc).id);
     return user?.user.email === email ? user : undefined;
   }
 

@@ -284,7 +284,7 @@ async function placeNow(server: ServerClient): Promise<string> {
   return nextCursor;
 }
 
-export type StreamEvent = { readonly id: string; readonly type: string; readonly data: string };
+type StreamEvent = { readonly id: string; readonly type: string; readonly data: string };
 
 /** More than the server accepts as one resource. */
 const eventCharactersMax = 64 * 1024 * 1024;

@@ -222,7 +222,7 @@ export const mails: Noun = {
     },
     {
       name: 'show',
-      description: 'show one mail with what became of its recipients',
+      description: 'show one mail with the result for each recipient',
       arguments: [['<id>', 'id of the mail, mail_...']],
       request: 'GET /mails/{id}',
       print: lines<KeptMail>({

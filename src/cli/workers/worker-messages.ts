@@ -34,7 +34,7 @@ type Questions = {
   readonly metrics: { readonly asked: undefined; readonly answer: string };
   /** The metrics of the worker that is asked. */
   readonly ownMetrics: { readonly asked: undefined; readonly answer: string };
-  /** Whether the event loop of the worker turns: true, or no answer. */
+  /** The event loop of the worker turns; a worker whose loop is held sends no answer. */
   readonly turns: { readonly asked: undefined; readonly answer: true };
 };
 

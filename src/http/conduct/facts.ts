@@ -51,9 +51,9 @@ export type Facts = {
   /** Want `principal`. */
   credential: 'absent' | 'accepted' | 'refused' | undefined;
   credentialProblem: ProblemCode | undefined;
-  /** Whether the principal may do this, before any resource is read. */
+  /** True if the principal may do this, before any resource is read. */
   permission: 'granted' | 'denied' | 'depends' | undefined;
-  /** Whether the principal, or the address of a caller without one, has reached its rate limit. */
+  /** True if the principal, or the address of a caller without one, has reached its rate limit. */
   rateExceeded: boolean | undefined;
 
   /** Want `content`: null if it was read and parsed. */

@@ -265,7 +265,7 @@ const demands: readonly Demand[] = [
   },
 ];
 
-/** The names of the fields of a refusal, besides those of the accepted content in a 415, for the API document. */
+/** The names of the fields of a refusal, beside those of the accepted content in a 415, for the API document. */
 export function refusalFields(status: number, codes: readonly ProblemCode[]): readonly FieldName[] {
   const demanded = demands.filter(({ by }) => by === status || codes.some((code) => code === by));
   return ['Cache-Control', 'Vary', ...demanded.map(({ field }) => field)];

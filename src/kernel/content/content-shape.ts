@@ -166,7 +166,7 @@ export function foreignCharset(mediaType: MediaType): string | undefined {
   return charset === undefined || utf8Labels.has(charset) ? undefined : charset;
 }
 
-// Limits on content besides its octets (§8), with the defaults of the settings table.
+// Limits on content other than its octets (§8), with the defaults of the settings table.
 
 export type ContentLimits = {
   /** Levels of arrays and objects. */

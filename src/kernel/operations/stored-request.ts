@@ -107,7 +107,7 @@ const renewalMs = leaseMs / 3;
 /** A renewal further in the future than this is of a clock that was ahead and was set right: such a lease has expired. */
 export const aheadMs = 3 * leaseMs;
 
-/** What the row holds besides the request. The row repeats `updatedAt` because it is listed by that field. */
+/** The members of the row beside the request. The row repeats `updatedAt` because it is listed by that field. */
 type Held = { readonly holder: string | null; readonly updatedAt: string; readonly starts: number };
 
 /** The row of a request that `holder` performs from now on. @param at milliseconds since the epoch */

@@ -13,7 +13,7 @@ import { pagesOf } from '../../store/in-batches.ts';
 import type { MaybePromise, RowName, Store } from '../../store/store.ts';
 import { refuseCall } from '../refusal.ts';
 
-export type CascadeLimits = {
+type CascadeLimits = {
   /** Documents that one unit deletes or changes besides those that the request names. */
   readonly cascadeMax: number;
   /** Their octets. */

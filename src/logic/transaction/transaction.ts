@@ -63,7 +63,7 @@ export type EmitEvent = (
 /** The rows of a mail that is sent after the commit. @param mail a value or its JSON text @throws ResourceRefused */
 type KeepMail = (mail: unknown) => Promise<readonly Change[]>;
 
-/** What the functions of an application may reach. */
+/** The parts of the program that functions of an application can reach. */
 export type FunctionReach = {
   /** The declared collections. */
   readonly collections: ReadonlyMap<string, Collection>;

@@ -135,7 +135,7 @@ export function createListCaches({
   };
 }
 
-/** What all lists of the program share. */
+/** The parts that all lists of the program share. */
 export type ListSources = Pick<Services, 'store' | 'settings'> & {
   readonly caches: ListCaches;
   /** Keyed with the store's own secret. */

@@ -20,7 +20,7 @@ import type { StoredQueries } from './stored-queries.ts';
 import type { View } from './view.ts';
 import type { Dependence, Reaches } from './visible-references.ts';
 
-/** What all collections share; built once. */
+/** The parts that all collections share; built once. */
 export type Serving = Pick<Services, 'store' | 'clock' | 'newId' | 'settings'> & {
   /** Asked between two steps of a loop over rows or over functions of the application. */
   readonly turns: LoopTurns;

@@ -26,7 +26,7 @@ export type BulkWorkshop = { readonly collection: BulkCollection; readonly valid
 export type ImportOptions = {
   /** What happens to an item whose id exists. */
   readonly existing: 'refuse' | 'skip' | 'update';
-  /** Whether the writes append events. */
+  /** True if the writes append events. */
   readonly events: boolean;
 };
 

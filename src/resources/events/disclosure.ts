@@ -61,7 +61,7 @@ function hasLeft({ visible, formerly }: Reach, event: Matchable): boolean {
   return formerly.op !== 'never' && !matches(visible, event);
 }
 
-/** What a stream sends in place of the event. */
+/** The content that a stream sends in place of the event. */
 export function leftText({ document, collection }: Pick<TailEntry, 'document' | 'collection'>): string {
   return JSON.stringify({ left: { id: document, collection } });
 }

@@ -16,7 +16,7 @@ import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
 
-export type StreamLimits = {
+type StreamLimits = {
   /** A batch ends with the event that reaches this many octets. */
   readonly batchBytesMax: number;
   /** A comment is sent after this much silence, to detect dead connections. */

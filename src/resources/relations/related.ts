@@ -67,7 +67,7 @@ export type ReadRelated = (
   expanding: Expanding,
 ) => MaybePromise<Related | { readonly fault: Fault }>;
 
-/** What all reads share. */
+/** The parts that all reads share. */
 type Sources = {
   readonly store: Store;
   readonly limits: RelatedLimits;

@@ -296,7 +296,7 @@ export type AdjustedPreset = {
 };
 
 /** @throws TypeError for neither a preset nor a rule */
-export function ruleOf(sender: Sender): SenderRule {
+function ruleOf(sender: Sender): SenderRule {
   if (typeof sender === 'string') return presetOf(sender);
   if ('preset' in sender) return adjusted(presetOf(sender.preset), sender);
   if (typeof sender !== 'object' || sender === null || typeof sender.signature !== 'object') {
@@ -306,7 +306,7 @@ export function ruleOf(sender: Sender): SenderRule {
 }
 
 /** Returns the default name of a sender. */
-export function nameOf(sender: Sender): string {
+function nameOf(sender: Sender): string {
   if (typeof sender === 'string') return sender;
   return 'preset' in sender ? sender.preset : 'sender';
 }

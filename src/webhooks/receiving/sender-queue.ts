@@ -12,7 +12,7 @@ import { Lines } from './message-lines.ts';
 
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey' | 'contentLength'>;
 
-/** What a queue has for its sender. */
+/** The parts of a queue that its sender determines. */
 type SenderParts = Pick<SenderQueue, 'sender' | 'handOn' | 'share' | 'inFlightMax'>;
 
 /** Rows of one read in addition to taken ones. */

@@ -252,7 +252,7 @@ export type Policy = {
   readonly random: () => number;
 };
 
-export type Conclusion = {
+type Conclusion = {
   readonly received: Received;
   /** The outcome for the log, a failure if writes had to be dropped. */
   readonly logged: Ended;

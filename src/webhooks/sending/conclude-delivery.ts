@@ -292,7 +292,7 @@ export type AttemptEnd = {
 /** Signs and sends one delivery; may end before it returns. */
 export type Send = (claim: Claim, signal: AbortSignal, end: AttemptEnd) => void;
 
-/** What an attempt says about its endpoint, independent of the delivery. */
+/** The effect of an attempt on its endpoint, independent of the delivery. */
 export type Verdict = {
   /** `ignored`: the attempt says nothing, because it was aborted, expunged or a manual failure. */
   readonly health: 'succeeded' | 'failed' | 'ignored';

@@ -15,7 +15,7 @@ import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-end
 
 const gatherMs = 10;
 
-export type RosterListeners = {
+type RosterListeners = {
   /** Reports an endpoint that came or changed. `returning`: it was disabled before. */
   readonly onCome: (id: string, returning: boolean) => void;
   readonly onLeave: (id: string) => void;

@@ -1,4 +1,4 @@
-/** The parts that the resources of sending webhooks share besides the services of the program. sending.ts creates them once. */
+/** The parts that the resources of sending webhooks share beside the services of the program. sending.ts creates them once. */
 import type { Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { EventTypes } from './event-types/event-types.ts';

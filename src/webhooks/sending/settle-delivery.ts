@@ -224,7 +224,7 @@ const headerFieldsMax = 32;
 const headerCharactersMax = 256;
 
 /** An attempt with an exchange; without one there is nothing to log. */
-export type Tried = Attempted & {
+type Tried = Attempted & {
   readonly outcome: Exclude<Attempted['outcome'], Unsent>;
 };
 

@@ -20,7 +20,7 @@ export type Step = {
 };
 
 /** A kind of work. */
-export type Stepping = {
+type Stepping = {
   /** Its name, for the log. */
   readonly what: string;
   /** Its rows, or those with work left, by id. */

@@ -256,7 +256,7 @@ const invalid: Expectation = {
 const refresh = (refreshToken: unknown, expect: Expectation, at: Client = client, headers = {}) =>
   at.ask('POST', 'auth/refresh', { json: { refreshToken }, headers, expect });
 
-test('a refresh gives the next refresh token and a new access token, and nobody may keep the answer', async () => {
+test('a refresh gives the next refresh token and a new access token, and caches may not store the answer', async () => {
   const { first } = await newAccount();
   const expected = { status: 200, fields: noStore, members: { expiresIn: 900 } };
   const answer = await refresh(first.refreshToken, expected);

@@ -137,7 +137,7 @@ const resendInput = Type.Object({
   ),
 });
 
-export function resendResource(parts: SendingParts, served: Served): Resource {
+function resendResource(parts: SendingParts, served: Served): Resource {
   const { resendSeconds, resendCommandLineSeconds } = parts.settings;
   return actionResource(
     {
@@ -224,7 +224,7 @@ async function resendRefusal(
  * endpoint may see it now. Signatures, which are new for each attempt, and the values of the endpoint's own header fields are not shown.
  */
 
-export function sentRequestResource(parts: SendingParts, served: Served): Resource {
+function sentRequestResource(parts: SendingParts, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'request', 'read', 'Id of the delivery.'),

@@ -256,7 +256,7 @@ const testInput = Type.Object({
 });
 
 /** @param deliveries the path of the deliveries */
-export function testEndpointResource(parts: SendingParts, served: Served, deliveries: string): Resource {
+function testEndpointResource(parts: SendingParts, served: Served, deliveries: string): Resource {
   return actionResource(
     {
       ...onMember(served, 'test', 'update', 'Id of the endpoint.'),
@@ -314,7 +314,7 @@ function testEvent({ owner }: Row, id: string, type: string, object: object, at:
  * Secrets themselves are in no response.
  */
 
-export function endpointHealthResource(settings: Settings, served: Served): Resource {
+function endpointHealthResource(settings: Settings, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'health', 'read', 'Id of the endpoint.'),

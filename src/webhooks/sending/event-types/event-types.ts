@@ -70,7 +70,7 @@ const sampleTime = new Date(sampleAt).toISOString();
 const sampleId = '01k1jx7v2mh5s8b4c9d0e6f3ga';
 
 /** The envelope of §2.6 around the sample; undefined if there is none. */
-export function sampleEvent({ type, sample }: EventType): string | undefined {
+function sampleEvent({ type, sample }: EventType): string | undefined {
   return sample === undefined
     ? undefined
     : eventDocument(`evt_${sampleId}`, type, sampleAt, JSON.stringify(sample));
@@ -275,7 +275,7 @@ const properties = {
   tenant: text,
 };
 
-export const operationalTypes: readonly DescribedType[] = [
+const operationalTypes: readonly DescribedType[] = [
   {
     type: 'endpoint.failing',
     description:

@@ -300,7 +300,7 @@ async function append(
 }
 
 /** The event as stored. `at` in milliseconds since the epoch. */
-export function postedEntry(
+function postedEntry(
   { type, tenant, object }: Posted,
   { id, at, owner }: { readonly id: string; readonly at: number; readonly owner: string | null },
 ): EventEntry {

@@ -271,16 +271,13 @@ export function isTold(
 }
 
 /** An event as the subject of rules. */
-export type OpenEvent = Subject;
+type OpenEvent = Subject;
 
 /** Finds the rows that references of the event's resource name, as they are now. Absent: it finds none. */
 export type Related = RelatedRows['find'];
 
 /** Parses each member on first use: members of the resource, or of the envelope if the event has no resource. */
-export function openEvent(
-  { collection, owner, doc }: Omit<MatchedEvent, 'type'>,
-  related?: Related,
-): OpenEvent {
+function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>, related?: Related): OpenEvent {
   const members = new Map<string, unknown>();
   const within = collection === noCollection ? [] : ['data', 'object'];
   return {

@@ -34,7 +34,7 @@ import { deliveriesCollection, endpointsCollection, recoveriesCollection } from 
 import { type Step, Steps } from '../steps.ts';
 import type { Wakes } from '../wakes.ts';
 
-export type RecoveryCounts = {
+type RecoveryCounts = {
   readonly examined: number;
   readonly matching: number;
   readonly resent: number;

@@ -65,7 +65,7 @@ const groups: readonly Group[] = [
       ['src/migrations/judge-documents.ts', 'tables', '#changedBy'],
       ['src/cli/migrate-documents.ts', 'totals'],
       ['src/store/declared-indexes.ts', 'indexes'],
-      ['src/store/postgres/changes/changes.ts', '#names', '#revs', '#confirmedRevs'],
+      ['src/store/postgres/changes.ts', '#names', '#revs', '#confirmedRevs'],
       ['src/store/postgres/commit/committer.ts', '#byName'],
       ['src/store/postgres/postgres-store.ts', 'named'],
       ['src/store/postgres/search-sweep.ts', 'frequent'],

@@ -14,7 +14,7 @@ import { NotEmpty, type Restored } from '../store/backup-file/read-file.ts';
 import type { Copy, OnProgress } from '../store/backup-file/write-file.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { findStore, startBackup as startPostgresBackup } from '../store/postgres/postgres-backup.ts';
-import { restore as restorePostgres } from '../store/postgres/restore/postgres-restore.ts';
+import { restore as restorePostgres } from '../store/postgres/postgres-restore.ts';
 import { identifyFile, startBackup, startRestore } from '../store/sqlite/sqlite-backup.ts';
 import { storeTables } from '../store-tables.ts';
 import { CommandFailure, exitCodes } from './failure.ts';

@@ -1,7 +1,7 @@
 /** PostgreSQL as the contract suite opens it: each store over a database of its own, as good as new. */
 import pg from 'pg';
+import { restore } from '../../src/store/postgres/postgres-restore.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { restore } from '../../src/store/postgres/restore/postgres-restore.ts';
 import type { Store } from '../../src/store/store.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 import { backupFiles } from './backup-files.ts';

@@ -11,7 +11,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Changes } from '../../src/store/postgres/changes/changes.ts';
+import { Changes } from '../../src/store/postgres/changes.ts';
 import { type Address, addressOf } from '../../src/store/postgres/connection/address.ts';
 import { type Call, createConnection } from '../../src/store/postgres/connection/connection.ts';
 import { createReadLane, ScanLane } from '../../src/store/postgres/connection/lanes.ts';

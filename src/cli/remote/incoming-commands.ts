@@ -3,7 +3,7 @@ import { fixedBounds } from '../../config/settings.ts';
 import { type Received, receivedStatuses } from '../../model/received.ts';
 import type { PutBack } from '../../webhooks/receiving/received/replay-by-query.ts';
 import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
-import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/senders/sender-routes.ts';
+import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/sender-routes.ts';
 import { type Argument, type OptionRow, yesOption } from '../declare-command.ts';
 import { exitCodes, usageFailure } from '../failure.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';

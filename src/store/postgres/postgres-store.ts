@@ -23,7 +23,7 @@ import {
 } from '../store.ts';
 import { countedRowsMax, type IndexReport, type StoreReport, type TableReport } from '../store-report.ts';
 import { ChangeListeners } from '../table-changes.ts';
-import { Changes, lostNumber } from './changes/changes.ts';
+import { Changes, lostNumber } from './changes.ts';
 import { Committer } from './commit/committer.ts';
 import { isLostSql } from './commit/transaction.ts';
 import { pendingSql } from './compile/expressions.ts';

@@ -35,8 +35,8 @@ import { createForward, type HandOn, handlersOn } from './hand-on.ts';
 import { HandingOn } from './handing-on-engine.ts';
 import { receivedResources } from './received/received-routes.ts';
 import { receivingRetention } from './received-tables.ts';
+import { senderResources } from './sender-routes.ts';
 import { loadSenderSecrets, type MadeSecret, type SenderSecrets } from './sender-secrets.ts';
-import { senderResources } from './senders/sender-routes.ts';
 
 export type ReceivedOptions = Services & {
   readonly configuration: Configuration;

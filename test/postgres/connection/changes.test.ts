@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { Changes, type Following, lostNumber } from '../../../src/store/postgres/changes/changes.ts';
+import { Changes, type Following, lostNumber } from '../../../src/store/postgres/changes.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Connection, Rows } from '../../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../../src/store/postgres/connection/connection.ts';

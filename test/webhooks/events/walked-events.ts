@@ -9,7 +9,7 @@ import type { Settings } from '../../../src/config/settings.ts';
 import { type Delivery, deliveryDocument } from '../../../src/model/delivery.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
-import { deliveryResources } from '../../../src/webhooks/sending/deliveries/delivery-routes.ts';
+import { deliveryResources } from '../../../src/webhooks/sending/delivery-routes.ts';
 import { eventTypeResources, eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { postedEvents } from '../../../src/webhooks/sending/sending.ts';

@@ -15,7 +15,7 @@ import {
   receivedAttemptsTable,
   receivedContentsTable,
 } from '../../../src/webhooks/receiving/received-tables.ts';
-import { type KnownSecrets, senderResources } from '../../../src/webhooks/receiving/senders/sender-routes.ts';
+import { type KnownSecrets, senderResources } from '../../../src/webhooks/receiving/sender-routes.ts';
 import type { HmacRule, TokenRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import {

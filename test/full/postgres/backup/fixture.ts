@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import pg from 'pg';
 import { columnNamesOf } from '../../../../src/store/backup-file/file-format.ts';
 import { type Restored, readFile } from '../../../../src/store/backup-file/read-file.ts';
-import { type OnRestore, restore } from '../../../../src/store/postgres/restore/postgres-restore.ts';
+import { type OnRestore, restore } from '../../../../src/store/postgres/postgres-restore.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../../../src/store/store.ts';
 import { tables } from '../../../contract/fixture.ts';

@@ -4,13 +4,13 @@
  * a lost notification costs time, never a change.
  */
 import { randomBytes } from 'node:crypto';
-import type { Observation } from '../../../observe/observation.ts';
-import { quoteName } from '../../sql-text.ts';
-import type { Address } from '../connection/address.ts';
-import { type Connection, createConnection } from '../connection/connection.ts';
-import type { Rows } from '../connection/session.ts';
-import { channelOf } from '../schema/schema-layout.ts';
-import { openSession } from '../schema/session.ts';
+import type { Observation } from '../../observe/observation.ts';
+import { quoteName } from '../sql-text.ts';
+import type { Address } from './connection/address.ts';
+import { type Connection, createConnection } from './connection/connection.ts';
+import type { Rows } from './connection/session.ts';
+import { channelOf } from './schema/schema-layout.ts';
+import { openSession } from './schema/session.ts';
 
 type Place = { readonly address: Address; readonly schema: string; readonly connectTimeoutMs: number };
 

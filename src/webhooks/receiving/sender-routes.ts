@@ -3,23 +3,16 @@
  * can change only their secrets.
  */
 import { type Static, Type } from 'typebox';
-import type { Configuration } from '../../../config/configuration.ts';
-import { refuseSenderSecret, secretCharactersMax } from '../../../config/sender-secrets.ts';
-import type { DeclaredSender, HandOnTo } from '../../../config/senders.ts';
-import type { FieldError, Problem } from '../../../http/problem.ts';
-import { actionResource, type Done } from '../../../kernel/action.ts';
-import {
-  type Item,
-  json,
-  named,
-  pageSchema,
-  pathParameter,
-  type Tag,
-} from '../../../kernel/documentation.ts';
-import type { Ask, Resource } from '../../../kernel/resource.ts';
-import { type Permission, permission } from '../../../model/access.ts';
-import type { Principal } from '../../../model/principal.ts';
-import type { Services } from '../../../store/capabilities.ts';
+import type { Configuration } from '../../config/configuration.ts';
+import { refuseSenderSecret, secretCharactersMax } from '../../config/sender-secrets.ts';
+import type { DeclaredSender, HandOnTo } from '../../config/senders.ts';
+import type { FieldError, Problem } from '../../http/problem.ts';
+import { actionResource, type Done } from '../../kernel/action.ts';
+import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../kernel/resource.ts';
+import { type Permission, permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { Services } from '../../store/capabilities.ts';
 import {
   type DeclaredItem,
   declaredList,
@@ -27,9 +20,9 @@ import {
   type Shown,
   shown,
   shownResource,
-} from '../../routes/declared-resources.ts';
-import type { SignatureRule } from '../../signature/signature-rule.ts';
-import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
+} from '../routes/declared-resources.ts';
+import type { SignatureRule } from '../signature/signature-rule.ts';
+import type { SecretName, SenderSecrets } from './sender-secrets.ts';
 
 const sendersTag: Tag = { name: 'senders', description: 'The declared senders of webhooks.' };
 const senderParameter = pathParameter('name', 'Name of the sender, as in its path.');

@@ -1,30 +1,25 @@
 /** `/deliveries`: the log of deliveries (§3, §6), a read-only collection, their attempts, resends, and the requests that they send. */
 
 import { Type } from 'typebox';
-import { actionResource, type Done } from '../../../kernel/action.ts';
-import {
-  type CollectionOperation,
-  type Item,
-  named,
-  representationOf,
-} from '../../../kernel/documentation.ts';
-import type { Resource } from '../../../kernel/resource.ts';
-import { withoutCause } from '../../../model/actor.ts';
-import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
-import { readEndpoint } from '../../../model/endpoint.ts';
-import { type MemberStanding, onMember } from '../../../resources/collection/member.ts';
-import { timeAfter } from '../../../resources/collection/row.ts';
-import { type ServedCollection, serveCollection } from '../../../resources/collection/serve-collection.ts';
-import type { Served, Serving } from '../../../resources/collection/served-collection.ts';
-import { tryCommit } from '../../../store/lines.ts';
-import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../../store/store.ts';
-import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
-import { messageId, plainFields, standardFields, timestampedFields } from '../../sent-headers.ts';
-import type { KnownEndpoint } from '../known-endpoint.ts';
-import type { ViewOf } from '../send-delivery.ts';
-import type { SendingParts } from '../sending-parts.ts';
-import { attemptsTable, deliveriesCollection, endpointsCollection } from '../sending-tables.ts';
-import { createStandardMessages, isExpunged, type SentEvent } from '../sent-event.ts';
+import { actionResource, type Done } from '../../kernel/action.ts';
+import { type CollectionOperation, type Item, named, representationOf } from '../../kernel/documentation.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import { withoutCause } from '../../model/actor.ts';
+import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
+import { readEndpoint } from '../../model/endpoint.ts';
+import { type MemberStanding, onMember } from '../../resources/collection/member.ts';
+import { timeAfter } from '../../resources/collection/row.ts';
+import { type ServedCollection, serveCollection } from '../../resources/collection/serve-collection.ts';
+import type { Served, Serving } from '../../resources/collection/served-collection.ts';
+import { tryCommit } from '../../store/lines.ts';
+import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { type AttemptsDocumentation, attemptsResource } from '../routes/attempt-routes.ts';
+import { messageId, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
+import type { KnownEndpoint } from './known-endpoint.ts';
+import type { ViewOf } from './send-delivery.ts';
+import type { SendingParts } from './sending-parts.ts';
+import { attemptsTable, deliveriesCollection, endpointsCollection } from './sending-tables.ts';
+import { createStandardMessages, isExpunged, type SentEvent } from './sent-event.ts';
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read']);
 

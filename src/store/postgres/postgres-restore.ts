@@ -5,8 +5,8 @@
  * clients stay valid. Indexes are created after the rows: 10^5 rows with five indexes took 3.1 s, and 4.6 s with the indexes created first
  * (two cores, fsync on; COPY was no faster than unnest).
  */
-import type { Observe } from '../../../observe/observation.ts';
-import { columnNamesOf, type FileTable, type RowToSet, type SetRow } from '../../backup-file/file-format.ts';
+import type { Observe } from '../../observe/observation.ts';
+import { columnNamesOf, type FileTable, type RowToSet, type SetRow } from '../backup-file/file-format.ts';
 import {
   NotEmpty,
   type Restored,
@@ -16,16 +16,16 @@ import {
   type StoreFile,
   StoreInUse,
   UnfitBackup,
-} from '../../backup-file/read-file.ts';
-import { purgedCounter, purgedCounterName } from '../../revision.ts';
-import { quoteName } from '../../sql-text.ts';
-import { eventsTable, type Table } from '../../store.ts';
-import { type Address, addressOf, describe } from '../connection/address.ts';
-import { inLongTransaction, originOf, type StorePlace } from '../postgres-backup.ts';
-import { DatabaseFailed, sqlState } from '../postgres-failure.ts';
-import { nameIn, readSchemaTables, type SchemaTable } from '../schema/inspect.ts';
-import { openSchema } from '../schema/open-schema.ts';
-import { arrayLiteral, openSession, type Session, tryLockInTransaction } from '../schema/session.ts';
+} from '../backup-file/read-file.ts';
+import { purgedCounter, purgedCounterName } from '../revision.ts';
+import { quoteName } from '../sql-text.ts';
+import { eventsTable, type Table } from '../store.ts';
+import { type Address, addressOf, describe } from './connection/address.ts';
+import { inLongTransaction, originOf, type StorePlace } from './postgres-backup.ts';
+import { DatabaseFailed, sqlState } from './postgres-failure.ts';
+import { nameIn, readSchemaTables, type SchemaTable } from './schema/inspect.ts';
+import { openSchema } from './schema/open-schema.ts';
+import { arrayLiteral, openSession, type Session, tryLockInTransaction } from './schema/session.ts';
 
 /** A missing schema is created. */
 type RestoreTarget = StorePlace & {

@@ -102,11 +102,7 @@ describeOnEachStore('afterRead', async (engine) => {
     ] as const) {
       const made = await create(first);
       assert.equal(made.status, 500);
-      const line = server
-        .stderr()
-        .split('\n')
-        .find((each) => each.includes(String(made.json().requestId)));
-      assert.match(String(line), told);
+      assert.match(server.logOf(made), told);
       const written = await send('GET', `people?first=${first}`);
       assert.deepEqual(itemsOf(written), [], 'nothing is written');
     }

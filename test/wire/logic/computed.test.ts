@@ -90,11 +90,7 @@ for (const engine of engineNames) {
       test(`that do not work are a 500, and nothing is written: ${first.slice(0, 6)}`, async () => {
         const made = await create({ first, last: 'Broken' });
         assert.equal(made.status, 500);
-        const line = server
-          .stderr()
-          .split('\n')
-          .find((each) => each.includes(String(made.json().requestId)));
-        assert.match(String(line), told);
+        assert.match(server.logOf(made), told);
         assert.deepEqual(await namesOf('last=Broken'), []);
       });
     }

@@ -160,7 +160,7 @@ for (const engine of engineNames) {
         const answer = await post(collection, { text });
         assert.equal(answer.status, 500);
         assert.equal(answer.json().code, 'internal');
-        assert.match(logOf(answer, server), told);
+        assert.match(server.logOf(answer), told);
         assert.deepEqual([await countOf(collection), await countOf('notes')], [strange, notes]);
       });
     }
@@ -173,7 +173,7 @@ for (const engine of engineNames) {
       test(`that take too long write nothing, and the log says why: ${text}`, async () => {
         const answer = await impatient.send('POST', `/api/v1/${collection}`, { json: { text } });
         assert.deepEqual([answer.status, answer.json().code], [500, 'internal']);
-        assert.match(logOf(answer, impatient), told);
+        assert.match(impatient.logOf(answer), told);
         assert.deepEqual([await countOf(collection, impatient), await countOf('notes', impatient)], [0, 0]);
       });
     }
@@ -196,14 +196,4 @@ for (const engine of engineNames) {
       assert.equal(await countOf('notes'), notes + 1);
     });
   });
-}
-
-/** Lines of the log about a request. */
-function logOf(answer: Answer, at: RunningServer): string {
-  const id = String(answer.json().requestId);
-  return at
-    .stderr()
-    .split('\n')
-    .filter((line) => line.includes(id))
-    .join('\n');
 }

@@ -34,12 +34,6 @@ for (const engine of engineNames) {
       const answer = await server.send('GET', `/api/v1/events?type=${type}&limit=1000`);
       return (answer.json().items as unknown[]).length;
     };
-    const logOf = (answer: Answer): string =>
-      server
-        .stderr()
-        .split('\n')
-        .filter((each) => each.includes(String(answer.json().requestId)))
-        .join('\n');
     /** The mode as a hook and as an action. */
     const both = [
       ['a hook', (mode: string) => post('items', { mode })],
@@ -52,8 +46,8 @@ for (const engine of engineNames) {
           const [items, notes] = [await eventsOf('items.created'), await textsOf('notes')];
           const answer = await run(mode);
           assert.deepEqual([answer.status, answer.json().code], [500, 'internal']);
-          assert.match(logOf(answer), /did not await a call, which failed: (notes|emit): /);
-          assert.match(logOf(answer), /one-unit\.config\.ts:\d+/);
+          assert.match(server.logOf(answer), /did not await a call, which failed: (notes|emit): /);
+          assert.match(server.logOf(answer), /one-unit\.config\.ts:\d+/);
           assert.deepEqual([await eventsOf('items.created'), await textsOf('notes')], [items, notes]);
         });
       }
@@ -93,8 +87,8 @@ for (const engine of engineNames) {
           const notes = await textsOf('notes');
           const answer = await run(mode);
           assert.deepEqual([answer.status, answer.json().code], [500, 'internal']);
-          assert.match(logOf(answer), told);
-          assert.match(logOf(answer), /one-unit\.config\.ts:\d+/);
+          assert.match(server.logOf(answer), told);
+          assert.match(server.logOf(answer), /one-unit\.config\.ts:\d+/);
           assert.deepEqual(await textsOf('notes'), notes);
         });
       }
@@ -147,8 +141,8 @@ for (const engine of engineNames) {
           headers: { 'Content-Type': 'application/merge-patch+json' },
         });
         assert.deepEqual([changed.status, changed.json().code], [500, 'internal']);
-        assert.match(logOf(changed), /write of the document \\"one\\" of items is under way/);
-        assert.match(logOf(changed), /one-unit\.config\.ts:\d+/);
+        assert.match(server.logOf(changed), /write of the document \\"one\\" of items is under way/);
+        assert.match(server.logOf(changed), /one-unit\.config\.ts:\d+/);
         const created = await post('items', { mode });
         assert.deepEqual([created.status, created.json().code], [500, 'internal']);
         assert.equal((await server.send('GET', '/api/v1/items/one')).json().mode, 'plain');

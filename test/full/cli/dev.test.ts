@@ -13,7 +13,7 @@ const productionDrainMs = 10_000;
 
 const configuration = `
 import { collection, defineConfig, Type } from 'comity';
-import { check } from '../../../src/cli/check.ts';
+import { check } from './rules.ts';
 
 export default defineConfig({
   collections: {

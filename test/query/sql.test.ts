@@ -366,7 +366,7 @@ describe('bounds', () => {
     assert.equal(faultsOf(compile(where(`price = ${'- '.repeat(5)}1`)))[0]?.message, message);
   });
 
-  test('a hostile text of 64 KiB is answered within 50 ms', () => {
+  test('a hostile text of 64 KiB takes less than 50 ms of the processor', () => {
     const wide = { ...limits, sqlCharactersMax: 65_536, filterDepthMax: 1000, filterNodesMax: 1000 };
     const texts = [
       ...[
@@ -393,9 +393,10 @@ describe('bounds', () => {
     });
     for (const text of texts) {
       const times = [0, 1, 2].map(() => {
-        const start = performance.now();
+        const start = process.threadCpuUsage();
         compileSql(text, products, wide);
-        return performance.now() - start;
+        const { user, system } = process.threadCpuUsage(start);
+        return (user + system) / 1000;
       });
       assert.ok(Math.min(...times) < 50, `${text.slice(0, 60)} ${times}`);
     }

@@ -33,7 +33,7 @@ test('answers 414 to a target that alone is over the bound', async (t) => {
 });
 
 test('answers 408 to a header section that does not end', async (t) => {
-  const { open } = await serve(t, echo, { headersTimeoutMs: 40 });
+  const { open } = await serve(t, echo, { headersTimeoutMs: 500 });
   const client = (await open()).send('GET / HTTP/1.1\r\nHost: a\r\n');
   const answer = await client.answer();
   assert.equal(answer.status, 408);

@@ -11,7 +11,7 @@ import { listCode, readText } from '../source-tree.ts';
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
-const fileLinesMax = 500;
+export const fileLinesMax = 500;
 const fileLinesHardMax = 600;
 const functionLinesMax = 70;
 

@@ -3,12 +3,13 @@ import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import { patienceMs } from '../harness/until.ts';
 import { backupFiles } from './backup-files.ts';
 import type { Engine } from './engine.ts';
 
 export const sqliteEngine: Engine = async (tables) => {
   const { folder, remove, ...backups } = backupFiles(tables);
-  const open = (): Promise<Store> => openSqliteStore({ folder, tables });
+  const open = (): Promise<Store> => openSqliteStore({ folder, tables, scanTimeoutMs: patienceMs });
   let store = await open();
   return {
     ...backups,

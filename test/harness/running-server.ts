@@ -27,6 +27,7 @@ import {
 import type { TestDatabase } from './postgres-database.ts';
 import { databaseOfProgram } from './program-database.ts';
 import { temporaryFolder } from './temporary-folder.ts';
+import { patienceMs } from './until.ts';
 
 export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
 export const shopConfig: string = join(repositoryRoot, 'examples/shop/comity.config.ts');
@@ -181,6 +182,8 @@ export function environmentOf(
     // A thousandth of the work: what hashing costs is a matter of its own tests.
     COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
     COMITY_PASSWORD_PASSES: '1',
+    // Where the machine is busy, a thread may take longer to begin than the default allows a read.
+    COMITY_SCAN_TIMEOUT_MS: String(patienceMs),
     ...database,
     ...onThreads,
     ...env,

@@ -15,6 +15,7 @@ import { storeTables } from '../../src/store-tables.ts';
 import { type EngineName, engineNames } from './engine-names.ts';
 import type { Ending } from './listening.ts';
 import { databaseWith } from './postgres-database.ts';
+import { patienceMs } from './until.ts';
 
 export type Handles = readonly [one: Store, other: Store];
 
@@ -59,7 +60,7 @@ export const embeddedOnly: typeof engines = engines.slice(0, 1);
 /** The embedded store as it is: of one process alone. */
 export async function openEmbedded(context: Ending = { after }, declared = tables): Promise<SqliteStore> {
   const folder = mkdtempSync(join(tmpdir(), 'comity-store-'));
-  const store = await openSqliteStore({ folder, tables: declared });
+  const store = await openSqliteStore({ folder, tables: declared, scanTimeoutMs: patienceMs });
   context.after(async () => {
     await store.close();
     rmSync(folder, { recursive: true, force: true });

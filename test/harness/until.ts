@@ -2,7 +2,7 @@
 
 const pauseMsMin = 5;
 const pauseMsMax = 50;
-const patienceMs = 90_000;
+export const patienceMs = 90_000;
 
 /**
  * Resolves once `holds` is true. The patience is for a machine that is very busy: what a test asserts is that it comes to pass.

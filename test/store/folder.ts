@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test';
 import type { HomeOptions } from '../../src/store/sqlite/home.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { tables } from '../contract/fixture.ts';
+import { patienceMs } from '../harness/until.ts';
 
 export type Folder = { readonly path: string; open(options?: Partial<HomeOptions>): Promise<SqliteStore> };
 
@@ -20,7 +21,7 @@ export function folderFor(context: TestContext): Folder {
   return {
     path,
     async open(options = {}) {
-      const store = await openSqliteStore({ folder: path, tables, ...options });
+      const store = await openSqliteStore({ folder: path, tables, scanTimeoutMs: patienceMs, ...options });
       stores.push(store);
       return store;
     },

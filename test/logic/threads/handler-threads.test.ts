@@ -35,7 +35,8 @@ function open(
     openTransaction: given.store ?? keepsCalls,
     settings: {
       handlerThreads: 1,
-      handlerTimeoutMs: given.timeoutMs ?? 5000,
+      // A busy machine takes more than five seconds to fill the memory of a thread.
+      handlerTimeoutMs: given.timeoutMs ?? 60_000,
       handlerHeapBytesMax: given.heapBytesMax ?? 64 * 1024 * 1024,
     },
     observe: (observation) => observed.push(observation),
@@ -145,11 +146,8 @@ describe('the threads of handlers', () => {
     assert.equal((await hand('caught')).outcome, 'processed');
   });
 
-  it('answer ten thousand calls of one message', async (t) => {
-    // How long so many take is a matter of the machine and of what else runs on it.
-    const patient = open({ timeoutMs: 60_000 });
-    t.after(() => patient.close());
-    assert.equal((await patient.run(message('calls'), running)).outcome, 'processed');
+  it('answer ten thousand calls of one message', async () => {
+    assert.equal((await hand('calls')).outcome, 'processed');
   });
 
   it('fail one message by a rejection that nobody handles, and no other', async () => {
@@ -242,8 +240,7 @@ describe('a handler that takes its thread down', () => {
   });
 
   it('may need only so much memory', async () => {
-    // A busy machine takes more than five seconds to fill the memory of a thread.
-    const small = open({ heapBytesMax: 24 * 1024 * 1024, timeoutMs: 60_000 });
+    const small = open({ heapBytesMax: 24 * 1024 * 1024 });
     assert.match(String(failure(await small.run(message('allocate'), running)).message), /memory/);
     assert.equal(endings().at(-1), 'memory');
     assert.equal((await small.run(message('write'), running)).outcome, 'processed');
@@ -258,12 +255,14 @@ describe('a handler that takes its thread down', () => {
 });
 
 describe('a handler that takes too long', () => {
-  const threads = open({ impatient: true, timeoutMs: 1000 });
+  /** Long enough for the other handlers of these tests on a busy machine. */
+  const timeoutMs = 2500;
+  const threads = open({ impatient: true, timeoutMs });
 
   it('fails when its time is over, is told so, and its thread goes on if it stops', async () => {
     assert.deepEqual(failure(await threads.run(message('signal'), running)), {
       error: 'timeout',
-      message: 'not done within 1000 ms',
+      message: `not done within ${timeoutMs} ms`,
       permanent: false,
     });
     assert.equal((await threads.run(message('write'), running)).outcome, 'processed');
@@ -280,7 +279,7 @@ describe('a handler that takes too long', () => {
 
   it('costs no other message its attempt by never letting go of its thread', async () => {
     const before = endings().length;
-    const shared = open({ impatient: true, timeoutMs: 1000 });
+    const shared = open({ impatient: true, timeoutMs });
     const others = ['two', 'two', 'one'].map((sender) => shared.run(message('pause', sender), running));
     const stuck = await shared.run(message('spinLater'), running);
     assert.equal(failure(stuck).error, 'timeout');

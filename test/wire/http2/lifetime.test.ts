@@ -13,7 +13,7 @@ for (const [what, octets] of [
   ['sends half a header section', request(1, get('/'), endStream)],
 ] as const) {
   test(`closes a connection that ${what} after its preface`, async (t) => {
-    const { port } = await serve(t, echo, { headersTimeoutMs: 40, unreadContentTimeoutMs: 20 });
+    const { port } = await serve(t, echo, { headersTimeoutMs: 500, unreadContentTimeoutMs: 20 });
     const client = (await openRawSession(port)).start();
     t.after(() => client.socket.destroy());
     client.send(octets);
@@ -23,7 +23,7 @@ for (const [what, octets] of [
 }
 
 test('closes an idle connection after its last request, also where the client keeps its side open', async (t) => {
-  const { port, listener } = await serve(t, echo, { keepAliveTimeoutMs: 40, unreadContentTimeoutMs: 20 });
+  const { port, listener } = await serve(t, echo, { keepAliveTimeoutMs: 500, unreadContentTimeoutMs: 20 });
   const client = (await openRawSession(port)).start();
   t.after(() => client.socket.destroy());
   client.send(request(1, get('/')));
@@ -59,8 +59,8 @@ test('asks a silent client whether it is there, and cuts one that is not', async
     t,
     () => ({ ...text(200, null), content: { open: () => () => undefined } }),
     {
-      keepAliveTimeoutMs: 40,
-      answerStallTimeoutMs: 40,
+      keepAliveTimeoutMs: 500,
+      answerStallTimeoutMs: 500,
     },
   );
   const gone = (await openRawSession(port)).start();
@@ -242,7 +242,7 @@ test('drains: GOAWAY, what is under way is answered, streams end, nothing is cut
 });
 
 test('answers a request that was on its way when the drain began, and names the last stream', async (t) => {
-  const { port, listener } = await serve(t, echo, { drainIdleMs: 100 });
+  const { port, listener } = await serve(t, echo, { drainIdleMs: 2000 });
   const client = (await openRawSession(port)).start();
   t.after(() => client.socket.destroy());
   client.send(request(1, get('/1')));

@@ -112,7 +112,7 @@ test('stops reading what nobody wants at its bound', async (t) => {
 });
 
 test('stops waiting for what nobody wants at its time', async (t) => {
-  const { open, listener } = await serve(t, countContent(10), { unreadContentTimeoutMs: 20 });
+  const { open, listener } = await serve(t, countContent(10), { unreadContentTimeoutMs: 500 });
   const client = (await open()).send(head('Content-Length: 900000000\r\n'));
   assert.equal((await client.answer()).status, 413);
   assert.equal(await client.closed, 'end');

@@ -106,7 +106,7 @@ test('gives a full reserve to the newest connection, as long as it is held by co
 });
 
 test('closes a connection that sends empty lines and no request', async (t) => {
-  const { open } = await start(t, { keepAliveTimeoutMs: 60, headersTimeoutMs: 60 });
+  const { open } = await start(t, { keepAliveTimeoutMs: 500, headersTimeoutMs: 500 });
   const client = (await open()).send(get());
   await client.answer();
   const lines = setInterval(() => client.send('\r\n'), 10);

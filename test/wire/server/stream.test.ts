@@ -198,15 +198,15 @@ test('reports a producer that throws at its start, and cuts the connection', asy
 test('does not hold a stream for stalled because it has nothing to say', async (t) => {
   const source = createSource();
   const { open } = await serve(t, source.answer, {
-    answerStallTimeoutMs: 40,
-    keepAliveTimeoutMs: 40,
-    requestTimeoutMs: 40,
-    headersTimeoutMs: 40,
+    answerStallTimeoutMs: 300,
+    keepAliveTimeoutMs: 300,
+    requestTimeoutMs: 300,
+    headersTimeoutMs: 300,
   });
   const client = (await open()).send(get());
   await client.until('\r\n\r\n');
   // Longer than every bound above: silence is what this test is about.
-  await new Promise((resolve) => setTimeout(resolve, 250));
+  await new Promise((resolve) => setTimeout(resolve, 1000));
   source.sink().write('data: still here\n\n');
   await client.until('still here');
 });

@@ -92,7 +92,7 @@ for (const [name, octets] of [
 }
 
 test('takes a client that stops after PR for one of HTTP/1.1, and answers 408', async (t) => {
-  const { open } = await serve(t, echo, { h2cTimeoutMs: 20, headersTimeoutMs: 60 });
+  const { open } = await serve(t, echo, { h2cTimeoutMs: 200, headersTimeoutMs: 600 });
   const client = (await open()).send('PR');
   assert.equal((await client.answer()).status, 408);
   assert.equal(await client.closed, 'end');

@@ -69,7 +69,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   const { warnings, ...reading } = await readConfiguration(environment, {});
   for (const warning of warnings) stderr += `comity: warning: ${warning}\n`;
   const { configuration } = reading;
-  const settings = { ...reading.settings, ...options.bounds };
+  const settings = { ...reading.settings, contentWorkTimeoutMs: patienceMs, ...options.bounds };
   const metrics = createMetrics();
   const destination = {
     write(line: string): void {
@@ -182,8 +182,9 @@ export function environmentOf(
     // A thousandth of the work: what hashing costs is a matter of its own tests.
     COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
     COMITY_PASSWORD_PASSES: '1',
-    // Where the machine is busy, a thread may take longer to begin than the default allows a read.
+    // Where the machine is busy, a thread takes longer to begin than the defaults allow.
     COMITY_SCAN_TIMEOUT_MS: String(patienceMs),
+    COMITY_HOOK_TIMEOUT_MS: String(patienceMs),
     ...database,
     ...onThreads,
     ...env,

@@ -19,7 +19,7 @@ export const countingConfig = fileURLToPath(
 
 const writers = 6;
 /** In which one message at least must be done. */
-const patienceMs = 20_000;
+const patienceMs = 120_000;
 
 export type FunctionFigures = { kills: number; acknowledged: number; runs: number; leftToDo: number };
 

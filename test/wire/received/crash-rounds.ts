@@ -24,7 +24,7 @@ const writers = 8;
 /** Of a message in ten, how long its handler takes. */
 const pauseMs = 60;
 /** In which one message at least must be done. */
-const patienceMs = 15_000;
+const patienceMs = 120_000;
 
 export type CrashFigures = {
   kills: number;

@@ -43,7 +43,10 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/store',
     may: observed,
-    node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises'],
+    node: [
+      ...['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:process', 'node:timers/promises'],
+      'node:worker_threads',
+    ],
     packages: [],
   },
 
@@ -67,9 +70,7 @@ export const importTable: readonly FolderRow[] = [
       'node:events',
       'node:fs',
       'node:fs/promises',
-      'node:os',
       'node:path',
-      'node:process',
       'node:sqlite',
       'node:timers/promises',
       'node:url',
@@ -108,7 +109,6 @@ export const importTable: readonly FolderRow[] = [
     node: [
       'node:buffer',
       'node:crypto',
-      'node:os',
       'node:timers/promises',
       'node:util',
       'node:worker_threads',

@@ -39,6 +39,10 @@ export class FairQueue<T> {
     return this.#size;
   }
 
+  countOf(party: string): number {
+    return this.#parties.get(party)?.items.length ?? 0;
+  }
+
   push(party: string, item: T): void {
     const line: Line<T> = this.#parties.get(party) ?? { items: [], size: 0 };
     if (line.items.length === 0) this.#parties.set(party, line);

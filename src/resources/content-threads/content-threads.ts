@@ -1,17 +1,15 @@
 /**
  * Threads that parse, check and serialize content that is too long for the event loop: a megabyte of JSON takes 100 ms
- * to a second, depending on its structure and the schema. Jobs wait in a queue that is fair by party and bounded in
- * octets. A thread whose job exceeds its time (such as a pattern that backtracks without end) is terminated; the next
- * job starts a new one. Threads start when first needed and take about 20 MB each.
+ * to a second, depending on its structure and the schema. The queue is bounded in octets. A thread whose job exceeds its
+ * time (such as a pattern that backtracks without end) is ended. Each takes about 20 MB.
  */
-import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Settings } from '../../config/settings.ts';
 import type { ContentLimits } from '../../kernel/content/content-shape.ts';
 import type { Collection } from '../../model/collection.ts';
-import { FairQueue } from '../../model/fair-queue.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../../store/store.ts';
+import { JobFailed, ThreadPool, threadsOf } from '../../store/thread-pool.ts';
 import { workerFile } from '../../store/worker-file.ts';
 import { type PatchLimits, patchLimitsOf } from '../document/json-patch.ts';
 import type { Job, Outcome } from './job.ts';
@@ -70,18 +68,6 @@ export type ContentThreads = {
   close(): Promise<void>;
 };
 
-type Waiting = {
-  readonly request: ThreadRequest;
-  readonly octets: number;
-  readonly resolve: (outcome: Outcome) => void;
-  readonly reject: (error: unknown) => void;
-};
-
-type Thread = {
-  readonly worker: Worker;
-  work: { readonly party: string; readonly item: Waiting; readonly timer: NodeJS.Timeout } | undefined;
-};
-
 /** For a schema with `uniqueItems`, whose check takes 5 µs an item. */
 const inlineBytesWithUniqueItemsMax = 4096;
 
@@ -93,7 +79,7 @@ export function createContentThreads(
   for (const collection of collections.values()) {
     if (isPlain(collection.schema)) plain.set(collection.name, plainCollection(collection));
   }
-  const pool = new ContentPool(settings, plain);
+  const pool = createPool(settings, plain);
   return {
     of(collection) {
       if (!plain.has(collection.name) || collections.get(collection.name) !== collection) return undefined;
@@ -103,111 +89,58 @@ export function createContentThreads(
         : most;
       return {
         inlineBytesMax,
-        carryOut: (job, party) => pool.carryOut({ collection: collection.name, job }, party),
+        carryOut: (job, party) => carryOut(pool, { collection: collection.name, job }, party, settings),
       };
     },
     close: () => pool.close(),
   };
 }
 
-class ContentPool {
-  readonly #timeoutMs: number;
-  readonly #data: ThreadData;
-  readonly #threadsMax: number;
-  readonly #threads: Thread[] = [];
-  readonly #waiting: FairQueue<Waiting>;
-  #closed = false;
+type ContentPool = ThreadPool<ThreadRequest, ThreadReply>;
 
-  constructor(settings: ThreadSettings, collections: ReadonlyMap<string, PlainCollection>) {
-    const { validationErrorsMax, contentThreads } = settings;
-    const contentLimits = contentLimitsOf(settings);
-    this.#timeoutMs = settings.contentWorkTimeoutMs;
-    this.#data = { contentLimits, patchLimits: patchLimitsOf(settings), validationErrorsMax, collections };
-    this.#threadsMax = contentThreads > 0 ? contentThreads : Math.min(4, Math.max(2, availableParallelism()));
-    this.#waiting = new FairQueue(settings.contentQueueBytesMax, ({ octets }) => octets);
-  }
+function createPool(
+  settings: ThreadSettings,
+  collections: ReadonlyMap<string, PlainCollection>,
+): ContentPool {
+  const { validationErrorsMax } = settings;
+  const contentLimits = contentLimitsOf(settings);
+  const workerData: ThreadData = {
+    ...{ contentLimits, patchLimits: patchLimitsOf(settings), validationErrorsMax, collections },
+  };
+  return new ThreadPool({
+    start(onError) {
+      const worker = ownEmitter(
+        new Worker(workerFile('./content-thread', import.meta.url), { workerData }),
+        onError,
+      );
+      return { worker, end: () => void worker.terminate() };
+    },
+    threadsMax: threadsOf(settings.contentThreads),
+    waitingMax: settings.contentQueueBytesMax,
+    sizeOf: ({ job }) => countOctets(job),
+    jobMsMax: settings.contentWorkTimeoutMs,
+    leavesOne: true,
+  });
+}
 
-  carryOut(request: ThreadRequest, party: string): Promise<Outcome> {
-    if (this.#closed) return Promise.reject(unavailable('the program is stopping'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.push(party, { request, octets: countOctets(request.job), resolve, reject });
-      this.#dispatch();
-      for (const refused of this.#waiting.overflow()) {
-        refused.reject(unavailable(`${this.#waiting.size} octets of content wait for a thread`));
-      }
-    });
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    for (const { reject } of this.#waiting.drop()) reject(unavailable('the program is stopping'));
-    await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
-  }
-
-  #dispatch(): void {
-    while (!this.#closed && this.#waiting.count > 0) {
-      const thread = this.#threads.find(({ work }) => work === undefined) ?? this.#start();
-      const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayWork(party));
-      if (thread === undefined || next === undefined) return;
-      const timer = setTimeout(() => this.#giveUp(thread), this.#timeoutMs);
-      thread.work = { ...next, timer };
-      thread.worker.ref();
-      thread.worker.postMessage(next.item.request);
-    }
-  }
-
-  /** Where there are several threads, one party never takes all of them. */
-  #mayWork(party: string): boolean {
-    const working = this.#threads.filter(({ work }) => work?.party === party).length;
-    return working < Math.max(1, this.#threadsMax - 1);
-  }
-
-  #start(): Thread | undefined {
-    if (this.#threads.length >= this.#threadsMax) return undefined;
-    let cause: unknown = 'the thread exited without an error';
-    const worker = ownEmitter(
-      new Worker(workerFile('./content-thread', import.meta.url), { workerData: this.#data }),
-      (error) => {
-        cause = error;
-      },
-    );
-    const thread: Thread = { worker, work: undefined };
-    worker.on('message', (reply: ThreadReply) => {
-      const work = this.#free(thread);
-      worker.unref();
-      this.#dispatch();
-      if ('outcome' in reply) work?.item.resolve(reply.outcome);
-      else work?.item.reject(new Error(`a content thread failed: ${reply.failure}`));
-    });
-    worker.on('exit', () => {
-      this.#remove(thread);
-      this.#free(thread)?.item.reject(new Error('a content thread ended', { cause }));
-      this.#dispatch();
-    });
-    this.#threads.push(thread);
-    return thread;
-  }
-
-  #giveUp(thread: Thread): void {
-    const work = this.#free(thread);
-    this.#remove(thread);
-    void thread.worker.terminate();
-    const message = `takes longer than ${this.#timeoutMs} ms to check against the schema; send a shorter document`;
-    const problem = { code: 'validation_failed', errors: [{ pointer: '', message }] } as const;
-    work?.item.resolve({ ok: false, problem });
-    this.#dispatch();
-  }
-
-  #free(thread: Thread): Thread['work'] {
-    const { work } = thread;
-    thread.work = undefined;
-    clearTimeout(work?.timer);
-    return work;
-  }
-
-  #remove(thread: Thread): void {
-    const index = this.#threads.indexOf(thread);
-    if (index !== -1) this.#threads.splice(index, 1);
+async function carryOut(
+  pool: ContentPool,
+  request: ThreadRequest,
+  party: string,
+  { contentWorkTimeoutMs }: ThreadSettings,
+): Promise<Outcome> {
+  try {
+    const reply = await pool.run(request, party);
+    if ('outcome' in reply) return reply.outcome;
+    throw new Error(`a content thread failed: ${reply.failure}`);
+  } catch (error) {
+    if (!(error instanceof JobFailed)) throw error;
+    if (error.why === 'full')
+      throw new StoreUnavailable(`${pool.waiting.size} octets of content wait for a thread`);
+    if (error.why === 'ended') throw new Error('a content thread ended', { cause: error.cause });
+    if (error.why !== 'late') throw new StoreUnavailable('the program is stopping');
+    const message = `takes longer than ${contentWorkTimeoutMs} ms to check against the schema; send a shorter document`;
+    return { ok: false, problem: { code: 'validation_failed', errors: [{ pointer: '', message }] } };
   }
 }
 
@@ -224,10 +157,6 @@ function contentLimitsOf(limits: ContentLimits): ContentLimits {
 function countOctets(job: Job): number {
   const content = 'bytes' in job.content ? job.content.bytes.length : 0;
   return 1 + content + (job.kind === 'propose' ? (job.target.current?.length ?? 0) : 0);
-}
-
-function unavailable(message: string): StoreUnavailable {
-  return new StoreUnavailable(message, { retryAfterSeconds: 1 });
 }
 
 function plainCollection(collection: Collection): PlainCollection {

@@ -3,6 +3,7 @@
  * Every mistake is reported at once, and the result is then unusable.
  */
 import { type TInteger, type TOptional, Type } from 'typebox';
+import { schemes } from '../model/endpoint.ts';
 import { type Place, presetNames, presets, type SenderRule } from '../webhooks/presets.ts';
 import { publicKeyOf } from '../webhooks/signature/ed25519.ts';
 import type { SignatureRule } from '../webhooks/signature/signature-rule.ts';
@@ -261,7 +262,7 @@ const forwardShape = Type.Object({
   url: textThat(isReachable, {
     must: 'must be an http or https URL without user, password and fragment',
   }),
-  scheme: Type.Optional(choiceOf(['standard', 'timestamped', 'plain'])),
+  scheme: Type.Optional(choiceOf(schemes)),
   ...unshaped('secretVariable', 'headers'),
 });
 

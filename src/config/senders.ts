@@ -1,4 +1,5 @@
 /** Senders of webhooks (§4.14): their declaration and its checked form. */
+import type { Scheme } from '../model/endpoint.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
 import type { PresetName, SenderRule } from '../webhooks/presets.ts';
@@ -39,7 +40,7 @@ export type ForwardDeclaration = {
   /** http or https; `COMITY_EGRESS_ALLOW` must allow a private address. */
   readonly url: string;
   /** Default `standard`. */
-  readonly scheme?: 'standard' | 'timestamped' | 'plain';
+  readonly scheme?: Scheme;
   /** Default `BILLING_FORWARD_SECRET` for `billing`; otherwise like `secretVariable`. */
   readonly secretVariable?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -65,7 +66,7 @@ export type HandOnTo =
   | {
       readonly kind: 'forward';
       readonly url: URL;
-      readonly scheme: 'standard' | 'timestamped' | 'plain';
+      readonly scheme: Scheme;
       readonly secretVariable: string;
       readonly headers: Readonly<Record<string, string>>;
     }

@@ -6,6 +6,7 @@ import { createHmac, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../config/reserved-names.ts';
 import { isToken } from '../http/syntax/field-value.ts';
 import type { Delivery } from '../model/delivery.ts';
+import type { Scheme } from '../model/endpoint.ts';
 import {
   plainHeader,
   standardPrefix,
@@ -30,15 +31,26 @@ export type Signed = {
   readonly timestamp: number;
 };
 
-/** Alternating names and values. */
-export function timestampedFields({ body, keys, timestamp }: Signed): string[] {
+/**
+ * The fields of each scheme, as alternating names and values.
+ * @param id of the event, for `webhook-id`
+ * @param asymmetric as `standardFields` takes them; none by default
+ */
+export const signedFields: Readonly<
+  Record<Scheme, (signed: Signed, id: string, asymmetric?: readonly string[]) => string[]>
+> = {
+  standard: (signed, id, asymmetric = []) => standardFields(signed, messageId(id), asymmetric),
+  timestamped: timestampedFields,
+  plain: plainFields,
+};
+
+function timestampedFields({ body, keys, timestamp }: Signed): string[] {
   const prefix = timestampedPrefix(timestamp);
   const signatures = keys.map((key) => createHmac('sha256', key).update(prefix).update(body).digest('hex'));
   return ['Service-Signature', timestampedHeader(timestamp, signatures)];
 }
 
-/** Alternating names and values. */
-export function plainFields({ delivery, body, keys }: Signed): string[] {
+function plainFields({ delivery, body, keys }: Signed): string[] {
   const [current = '', ...previous] = keys.map((key) =>
     plainHeader(createHmac('sha256', key).update(body).digest('hex')),
   );
@@ -50,11 +62,8 @@ export function plainFields({ delivery, body, keys }: Signed): string[] {
   ];
 }
 
-/**
- * Alternating names and values. @param asymmetric signatures in base64 of each key that signs now, over the same id,
- * time and body
- */
-export function standardFields(
+/** @param asymmetric signatures in base64 of each key that signs now, over the same id, time and body */
+function standardFields(
   { body, keys, timestamp }: Signed,
   id: string,
   asymmetric: readonly string[],

@@ -8,13 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Scheme } from '../../model/endpoint.ts';
 import { eventPatternFault, matchesEventPattern } from '../../model/event.ts';
 import { objectOf } from '../../webhooks/sending/sent-event.ts';
-import {
-  messageId,
-  plainFields,
-  type Signed,
-  standardFields,
-  timestampedFields,
-} from '../../webhooks/sent-headers.ts';
+import { type Signed, signedFields } from '../../webhooks/sent-headers.ts';
 import { standardKey, textKey } from '../../webhooks/signature/mac-keys.ts';
 import { CommandFailure, exitCodes, usageFailure } from '../failure.ts';
 import { type ServerClient, withKeys } from '../server-client.ts';
@@ -174,12 +168,7 @@ function fieldsOf({ id, type }: StreamEvent, body: Uint8Array, scheme: Scheme, s
     keys: [createSecretKey(scheme === 'standard' ? standardKey(secret) : textKey(secret))],
     timestamp: Math.floor(Date.now() / 1000),
   };
-  const fields =
-    scheme === 'standard'
-      ? standardFields(signed, messageId(id), [])
-      : scheme === 'plain'
-        ? plainFields(signed)
-        : timestampedFields(signed);
+  const fields = signedFields[scheme](signed, id);
   const headers = new Headers({ 'Content-Type': 'application/json' });
   for (let at = 0; at < fields.length; at += 2) headers.set(fields[at] ?? '', fields[at + 1] ?? '');
   return headers;

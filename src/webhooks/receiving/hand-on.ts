@@ -11,19 +11,13 @@ import { isToken } from '../../http/syntax/field-value.ts';
 import type { Task } from '../../logic/threads/handler-protocol.ts';
 import { failure, type HandedOn } from '../../logic/threads/handler-protocol.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
+import type { Scheme } from '../../model/endpoint.ts';
 import type { Received } from '../../model/received.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, Unit } from '../../store/store.ts';
 import { retryAfter } from '../../work/retries.ts';
-import {
-  messageId,
-  ownFields,
-  plainFields,
-  type Signed,
-  standardFields,
-  timestampedFields,
-} from '../sent-headers.ts';
+import { ownFields, signedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
 import type { ReceivedContent } from './received-tables.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
@@ -181,7 +175,7 @@ export type Signing = {
 };
 
 type ForwardHeaders = {
-  readonly scheme: 'standard' | 'timestamped' | 'plain';
+  readonly scheme: Scheme;
   readonly headers: Readonly<Record<string, string>>;
 };
 
@@ -196,7 +190,7 @@ function forwardFields(
     ...asItCame('Content-Type', content.contentType),
     ...asItCame('Content-Encoding', content.contentEncoding),
     ...['User-Agent', `Comity/${version}`],
-    ...schemeFields(scheme, { ...signing, delivery }),
+    ...withoutEmpty(signedFields[scheme]({ ...signing, delivery }, delivery.id)),
     ...['Comity-Sender', sender.name],
     ...field('Comity-Dedupe-Key', received.dedupeKey),
     ...field('Comity-Type', received.type),
@@ -213,17 +207,6 @@ function forwardFields(
 export function isForwardable(name: string): boolean {
   const folded = name.toLowerCase();
   return isToken(name) && !reservedHeaderNames.has(folded) && !folded.startsWith(originPrefix);
-}
-
-function schemeFields(scheme: ForwardHeaders['scheme'], signed: Signed): readonly string[] {
-  switch (scheme) {
-    case 'standard':
-      return standardFields(signed, messageId(signed.delivery.id), []);
-    case 'timestamped':
-      return timestampedFields(signed);
-    case 'plain':
-      return withoutEmpty(plainFields(signed));
-  }
 }
 
 function withoutEmpty(fields: readonly string[]): readonly string[] {

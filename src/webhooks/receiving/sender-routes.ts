@@ -11,6 +11,7 @@ import { actionResource, type Done } from '../../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
 import { type Permission, permission } from '../../model/access.ts';
+import { schemes } from '../../model/endpoint.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import {
@@ -170,7 +171,7 @@ const handOn: Item = {
       properties: {
         kind: { const: 'forward' },
         url: { type: 'string', description: 'The URL without credentials and query.' },
-        scheme: { enum: ['standard', 'timestamped', 'plain'] },
+        scheme: { enum: schemes },
         ...secrets,
       },
       required: ['kind', 'url', 'scheme', ...secretNames],

@@ -14,7 +14,7 @@ import type { Served, Serving } from '../../resources/collection/served-collecti
 import { tryCommit } from '../../store/lines.ts';
 import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../routes/attempt-routes.ts';
-import { messageId, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
+import { signedFields } from '../sent-headers.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 import type { ViewOf } from './send-delivery.ts';
 import type { SendingParts } from './sending-parts.ts';
@@ -311,12 +311,7 @@ function madeRequest(
   const body = scheme === 'standard' ? unsigned(event, delivery.eventType, doc)?.body : Buffer.from(doc);
   if (body === undefined) return undefined;
   const signed = { delivery, body, keys: [], timestamp: 0 };
-  const fields =
-    scheme === 'standard'
-      ? standardFields(signed, messageId(delivery.eventId), [])
-      : scheme === 'plain'
-        ? plainFields(signed)
-        : timestampedFields(signed);
+  const fields = signedFields[scheme](signed, delivery.eventId);
   return {
     method: 'POST',
     url: String(url),

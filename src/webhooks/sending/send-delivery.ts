@@ -11,7 +11,7 @@ import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
 import type { Principal } from '../../model/principal.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import type { Begun, Starts } from '../../work/starts.ts';
-import { messageId, ownFields, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
+import { messageId, ownFields, signedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
 import type { AttemptEnd, Attempted, Claim, Send } from './conclude-delivery.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
@@ -181,20 +181,21 @@ class Attempt {
     const now = this.#sending.clock();
     const keys = all.filter(({ until }) => until === null || until > now).map(({ key }) => key);
     const timestamp = Math.floor(now / 1000);
+    const fieldsOf = signedFields[endpoint.scheme];
     if (endpoint.scheme !== 'standard') {
       const body = Buffer.from(doc);
-      const signed = { delivery, body, keys, timestamp };
-      return { body, fields: endpoint.scheme === 'plain' ? plainFields(signed) : timestampedFields(signed) };
+      return { body, fields: fieldsOf({ delivery, body, keys, timestamp }, delivery.eventId) };
     }
     const message = this.#sending.messages(event, delivery.eventType, doc);
     if (message === undefined) return undefined;
     const { body } = message;
-    const id = messageId(delivery.eventId);
     const asymmetric =
-      endpoint.signatures?.includes('v1a') === false ? [] : message.signatures(id, timestamp);
+      endpoint.signatures?.includes('v1a') === false
+        ? []
+        : message.signatures(messageId(delivery.eventId), timestamp);
     return whenKnown(asymmetric, (signatures) => ({
       body,
-      fields: standardFields({ delivery, body, keys, timestamp }, id, signatures),
+      fields: fieldsOf({ delivery, body, keys, timestamp }, delivery.eventId, signatures),
     }));
   }
 

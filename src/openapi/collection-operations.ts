@@ -14,6 +14,7 @@ import {
 } from '../kernel/documentation.ts';
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
 import { type BodyFormat, type Collection, ownerMember } from '../model/collection.ts';
+import { listFields } from '../resources/collection/list-answer.ts';
 import { mediaTypeOf } from '../resources/collection/write-operations.ts';
 import { type Components, ref } from './components.ts';
 import { listedOf, listParameters, selectionParameter } from './list-parameters.ts';
@@ -62,7 +63,7 @@ function listDescription({
     codes: ['query_parameter_invalid'],
     parameters: [...listParameters(listed, limits, components), ...relatedParameters(relating, limits)],
     gives: { representation: listContent(names, examples) },
-    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
+    representationFields: listFields,
   };
 }
 
@@ -97,14 +98,7 @@ function queryDescription({
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
     takes: queryContent({ ...relating, collection: named }, names, limits, components),
     gives: { representation: queryResultContent(names, examples, components) },
-    representationFields: [
-      'Comity-Plan',
-      'Comity-Position',
-      'Content-Location',
-      'Link',
-      'Location',
-      'X-Total-Count',
-    ],
+    representationFields: [...listFields, 'Content-Location', 'Location'],
   };
 }
 
@@ -207,7 +201,7 @@ function exportDescription({ named, names, limits, components }: Described): Ope
     codes: ['query_parameter_invalid', 'forbidden'],
     parameters: listParameters(listed, limits, components),
     gives: { representation: { 'application/json': { schema: page } } },
-    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
+    representationFields: listFields,
   };
 }
 

@@ -11,7 +11,7 @@ import { permission } from '../model/access.ts';
 import { madeFields } from '../model/field.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { OpenConnections } from '../observe/open-connections.ts';
-import { listOperation } from './collection/list-answer.ts';
+import { listFields, listOperation } from './collection/list-answer.ts';
 import { queryResources } from './collection/query.ts';
 import {
   createServing,
@@ -85,7 +85,7 @@ function operationListResource({ base, settings, listingOf }: Serving): Resource
       description: 'Administrators only. `sort=-id` returns the newest first.',
       listed: { fields, limits: settings },
       gives: { representation: json(page, { items: [example], nextCursor: null }) },
-      representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'] as const,
+      representationFields: listFields,
       codes: ['query_parameter_invalid'] as const,
     },
   };

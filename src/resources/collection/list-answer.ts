@@ -3,6 +3,7 @@
  * `next` contain cursors, so every page of a long list costs the same; only `last`, which is known only with a count,
  * has to skip.
  */
+import type { FieldName } from '../../http/response-fields.ts';
 import { formatLink } from '../../http/syntax/link.ts';
 import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Ask, Operation, Proposal, Representation, Standing } from '../../kernel/resource.ts';
@@ -37,6 +38,9 @@ export type ListAnswer = {
   readonly keepsFirst?: boolean;
   readonly fields?: (page: ListPage) => readonly string[];
 };
+
+/** What `representation` below adds to a list, for the document of each resource that is one. */
+export const listFields: readonly FieldName[] = ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'];
 
 /** `Prefer: count=exact` changes the response, so caches must compare the field (RFC 7240 §2). */
 export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];

@@ -27,7 +27,7 @@ import { compileJson } from '../query/json-query.ts';
 import type { Compiled, Fault, QueryTextLimits, Target } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem, queryProblem } from '../query/query-faults.ts';
 import { compileSql } from '../query/sql-query.ts';
-import { repeatedFields, representList } from './list-answer.ts';
+import { listFields, listLinks, repeatedFields, representList, varyByPreference } from './list-answer.ts';
 import { clientOf, GroupsExceeded, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
 import { openStanding, type Served, type Serving } from './served-collection.ts';
@@ -189,7 +189,7 @@ function hasParameters(query: string | undefined): boolean {
   return query.split('&').some((pair) => pair !== '' && !pair.startsWith('api_key='));
 }
 
-/** The media types of QUERY content (§4.9.2), in the order of Accept-Query, where order has no meaning. */
+/** The media types of QUERY content (§4.9.2), in the order of Accept-Query (`acceptFields` of kernel/answer/respond.ts), which has no meaning. */
 const queryTypes: readonly string[] = [
   'application/x-www-form-urlencoded',
   'application/json',
@@ -287,7 +287,7 @@ const repeatDocumentation: OperationDocumentation = {
   paged: 'as-stored',
   mayBeMissing: true,
   gives: { representation: page },
-  representationFields: ['Comity-Position', 'Link', 'X-Total-Count'],
+  representationFields: listFields,
   codes: ['query_parameter_invalid'],
 };
 
@@ -298,7 +298,7 @@ const resultDocumentation: OperationDocumentation = {
     'The Content-Location of a QUERY response: returns that result while it is current or Comity keeps it.',
   mayBeMissing: true,
   gives: { representation: page },
-  representationFields: ['Comity-Position', 'ETag', 'Link'],
+  representationFields: [...listFields, 'ETag'],
   codes: ['result_gone'],
 };
 
@@ -352,11 +352,15 @@ function resultOperation(
     represent: (ask, { found }, proposal) => {
       const kept = proposal?.kept;
       if (kept === undefined) return represent(path, ask, present(found), proposal);
+      const { asked } = present(proposal?.query).prepared;
+      const target = { path: `${path}/${ask.captures[0]}`, parameters: '' };
       return {
         content: kept.body,
         mediaType: 'application/json',
         validators: { tag: kept.tag, modifiedAt: null },
         cacheControl: present(found).served.collection.cacheControl,
+        // Without a place in the log and a count: those of then are not kept.
+        fields: [...varyByPreference, ...listLinks(target, asked, kept, undefined)],
       };
     },
   };
@@ -420,7 +424,7 @@ function sameAudience(a: string, b: string): boolean {
   return a.slice(a.indexOf('.')) === b.slice(b.indexOf('.'));
 }
 
-function present(found: Found | undefined): Found {
+function present<T>(found: T | undefined): T {
   if (found === undefined) throw new Error('the stored query does not exist');
   return found;
 }

@@ -27,7 +27,7 @@ import { audienceOf, isAdministrator, type Principal, principalIdOf } from '../.
 import type { Observe } from '../../observe/observation.ts';
 import type { OpenConnections } from '../../observe/open-connections.ts';
 import { eventsTable, type LogPosition, type MaybePromise, whenKnown } from '../../store/store.ts';
-import { type ListProposal, listOperation, proposeList } from '../collection/list-answer.ts';
+import { type ListProposal, listFields, listOperation, proposeList } from '../collection/list-answer.ts';
 import type { Listing } from '../collection/listing.ts';
 import { openStanding, type Serving } from '../collection/served-collection.ts';
 import type { ShowDocs } from '../collection/view.ts';
@@ -177,7 +177,7 @@ function logDocumentation({ listing, waitSecondsMax }: EventLog): OperationDocum
         schema: { type: 'string' },
       },
     ],
-    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
+    representationFields: listFields,
     codes: ['query_parameter_invalid', 'position_expired'],
   };
 }

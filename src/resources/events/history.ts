@@ -19,7 +19,13 @@ import { equalJson } from '../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { eventsTable, type Row, whenKnown } from '../../store/store.ts';
-import { type ListProposal, proposeList, repeatedFields, representList } from '../collection/list-answer.ts';
+import {
+  type ListProposal,
+  listFields,
+  proposeList,
+  repeatedFields,
+  representList,
+} from '../collection/list-answer.ts';
 import type { Listing, Narrowed } from '../collection/listing.ts';
 import { type MemberStanding, memberStanding } from '../collection/member.ts';
 import { formerOwnerMember } from '../collection/row.ts';
@@ -302,7 +308,7 @@ function documentationOf(collection: Collection, limits: QueryTextLimits) {
     mayBeMissing: true,
     mayBeHidden: true,
     gives: { representation: json(page, { items: [versionExample], nextCursor: null }) },
-    representationFields: ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'],
+    representationFields: listFields,
     codes: ['query_parameter_invalid' as const],
   } as const;
 }

@@ -107,6 +107,9 @@ test('Location repeats the query, Content-Location is this result while it is ke
   const before = await program.send('GET', result, { anonymous: true });
   assert.equal(before.status, 200);
   assert.equal(before.body, first.body, 'Content-Location still has what was answered then');
+  assert.equal(before.headers.link, first.headers.link);
+  assert.match(String(before.headers.vary), /Prefer/);
+  assert.equal(before.headers['comity-position'], undefined, 'the place of then is not kept');
   assert.equal((await program.send('GET', `${location}/results/1.x`)).status, 410);
   assert.equal((await program.send('GET', '/api/v1/queries/nothing')).status, 404);
 });

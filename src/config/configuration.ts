@@ -23,7 +23,7 @@ import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
 import { inspectPortal, type Portal } from './portal.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
-import type { SettingName, SettingOverrides, Settings } from './settings.ts';
+import { commonSettings, type SettingOverrides, type Settings } from './settings.ts';
 import { inspectShape, type Reporter, textThat, textUpTo, unshaped } from './shape.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
 import { inspectTunnel, type TunnelAccess } from './tunnel.ts';
@@ -172,17 +172,6 @@ function ignore(): void {
 
 // Digests of what processes that share a store must have in common: what they serve, and the settings by which each judges shared data. Equal
 // texts mean equal configurations. They contain no secret, and no setting can be derived from them.
-
-/** Settings that lead to contradicting processes when they differ. */
-const commonSettings: readonly SettingName[] = [
-  'idempotencySeconds',
-  'operationSeconds',
-  'storedQuerySeconds',
-  'storedQueriesBytesMax',
-  'eventRetentionSeconds',
-  'rateLimitReads',
-  'rateLimitWrites',
-];
 
 type Fingerprint = {
   readonly program: string;

@@ -1,6 +1,7 @@
 /**
  * The kinds of settings and fixed bounds, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its
- * bounds, and scripts/docs/settings.ts prints them.
+ * bounds, and scripts/docs/settings.ts prints them. The name of a number ends with its unit or with what it counts: `...Max`, `...Ms`,
+ * `...Seconds`, `...Reads`, `...Threads`.
  */
 
 type Described = {
@@ -17,6 +18,8 @@ export type IntegerSetting = {
   readonly default: number;
   readonly least: number;
   readonly most: number;
+  /** True: processes on one store must have the same value, and say so in the log where they differ. */
+  readonly isCommon?: true;
   readonly meaning: string;
 };
 
@@ -74,7 +77,7 @@ export function defaultsOf<const R extends Readonly<Record<string, Row>>>(
   return Object.fromEntries(values);
 }
 
-type IntegerBounds = Pick<IntegerSetting, 'unit' | 'default' | 'least' | 'most'>;
+type IntegerBounds = Pick<IntegerSetting, 'unit' | 'default' | 'least' | 'most' | 'isCommon'>;
 
 export function integer(bounds: IntegerBounds, meaning: string): IntegerSetting {
   return { kind: 'integer', ...bounds, meaning };

@@ -53,6 +53,11 @@ type BoundName = Exclude<keyof Rows, SettingName>;
 /** The rows that operators set. */
 export const settings = pick<SettingName>((kind) => kind !== 'fixed');
 
+/** Settings that lead to contradicting processes when they differ. */
+export const commonSettings = Object.entries(settings).flatMap(([name, row]) =>
+  'isCommon' in row ? [name as SettingName] : [],
+);
+
 /** The rows whose value no operator sets. */
 export const fixedBounds = pick<BoundName>((kind) => kind === 'fixed');
 

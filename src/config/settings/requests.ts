@@ -103,11 +103,11 @@ export const requestsSettings = section('Requests', {
     'Length of the content of a bulk request; then 413. With a content coding, `decodedBytesMax` bounds it as well.',
   ),
   idempotencySeconds: integer(
-    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS, isCommon: true },
     'Time for which the answer to a request with an Idempotency-Key is kept for replay.',
   ),
   operationSeconds: integer(
-    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS, isCommon: true },
     'Time for which the outcome of a request with `Prefer: respond-async` is kept.',
   ),
   compressionBytesMin: fixed(
@@ -155,11 +155,11 @@ export const memorySettings = section('Memory', {
 
 export const limitsSettings = section('Rate limits', {
   rateLimitReads: integer(
-    { unit: 'requests/min', default: 6000, least: 0, most: 1_000_000_000 },
+    { unit: 'requests/min', default: 6000, least: 0, most: 1_000_000_000, isCommon: true },
     'GET, HEAD and QUERY requests that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
   ),
   rateLimitWrites: integer(
-    { unit: 'requests/min', default: 3000, least: 0, most: 1_000_000_000 },
+    { unit: 'requests/min', default: 3000, least: 0, most: 1_000_000_000, isCommon: true },
     'Requests with other methods that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
   ),
   rateLimitSyncMs: fixed(
@@ -231,7 +231,7 @@ export const listsSettings = section('Lists and queries', {
     'Fields that an aggregate query groups by and results that it computes.',
   ),
   storedQuerySeconds: integer(
-    { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
+    { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS, isCommon: true },
     'Time for which the `Location` of a QUERY repeats it. That of a short one contains the query and does not expire.',
   ),
   storedQueryBytesMax: fixed(
@@ -243,7 +243,7 @@ export const listsSettings = section('Lists and queries', {
     'Disk space for the QUERYs that one principal, or one address without a credential, may store within `storedQuerySeconds`; further ones are answered without `Location`.',
   ),
   storedQueriesBytesMax: integer(
-    { unit: 'bytes', default: 256 * MiB, least: 0, most: 65_536 * MiB },
+    { unit: 'bytes', default: 256 * MiB, least: 0, most: 65_536 * MiB, isCommon: true },
     'Disk space for the QUERYs that all callers may store within `storedQuerySeconds`; further ones are answered without `Location`.',
   ),
   resultCacheBytesMax: integer(

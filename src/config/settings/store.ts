@@ -64,7 +64,7 @@ export const storeSettings = section('Store', {
     'Time after a write in which the write-ahead log of the embedded store is truncated, which removes deleted data from it.',
   ),
   eventRetentionSeconds: integer(
-    { unit: 'seconds', default: 31 * dayS, least: 60, most: 3650 * dayS },
+    { unit: 'seconds', default: 31 * dayS, least: 60, most: 3650 * dayS, isCommon: true },
     'Time for which events are kept, and so how far back an event stream can resume.',
   ),
 });

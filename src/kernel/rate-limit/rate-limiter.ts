@@ -30,6 +30,16 @@ export type RateLimits = Pick<
   'rateLimitReads' | 'rateLimitWrites' | 'rateLimitSyncMs' | 'rateLimitKeysMax' | 'behindProxy'
 >;
 
+/** Every limit: a request counts at the first that counts its method. */
+export const rateLimits = [
+  {
+    policy: 'reads',
+    setting: 'rateLimitReads',
+    counts: (method: string) => method === 'GET' || method === 'HEAD' || method === 'QUERY',
+  },
+  { policy: 'writes', setting: 'rateLimitWrites', counts: () => true },
+] as const;
+
 type Meters = { readonly principals: Meter; readonly addresses: Meter } | undefined;
 
 /** Longer ids, which tokens of trusted issuers may have, are counted by their digest. */
@@ -52,14 +62,15 @@ export function createRateLimiter(
       new Meter({ policy, callers, perMinute }, limits.rateLimitKeysMax, reconciler?.add);
     return { principals: meterOf('principal'), addresses: meterOf('address') };
   };
-  const reads = metersOf('reads', limits.rateLimitReads);
-  const writes = metersOf('writes', limits.rateLimitWrites);
+  const all = rateLimits.map(({ policy, setting, counts }) => ({
+    counts,
+    meters: metersOf(policy, limits[setting]),
+  }));
   const addressOf = createCallerAddress(limits.behindProxy);
 
   return {
     admit(request, principal, nowMs) {
-      const { method } = request;
-      const meters = method === 'GET' || method === 'HEAD' || method === 'QUERY' ? reads : writes;
+      const meters = all.find(({ counts }) => counts(request.method))?.meters;
       if (meters === undefined) return undefined;
       if (principal.kind === 'anonymous') return meters.addresses.admit(addressOf(request), nowMs);
       if (principal.id === operatorId) return undefined;
@@ -228,7 +239,7 @@ function fadedAt(before: number, room: number): number {
 
 type Limit = {
   /** Its name in `RateLimit-Policy`. */
-  readonly policy: 'reads' | 'writes';
+  readonly policy: (typeof rateLimits)[number]['policy'];
   readonly callers: 'principal' | 'address';
   /** At least 1. */
   readonly perMinute: number;

@@ -10,7 +10,9 @@ import {
   createRateLimiter,
   type RateLimiter,
   type RateLimits,
+  rateLimits,
 } from '../../../src/kernel/rate-limit/rate-limiter.ts';
+import { memoryBounds } from '../../../src/memory/bounds.ts';
 import {
   type Authenticated,
   anonymous,
@@ -318,4 +320,8 @@ test('counts principals with long ids by a digest, each for itself', () => {
   const other = person(`${long}2`);
   assert.equal(admitted(limiter, 11, { principal: one }), 10);
   assert.equal(admitted(limiter, 1, { principal: other }), 1);
+});
+
+test('holds as many counters as the table of memory says: of each limit, those of principals and of addresses', () => {
+  assert.equal(memoryBounds.rateCounters.part, 2 * rateLimits.length);
 });

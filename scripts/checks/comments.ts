@@ -1,6 +1,6 @@
 /**
- * Each file of src/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, a file that a comment
- * of src/, bench/ or test/ names exists, and comments of src/ and scripts/ use no word that hides an action.
+ * Each file of src/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, a file or folder that a
+ * comment of src/, bench/ or test/ names exists, and comments of src/ and scripts/ use no word that hides an action.
  *
  * Usage: node scripts/checks/comments.ts
  */
@@ -23,6 +23,9 @@ const vagueWord = /\b(?:told|tells|whoever|nobody)\b/i;
 /** Where a comment that names a file means one of the repository; a name in quotation marks or backticks is an example. */
 const namingFolders = ['src', 'bench', 'test'];
 const namedFile = /(?<![\w/.`'"-])(?:[\w-][\w.-]*\/)*[\w-][\w.-]*\.(?:tsx?|mjs)\b/g;
+const namedFolder = /(?<![\w/.`'"-])(?:[a-z][\w-]*\/)+(?=[\s).,;:]|$)/g;
+/** Made by the set-up. */
+const builtFolder = 'dist/';
 
 /** Finds files that open with code, with a comment that says next to nothing, or with an essay. */
 export function findHeaderProblems(root: string): readonly Problem[] {
@@ -66,7 +69,7 @@ function readHeader(text: string, comments: readonly CommentSpan[]): readonly st
 }
 
 /**
- * Finds files that are named in comments and do not exist. A name alone means the file beside, or the only one of its name outside
+ * Finds files and folders that are named in comments and do not exist. A name alone means the file beside, or the only one of its name outside
  * bench/ and test/; a path may begin in any folder.
  */
 export function findNamedFileProblems(root: string): readonly Problem[] {
@@ -81,6 +84,10 @@ export function findNamedFileProblems(root: string): readonly Problem[] {
           const message =
             named === 0 ? `No file is named ${name}` : `${named} files are named ${name}: add the folder`;
           problems.push({ file, line: line + index, message });
+        }
+        for (const [name] of words.matchAll(namedFolder)) {
+          if (name === builtFolder || files.some((each) => `/${each}`.includes(`/${name}`))) continue;
+          problems.push({ file, line: line + index, message: `No folder is named ${name}` });
         }
       }
     }

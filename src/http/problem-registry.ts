@@ -1,6 +1,6 @@
 /**
  * The error registry (§2.2, §7): every code of a refusal, with its status, its message and advice for the client. docs/reference/errors.md is
- * generated from it.
+ * generated from it. Here are 400 and those from 500; refused-requests.ts has 401 to 431.
  */
 import { type ProblemEntry, refusedAccessProblems, refusedRequestProblems } from './refused-requests.ts';
 

@@ -1,9 +1,9 @@
 /**
  * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and
- * `connect`, listeners of another node:http server. It is idle, then serving, then draining (listener.ts), then stopped.
+ * `connect`, listeners of another node:http server. It is idle, then serving, then draining, then stopped.
  *
- * A port is a net.Server that detects the protocol of each client (front/), in front of one server of node:http and one
- * of node:http2 that never listen themselves. Both ports share these two, and so limits, timers, checks and drain.
+ * A port is a net.Server that detects the protocol of each client, over TLS by ALPN (port.ts), in front of one server of
+ * node:http and one of node:http2 that never listen themselves. Both ports share these two, and so limits, timers, checks and drain.
  */
 import { executionAsyncResource } from 'node:async_hooks';
 import {

@@ -1,6 +1,7 @@
 /**
  * Composes the tunnel (§4.10): CONNECT, connect-udp and forwarded requests share one admission, dialler and policy. It
- * does not know HTTP on the wire: the server provides the client's side.
+ * does not know HTTP on the wire: the server provides the client's side, and sends the 200 (server/upgrades.ts and
+ * server/http2/http2-server.ts).
  */
 import type { Settings } from '../config/settings.ts';
 import { createHostLists, type TunnelAccess } from '../config/tunnel.ts';

@@ -1,6 +1,6 @@
 /**
  * Known senders of webhooks, as data (§4.14, §5.6, §6): how each signs, and where its messages have their id and type.
- * Another sender is another value, not another program.
+ * Another sender is another value, not another program. Comity itself sends by the scheme of an endpoint (sent-headers.ts).
  */
 import { plainRule, standardRule, timestampedRule } from './signature/schemes.ts';
 import type { SignatureRule } from './signature/signature-rule.ts';

@@ -38,7 +38,7 @@ test('takes a block, a run of line comments, and a first line that names the int
   assertNoProblems(findHeaderProblems(root));
 });
 
-test('finds files that a comment names and that do not exist, or not alone', (t) => {
+test('finds files and folders that a comment names and that do not exist, or files not alone', (t) => {
   const root = makeTree(t, {
     'src/http/field.ts': [
       '/** Fields, as value.ts, http/name.ts and octets.ts beside it, `other.ts` not. */',
@@ -46,6 +46,7 @@ test('finds files that a comment names and that do not exist, or not alone', (t)
       '/**',
       ' * and gone/field.ts, and store.ts',
       ' */',
+      '// Folders are store/, gone/ and src/model/.',
     ].join('\n'),
     'src/http/octets.ts': '',
     'src/http/name.ts': '',
@@ -61,6 +62,7 @@ test('finds files that a comment names and that do not exist, or not alone', (t)
       'src/http/field.ts:1 No file is named value.ts',
       'src/http/field.ts:4 No file is named gone/field.ts',
       'src/http/field.ts:4 2 files are named store.ts: add the folder',
+      'src/http/field.ts:6 No folder is named gone/',
     ],
   );
 });

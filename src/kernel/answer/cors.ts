@@ -93,9 +93,28 @@ export function allowedOrigin(
 }
 
 /** The fields that allow an origin, in a preflight and in the response itself (§5.5). */
-export function allowingFields(policy: Pick<CorsPolicy, 'credentials'>, allowed: string): readonly string[] {
+function allowingFields(policy: Pick<CorsPolicy, 'credentials'>, allowed: string): readonly string[] {
   const fields = ['Access-Control-Allow-Origin', allowed];
   return policy.credentials ? [...fields, 'Access-Control-Allow-Credentials', 'true'] : fields;
+}
+
+/** The fields of a preflight besides Allow. @param methods value of Access-Control-Allow-Methods */
+export function preflightFields(
+  policy: CorsPolicy,
+  origin: string | undefined,
+  methods: string,
+): readonly string[] {
+  if (!policy.enabled) return [];
+  const vary = ['Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'];
+  const allowed = allowedOrigin(policy, origin);
+  if (allowed === undefined) return vary;
+  return [
+    ...vary,
+    ...allowingFields(policy, allowed),
+    ...['Access-Control-Allow-Methods', methods],
+    ...['Access-Control-Allow-Headers', policy.allowedFields],
+    ...['Access-Control-Max-Age', String(policy.maxAgeSeconds)],
+  ];
 }
 
 /** The fields of `fieldsFor`, for the API document. */

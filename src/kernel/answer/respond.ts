@@ -1,6 +1,8 @@
 /**
  * Turns the end of a walk into a response: `answerEnds` has the builder of each answer of the graph and the header fields that it sets,
- * which the API document lists; `problemResponse` builds every refusal. The status comes from the answer table or the error registry.
+ * which the API document lists; `problemResponse` builds every refusal. The status comes from the answer table
+ * (http/conduct/answers.ts) or the error registry; which end a request reaches is a matter of the graph (http/conduct/target-nodes.ts and
+ * http/conduct/request-nodes.ts).
  *
  * Here are the refusals, OPTIONS, TRACE, streams, conversations and stored requests; representation.ts has the rest.
  */
@@ -20,7 +22,7 @@ import { contentCodings } from '../content/decode-content.ts';
 import { contentBytesMax } from '../message-facts.ts';
 import { entityTag } from '../preconditions.ts';
 import { type AnswerEnd, type Ended, holderOf, type WalkContext } from '../walk-context.ts';
-import { allowedOrigin, allowingFields } from './cors.ts';
+import { preflightFields } from './cors.ts';
 import {
   changed,
   changedSilently,
@@ -372,21 +374,7 @@ export function acceptFields(
 function preflightResponse(status: number, ended: Ended, context: WalkContext): Response {
   const isRouted = ended.reading.facts.routed;
   const methods = (isRouted ? allowedMethods(ended) : methodsOfServer(ended)).join(', ');
-  const allowed = allowedOrigin(context.cors, ended.request.fields.origin);
-  const fields = isRouted ? ['Allow', methods] : [];
-  if (context.cors.enabled) {
-    fields.push('Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers');
-  }
-  if (allowed !== undefined) {
-    fields.push(
-      ...allowingFields(context.cors, allowed),
-      'Access-Control-Allow-Methods',
-      methods,
-      'Access-Control-Allow-Headers',
-      context.cors.allowedFields,
-      'Access-Control-Max-Age',
-      String(context.cors.maxAgeSeconds),
-    );
-  }
+  const allow = isRouted ? ['Allow', methods] : [];
+  const fields = [...allow, ...preflightFields(context.cors, ended.request.fields.origin, methods)];
   return { status, fields, content: null };
 }

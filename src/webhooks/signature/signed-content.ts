@@ -142,23 +142,6 @@ export function timestampOf(seconds: number = Math.floor(Date.now() / 1000)): nu
   return seconds;
 }
 
-/**
- * Returns the fault of the signed time; undefined: none.
- * @throws TypeError for a negative or non-numeric tolerance, which would disable the check
- */
-export function refuseTime(timestamp: number, window: TimeWindow): 'stale' | 'ahead' | undefined {
-  const { toleranceSeconds = toleranceSecondsDefault, nowMs = Date.now() } = window;
-  if (!(toleranceSeconds >= 0) || !Number.isFinite(nowMs)) {
-    throw new TypeError(
-      'toleranceSeconds and nowMs must be numbers, and toleranceSeconds must not be negative',
-    );
-  }
-  if (toleranceSeconds === 0) return undefined;
-  const age = Math.floor(nowMs / 1000) - timestamp;
-  if (age > toleranceSeconds) return 'stale';
-  return -age > toleranceSeconds ? 'ahead' : undefined;
-}
-
 export type SignedMessage = {
   /** As received. */
   readonly body: Uint8Array;

@@ -17,11 +17,12 @@ import {
   type BodyCover,
   bodyCoverOf,
   readSignedFields,
-  refuseTime,
   type SignedContent,
   type SignedFields,
   type SignedMessage,
   signedContents,
+  type TimeWindow,
+  toleranceSecondsDefault,
 } from './signed-content.ts';
 
 const otherRule = 'the keys were prepared for another rule';
@@ -151,6 +152,23 @@ function believe<Key>({ rule, fields, options }: Verification<Key>, secret: numb
   const { toleranceSeconds = rule.toleranceSeconds, nowMs } = options;
   const reason = timestamp === null ? undefined : refuseTime(timestamp, { toleranceSeconds, nowMs });
   return reason === undefined ? { ok: true, timestamp, id, secret } : refused(reason);
+}
+
+/**
+ * Returns the fault of the signed time; undefined: none.
+ * @throws TypeError for a negative or non-numeric tolerance, which would disable the check
+ */
+function refuseTime(timestamp: number, window: TimeWindow): 'stale' | 'ahead' | undefined {
+  const { toleranceSeconds = toleranceSecondsDefault, nowMs = Date.now() } = window;
+  if (!(toleranceSeconds >= 0) || !Number.isFinite(nowMs)) {
+    throw new TypeError(
+      'toleranceSeconds and nowMs must be numbers, and toleranceSeconds must not be negative',
+    );
+  }
+  if (toleranceSeconds === 0) return undefined;
+  const age = Math.floor(nowMs / 1000) - timestamp;
+  if (age > toleranceSeconds) return 'stale';
+  return -age > toleranceSeconds ? 'ahead' : undefined;
 }
 
 function verifyToken<Key>(

@@ -9,7 +9,10 @@ export const leafExceptions: ReadonlyMap<string, string> = new Map([
     'compose.ts lists the parts of the program and this the resources that it serves: two lists',
   ],
   ['src/app-assets.ts', 'the pages of the apps with their policy, which the list of resources only names'],
-  ['src/cli/remote/function-commands.ts', 'the commands of one noun, as each other file of its folder'],
+  [
+    'src/cli/remote/function-commands.ts',
+    'the commands of subscribers and jobs, as each other file of its folder has its nouns',
+  ],
   ['src/cli/remote/single-commands.ts', 'the commands without a noun, as each other file of its folder'],
   [
     'src/config/settings/store.ts',

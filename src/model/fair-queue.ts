@@ -39,6 +39,7 @@ export class FairQueue<T> {
     return this.#size;
   }
 
+  /** Items of the party that wait. */
   countOf(party: string): number {
     return this.#parties.get(party)?.items.length ?? 0;
   }

@@ -1,7 +1,7 @@
 /**
  * Limits on everything that a connection can make the server hold or wait for (§8), with the meanings of the settings
- * of the same names (docs/reference/settings.md). The defaults below apply to a listener without them. The
- * length of a request target is a question of the graph: `target_fits` in http/conduct/request-nodes.ts.
+ * of the same names (docs/reference/settings.md). A listener that gets no limits uses the defaults below.
+ * The question `target_fits` of http/conduct/request-nodes.ts limits the length of a request target.
  */
 
 export type ServerLimits = {

@@ -12,8 +12,9 @@ export type ThreadPoolOptions<J> = {
   /** Starts a thread. Its error comes before its end and is the cause of the failure of its job. */
   readonly start: (onError: (error: unknown) => void) => PoolThread;
   readonly threadsMax: number;
-  /** Of all waiting jobs together, by `sizeOf`, which counts 1 for each by default. */
+  /** The greatest sum of the sizes of all waiting jobs. */
   readonly waitingMax: number;
+  /** Default: 1 for each job. */
   readonly sizeOf?: (job: J) => number;
   /** How long a job may take; absent: for ever. */
   readonly jobMsMax?: number;

@@ -182,7 +182,7 @@ export function environmentOf(
     // A thousandth of the work: what hashing costs is a matter of its own tests.
     COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
     COMITY_PASSWORD_PASSES: '1',
-    // Where the machine is busy, a thread takes longer to begin than the defaults allow.
+    // Where the machine is busy, a thread begins and a hook ends later than the defaults allow.
     COMITY_SCAN_TIMEOUT_MS: String(patienceMs),
     COMITY_HOOK_TIMEOUT_MS: String(patienceMs),
     ...database,

@@ -39,7 +39,7 @@ export type ListAnswer = {
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
-/** What `representation` below adds to a list, for the document of each resource that is one. */
+/** The header fields that `representation` sets. Each resource that is a list declares them for the API document. */
 export const listFields: readonly FieldName[] = ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'];
 
 /** `Prefer: count=exact` changes the response, so caches must compare the field (RFC 7240 §2). */

@@ -27,7 +27,14 @@ import { compileJson } from '../query/json-query.ts';
 import type { Compiled, Fault, QueryTextLimits, Target } from '../query/list-query.ts';
 import { alteredCursor, parameterProblem, queryProblem } from '../query/query-faults.ts';
 import { compileSql } from '../query/sql-query.ts';
-import { listFields, listLinks, repeatedFields, representList, varyByPreference } from './list-answer.ts';
+import {
+  type ListTarget,
+  listFields,
+  listLinks,
+  repeatedFields,
+  representList,
+  varyByPreference,
+} from './list-answer.ts';
 import { clientOf, GroupsExceeded, type ListPage } from './list-page.ts';
 import type { Listing, Prepared } from './listing.ts';
 import { openStanding, type Served, type Serving } from './served-collection.ts';
@@ -353,14 +360,13 @@ function resultOperation(
       const kept = proposal?.kept;
       if (kept === undefined) return represent(path, ask, present(found), proposal);
       const { asked } = present(proposal?.query).prepared;
-      const target = { path: `${path}/${ask.captures[0]}`, parameters: '' };
       return {
         content: kept.body,
         mediaType: 'application/json',
         validators: { tag: kept.tag, modifiedAt: null },
         cacheControl: present(found).served.collection.cacheControl,
         // Without a place in the log and a count: those of then are not kept.
-        fields: [...varyByPreference, ...listLinks(target, asked, kept, undefined)],
+        fields: [...varyByPreference, ...listLinks(repeatTarget(path, ask), asked, kept, undefined)],
       };
     },
   };
@@ -406,6 +412,11 @@ function proposeRepeat(
   return { problem: null, query: { ...proposal.query, prepared: entry, position } };
 }
 
+/** A stored query, whose pages its URI names by `cursor` and `page` alone. */
+function repeatTarget(path: string, { captures }: Ask): ListTarget {
+  return { path: `${path}/${captures[0]}`, parameters: '' };
+}
+
 function represent(path: string, ask: Ask, { served }: Found, proposal: QueryProposal | undefined) {
   if (proposal?.query === undefined) throw new Error('a stored query requires its query');
   const { prepared, position, page, place } = proposal.query;
@@ -415,7 +426,7 @@ function represent(path: string, ask: Ask, { served }: Found, proposal: QueryPro
     position,
     page,
     place,
-    target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
+    target: repeatTarget(path, ask),
   }) satisfies Representation | Promise<Representation>;
 }
 

@@ -102,10 +102,11 @@ function createPool(
   settings: ThreadSettings,
   collections: ReadonlyMap<string, PlainCollection>,
 ): ContentPool {
-  const { validationErrorsMax } = settings;
-  const contentLimits = contentLimitsOf(settings);
   const workerData: ThreadData = {
-    ...{ contentLimits, patchLimits: patchLimitsOf(settings), validationErrorsMax, collections },
+    contentLimits: contentLimitsOf(settings),
+    patchLimits: patchLimitsOf(settings),
+    validationErrorsMax: settings.validationErrorsMax,
+    collections,
   };
   return new ThreadPool({
     start(onError) {

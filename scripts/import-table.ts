@@ -13,6 +13,9 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/model/search', may: [], node: [], packages: ['@orama/stemmers'] },
   { folder: 'src/model', may: ['src/http/syntax', 'src/model/search'], node: [], packages: ['typebox'] },
 
+  // The client for programs and pages: types of the program at most, since it runs in browsers.
+  { folder: 'src/client', may: ['src/http'], node: [], packages: [] },
+
   // Memory: bounded caches, the list of what is bounded, and the budget of what is under way. Nothing of the program below it.
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
 

@@ -13,7 +13,15 @@ import type {
   TextMember,
 } from '../model/collection.ts';
 import type { ActionDeclaration, ActionMethod, ActionPlace, Output } from '../model/logic/actions.ts';
-import type { Document, Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
+import type {
+  Account,
+  Document,
+  FurtherMembers,
+  MergePatch,
+  NewFields,
+  Resources,
+  ResourcesOf,
+} from '../model/logic/collection-calls.ts';
 import type { Logic, Refusing } from '../model/logic/logic.ts';
 import type { AccountsDeclaration } from './accounts.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
@@ -85,19 +93,37 @@ type Declarations = Readonly<Record<string, CollectionDeclaration>>;
 /** The calls on the collections of a configuration. */
 export type ResourcesIn<C> = string extends keyof C ? Resources : ResourcesOf<C>;
 
-/** A configuration whose collections the compiler knows. */
-export type Configured<C> = ConfigurationDeclaration & { readonly collections: C };
+/**
+ * A configuration whose collections the compiler knows.
+ * @template A its actions @template V its types of events @template F the schema of the fields of its accounts
+ */
+export type Configured<
+  C,
+  A = unknown,
+  V = unknown,
+  F extends TObject = TObject,
+> = ConfigurationDeclaration & {
+  readonly collections: C;
+  /** Only for the compiler: what `comity/client` knows of the program, as an `Api`. */
+  readonly '~api'?: DescribedProgram<C, A, V, F>;
+};
 
 /** Declares what the program serves; the default export of a configuration file. */
 export function defineConfig<
   C extends Declarations,
   E extends SubscribedTypes = SubscribedTypes,
   F extends TObject = TObject,
+  A extends Readonly<Record<string, ActionDeclaration<undefined>>> = Readonly<Record<never, never>>,
+  V extends Readonly<Record<string, EventTypeDeclaration>> = Readonly<Record<never, never>>,
 >(
-  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E, F> & { readonly collections: C & Referring<C> },
-): Configured<C> {
+  declaration: ConfigurationDeclaration<ResourcesIn<C>, C, E, F> & {
+    readonly collections: C & Referring<C>;
+    readonly actions?: A;
+    readonly eventTypes?: V;
+  },
+): Configured<C, A, V, F> {
   noteCaller(declaration);
-  return declaration as Configured<C>;
+  return declaration as Configured<C, A, V, F>;
 }
 
 /** One symbol for all copies of this package in a process. */
@@ -163,7 +189,18 @@ type Collected<
   K extends ComputedSchemas,
   Soft extends boolean,
   To extends Targets = Targets,
+  A = unknown,
 > = Omit<CollectionDeclaration<S>, 'computed' | 'softDelete' | 'references'> & {
+  readonly '~api'?: {
+    readonly document: Document<
+      T,
+      FurtherMembers<{ readonly [Name in keyof K]: ComputedField<T, K[Name]> }, Soft>
+    >;
+    readonly create: NewFields<S>;
+    readonly patch: MergePatch<T>;
+    readonly references: To;
+    readonly actions: DescribedParts<A>;
+  };
   readonly references?: ReferencesTo<To>;
   readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
   readonly softDelete?: Soft;
@@ -180,13 +217,57 @@ export function collection<
   K extends ComputedSchemas = Readonly<Record<never, TSchema>>,
   const Soft extends boolean = false,
   const To extends Targets = Readonly<Record<never, never>>,
+  A extends Readonly<Record<string, ActionDeclaration<'member' | 'collection', Static<S>>>> = Readonly<
+    Record<never, never>
+  >,
 >(
   declaration: CollectionDeclaration<S, Static<S>, R, K, Soft> & {
     readonly references?: ReferencesTo<To> & OfFields<To, S>;
+    readonly actions?: A;
   },
-): Collected<S, Static<S>, K, Soft, To> {
-  return declaration as unknown as Collected<S, Static<S>, K, Soft, To>;
+): Collected<S, Static<S>, K, Soft, To, A> {
+  return declaration as unknown as Collected<S, Static<S>, K, Soft, To, A>;
 }
+
+/** What `comity/client` knows of each part. */
+type DescribedParts<Parts> = {
+  readonly [Name in keyof Parts as Parts[Name] extends Describing ? Name : never]: Parts[Name] extends {
+    readonly '~api'?: infer Described;
+  }
+    ? Routed<NonNullable<Described>, Name & string>
+    : never;
+};
+
+type Describing = { readonly '~api'?: unknown };
+
+/** An action without a path has its name. */
+type Routed<Described, Name extends string> = Described extends {
+  readonly method: infer M extends string;
+  readonly path: infer P extends string;
+}
+  ? Omit<Described, 'method' | 'path'> & {
+      readonly route: `${M} /${string extends P ? Name : P extends `/${infer Rest}` ? Rest : P}`;
+    }
+  : Described;
+
+/** The `Api` of a program. */
+type DescribedProgram<C, A, V, F extends TObject> = {
+  readonly collections: DescribedParts<C> & {
+    readonly users: {
+      readonly document: Document<Account & FieldsOf<F>>;
+      readonly create: Readonly<Record<string, unknown>>;
+      readonly patch: MergePatch<Partial<Omit<Account, 'emailVerified'>> & FieldsOf<F>>;
+    };
+  };
+  readonly actions: DescribedParts<A>;
+  readonly events: {
+    readonly [Type in keyof V]: V[Type] extends { readonly schema: infer S extends TObject }
+      ? Static<S>
+      : Readonly<Record<string, unknown>>;
+  };
+};
+
+type FieldsOf<F extends TObject> = [TObject] extends [F] ? unknown : Static<F>;
 
 // Actions: requests beyond reading and writing documents, such as merging two tickets. `action({ ... })` declares one on each member of a
 // collection, on a collection, or on a path of its own; actions.ts checks it, src/logic/actions serves it.
@@ -287,7 +368,22 @@ export function action<
   T = Record<string, unknown>,
   R = Resources,
   const A extends Rule<T> | (string & {}) = string,
->(declaration: ActionParts<On, P, I, O, Code, T, R, A>): ActionDeclaration<NoInfer<On>, T> {
+  const M extends ActionMethod = ActionMethod,
+>(
+  declaration: ActionParts<On, P, I, O, Code, T, R, A> & { readonly method: M },
+): ActionDeclaration<NoInfer<On>, T> & DescribedAction<On, M, P, I, O, Code> {
   // Its parts are of types that nothing else can name; config/actions.ts inspects them.
   return declaration as unknown as ActionDeclaration<On, T>;
 }
+
+/** What `comity/client` knows of an action; its name comes from where it stands. */
+type DescribedAction<On, M, P, I extends TObject, O, Code> = {
+  readonly '~api'?: {
+    readonly on: On;
+    readonly method: M;
+    readonly path: P;
+    readonly input: [TObject] extends [I] ? undefined : NewFields<I>;
+    readonly output: [Output] extends [O] ? undefined : Returned<O>;
+    readonly codes: string extends Code ? never : Code;
+  };
+};

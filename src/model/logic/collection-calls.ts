@@ -133,7 +133,7 @@ export type DocumentQuery<T, M = unknown> = DocumentSelection<T, M> & {
 };
 
 /** A merge patch (RFC 7396): null removes a member. */
-type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
+export type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
 
 type CreateOptions = {
   /** The id of the new document, in collections where PUT creates. */

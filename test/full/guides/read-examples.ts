@@ -5,6 +5,8 @@
  *   <!-- not run: REASON -->   the block is for reading alone
  *   <!-- eventually -->        run again until it prints what is shown (what it asks for happens by itself)
  *   <!-- needs curl -->        run where the machine has a curl of its own: the block uses what test/full/guides/curl.ts has not
+ *   <!-- in: CODE -->          before a block of TypeScript: the block is compiled in place of the `...` in CODE
+ *   <!-- not compiled: REASON -->
  *
  * `<!-- program NAME=value ... -->` anywhere sets the environment of the program that the page talks to; with
  * `COMITY_DATABASE_URL=postgres` it has a database of its own, whose URL the commands of the page see too. The `ts` blocks
@@ -95,11 +97,41 @@ function readParts(markdown: string): readonly Part[] {
       at = end;
     } else if (comment !== null) {
       const text = comment[1] ?? '';
-      if (!/^(not run: \S|eventually$|needs curl$|program \S)/.test(text)) {
+      if (!/^(not run: \S|eventually$|needs curl$|program \S|not compiled: \S|in: .*\.\.\.)/.test(text)) {
         throw new Error(`line ${at + 1}: "${text}" means nothing to test/full/guides/read-examples.ts`);
       }
       parts.push({ kind: 'comment', line: at + 1, text });
     } else if (line.trim() !== '') parts.push({ kind: 'prose' });
   }
   return parts;
+}
+
+/** A block of TypeScript, in what it is a part of. */
+export type CodeBlock = {
+  /** The file that a command of the page writes. */
+  readonly file: string | undefined;
+  readonly text: string;
+};
+
+const hereDocument = /^cat > (\S+\.ts) <<'(\w+)'\n(.*?)^\2$/gms;
+
+/** The blocks of TypeScript of a page, its configuration as one, and the files in it that its commands write by here-documents. */
+export function readCode(markdown: string): readonly CodeBlock[] {
+  const parts = readParts(markdown);
+  const { configuration } = readExamples(markdown);
+  const blocks = parts.flatMap((part, at): CodeBlock[] => {
+    if (part.kind !== 'fence') return [];
+    if (part.language === 'sh') {
+      return [...part.text.matchAll(hereDocument)].map(([, file, , text = '']) => ({ file, text }));
+    }
+    const isPart = part.language === 'typescript' || (part.language === 'ts' && configuration === undefined);
+    if (!isPart) return [];
+    const before = parts[at - 1];
+    const remark = before?.kind === 'comment' ? before.text : '';
+    if (remark.startsWith('not compiled: ')) return [];
+    const whole = /^in: (.*)/.exec(remark)?.[1];
+    return [{ file: undefined, text: whole?.replace('...', () => part.text) ?? part.text }];
+  });
+  if (configuration !== undefined) blocks.unshift({ file: 'comity.config.ts', text: configuration });
+  return blocks;
 }

@@ -10,6 +10,7 @@ import type {
   ComputedField,
   ComputedSchemas,
   OnDelete,
+  StampDeclaration,
   TextMember,
 } from '../model/collection.ts';
 import type { ActionDeclaration, ActionMethod, ActionPlace, Output } from '../model/logic/actions.ts';
@@ -97,12 +98,11 @@ export type ResourcesIn<C> = string extends keyof C ? Resources : ResourcesOf<C>
  * A configuration whose collections the compiler knows.
  * @template A its actions @template V its types of events @template F the schema of the fields of its accounts
  */
-export type Configured<
-  C,
-  A = unknown,
-  V = unknown,
-  F extends TObject = TObject,
-> = ConfigurationDeclaration & {
+export type Configured<C, A = unknown, V = unknown, F extends TObject = TObject> = Omit<
+  ConfigurationDeclaration,
+  'collections'
+> & {
+  // Without the index signature of a declaration, with which any name would be one of a collection.
   readonly collections: C;
   /** Only for the compiler: what `comity/client` knows of the program, as an `Api`. */
   readonly '~api'?: DescribedProgram<C, A, V, F>;
@@ -123,7 +123,7 @@ export function defineConfig<
   },
 ): Configured<C, A, V, F> {
   noteCaller(declaration);
-  return declaration as Configured<C, A, V, F>;
+  return declaration as never;
 }
 
 /** One symbol for all copies of this package in a process. */
@@ -182,29 +182,52 @@ type Referable<Reference, Name> = Reference extends { readonly collection: infer
     : { readonly collection: Name }
   : unknown;
 
-/** What `collection` returns: what `resources` must know of a collection, beside the declaration. */
+/** The names of fields in the members of a declaration beside its schema. */
+type Named = {
+  readonly stamp: string;
+  readonly unpatchable: string;
+  readonly tenant: string;
+  readonly hidden: string;
+  readonly readOnly: string;
+};
+
+/**
+ * What `collection` returns: what `resources` and clients must know of a collection, beside the declaration.
+ * @template N the names of members with a conduct of their own
+ */
 type Collected<
   S extends TObject,
-  T,
   K extends ComputedSchemas,
   Soft extends boolean,
-  To extends Targets = Targets,
-  A = unknown,
-> = Omit<CollectionDeclaration<S>, 'computed' | 'softDelete' | 'references'> & {
+  To extends Targets,
+  A,
+  N extends Named,
+> = Omit<
+  CollectionDeclaration<S>,
+  'computed' | 'softDelete' | 'references' | 'stamp' | 'unpatchable' | 'tenantField'
+> & {
   readonly '~api'?: {
     readonly document: Document<
-      T,
-      FurtherMembers<{ readonly [Name in keyof K]: ComputedField<T, K[Name]> }, Soft>
+      Hiding<Static<S>, N['hidden']>,
+      FurtherMembers<{ readonly [Name in keyof K]: ComputedField<Static<S>, K[Name]> }, Soft>
     >;
-    readonly create: NewFields<S>;
-    readonly patch: MergePatch<T>;
+    readonly create: NewFields<S, N['stamp'], N['readOnly'] | N['hidden'] | N['tenant']>;
+    readonly patch: MergePatch<NewFields<S, N['stamp'] | N['unpatchable'] | N['tenant']>>;
     readonly references: To;
     readonly actions: DescribedParts<A>;
   };
   readonly references?: ReferencesTo<To>;
-  readonly computed?: { readonly [Name in keyof K]: ComputedField<T, K[Name]> };
+  readonly computed?: { readonly [Name in keyof K]: ComputedField<Static<S>, K[Name]> };
   readonly softDelete?: Soft;
+  readonly stamp?: { readonly [Name in N['stamp']]: StampDeclaration };
+  readonly unpatchable?: readonly N['unpatchable'][];
+  readonly tenantField?: N['tenant'];
 };
+
+/** Callers who may not see a member get the document without it. */
+type Hiding<T, Hidden> = [Hidden] extends [never]
+  ? T
+  : Omit<T, Hidden & string> & { readonly [Name in Extract<keyof T, Hidden>]?: T[Name] };
 
 /**
  * The fields that clients write are those of the schema, and the compiler holds everything else to them.
@@ -220,13 +243,38 @@ export function collection<
   A extends Readonly<Record<string, ActionDeclaration<'member' | 'collection', Static<S>>>> = Readonly<
     Record<never, never>
   >,
+  Stamped extends TextMember<Static<S>> = never,
+  Fixed extends keyof Static<S> & string = never,
+  Tenant extends TextMember<Static<S>> = never,
+  Hidden extends (keyof Static<S> | keyof K) & string = never,
+  Restricted extends keyof Static<S> & string = never,
 >(
   declaration: CollectionDeclaration<S, Static<S>, R, K, Soft> & {
     readonly references?: ReferencesTo<To> & OfFields<To, S>;
     readonly actions?: A;
+    readonly stamp?: { readonly [Name in Stamped]?: StampDeclaration };
+    readonly unpatchable?: readonly Fixed[];
+    readonly tenantField?: Tenant;
+    readonly hidden?: { readonly [Name in Hidden]?: Rule<Static<S>> };
+    readonly readOnly?: { readonly [Name in Restricted]?: Rule<Static<S>> };
   },
-): Collected<S, Static<S>, K, Soft, To, A> {
-  return declaration as unknown as Collected<S, Static<S>, K, Soft, To, A>;
+): NoInfer<
+  Collected<
+    S,
+    K,
+    Soft,
+    To,
+    A,
+    {
+      readonly stamp: Stamped;
+      readonly unpatchable: Fixed;
+      readonly tenant: Tenant;
+      readonly hidden: Hidden;
+      readonly readOnly: Restricted;
+    }
+  >
+> {
+  return declaration as never;
 }
 
 /** What `comity/client` knows of each part. */

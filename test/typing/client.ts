@@ -53,6 +53,32 @@ holds<Same<Shop['actions']['ping']['route'], 'GET /ping'>>();
 holds<Same<Shop['actions']['ping']['output'], undefined>>();
 holds<Same<Shop['events']['invoice.paid'], { invoiceId: string }>>();
 
+export const parcels = defineConfig({
+  collections: {
+    parcels: collection({
+      schema: Type.Object({
+        to: Type.String(),
+        sku: Type.String(),
+        firm: Type.String(),
+        weight: Type.Integer(),
+        cost: Type.Integer(),
+        packedBy: Type.Optional(Type.String()),
+      }),
+      readOnly: { weight: 'administrator' },
+      hidden: { cost: 'administrator' },
+      stamp: { packedBy: 'principal' },
+      unpatchable: ['sku'],
+      tenantField: 'firm',
+    }),
+  },
+});
+type Parcel = ApiOf<typeof parcels>['collections']['parcels'];
+// What the server sets for some callers may be left out, what it sets for all is in no input, and some do not see all.
+holds<Same<Parcel['create'], { to: string; sku: string; firm?: string; weight?: number; cost?: number }>>();
+holds<Same<Parcel['patch'], { to?: string; weight?: number; cost?: number }>>();
+holds<Same<Parcel['document']['cost'], number | undefined>>();
+holds<Same<Parcel['document']['packedBy'], string | undefined>>();
+
 type Desk = ApiOf<typeof desk>;
 holds<Same<keyof Desk['collections'], 'organisations' | 'tickets' | 'comments' | 'users'>>();
 holds<Same<Desk['collections']['users']['document']['role'], 'member' | 'lead' | undefined>>();

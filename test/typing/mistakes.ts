@@ -203,6 +203,52 @@ export const configuration = defineConfig({
   },
 });
 
+export const orders = defineConfig({
+  collections: {
+    orders: collection({
+      schema: Type.Object({
+        item: Type.String(),
+        sku: Type.String(),
+        state: Type.Enum(['new', 'paid'], { default: 'new' }),
+        customerId: Type.String(),
+        ship: Type.Object({ city: Type.String(), country: Type.String({ default: 'DE' }) }),
+      }),
+      computed: { slug: computed(Type.String(), ({ item }: { readonly item: string }) => item) },
+      unpatchable: ['sku'],
+      tenantField: 'customerId',
+    }),
+  },
+  jobs: {
+    order: {
+      every: '1h',
+      async run({ resources: { orders } }) {
+        const fields = { item: 'x', sku: 'x', customerId: 'c', ship: { city: 'Bonn' } };
+        // @ts-expect-error input: a computed member is in none
+        await orders.create({ ...fields, slug: 'x' });
+        // @ts-expect-error input: the id of a new document is an option
+        await orders.create({ ...fields, id: 'x' });
+        // @ts-expect-error input: null is no state
+        await orders.create({ ...fields, state: null });
+        // @ts-expect-error patch: fixed at creation
+        await orders.update('id', { sku: 'y' });
+        // @ts-expect-error patch: the tenant is fixed at creation
+        await orders.update('id', { customerId: 'y' });
+        // @ts-expect-error patch: a required member cannot be removed
+        await orders.update('id', { item: null });
+        // @ts-expect-error patch: a required member cannot be removed within an object either
+        await orders.update('id', { ship: { city: null } });
+        // @ts-expect-error patch: no such member within the object
+        await orders.update('id', { ship: { town: 'x' } });
+      },
+    },
+  },
+});
+type Named = keyof (typeof orders)['collections'];
+// @ts-expect-error no collection has this name
+export const misnamed: Named = 'ordres';
+// @ts-expect-error stamp: no such field
+collection({ schema: Ticket, stamp: { authorId: 'principal' } });
+
 // @ts-expect-error references: no collection has this name
 defineConfig({ collections: { tickets, organisation: organisations } });
 // @ts-expect-error a configuration needs collections

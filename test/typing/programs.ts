@@ -172,6 +172,55 @@ export const third = defineConfig({
   subscribers: { anySubscriber },
 });
 
+const Order = Type.Object({
+  item: Type.String(),
+  sku: Type.String(),
+  state: Type.Enum(['new', 'paid'], { default: 'new' }),
+  labels: Type.Record(Type.String(), Type.String(), { default: {} }),
+  pair: Type.Tuple([Type.String(), Type.Integer()], { default: ['x', 1] }),
+  note: Type.Union([Type.String(), Type.Null()], { default: null }),
+  free: Type.Unknown({ default: null }),
+  size: Type.Unsafe<1 | 2>(Type.Integer({ default: 1 })),
+  ship: Type.Object({ city: Type.String(), country: Type.String({ default: 'DE' }) }),
+  customerId: Type.String(),
+  orderedBy: Type.Optional(Type.String()),
+  cost: Type.Integer(),
+});
+
+/** One input, one patch and one output type. */
+export const ordering = defineConfig({
+  collections: {
+    orders: collection({
+      schema: Order,
+      readOnly: { state: 'administrator', cost: 'administrator' },
+      hidden: { cost: 'administrator' },
+      stamp: { orderedBy: 'principal' },
+      unpatchable: ['sku'],
+      tenantField: 'customerId',
+      examples: [{ item: 'x', sku: 'x', ship: { city: 'Bonn' }, customerId: 'c', cost: 1 }],
+    }),
+  },
+  jobs: {
+    order: {
+      every: '1h',
+      async run({ resources: { orders } }) {
+        const fields = { item: 'x', sku: 'x', ship: { city: 'Bonn' }, customerId: 'c', cost: 1 };
+        const made = await orders.create(fields);
+        // A default is in every document, and what a function gives for a stamped member stays.
+        const state: 'new' | 'paid' = made.state;
+        await orders.create({ ...fields, state, orderedBy: 'somebody' });
+        await orders.replace(made.id, fields);
+        // Within an object, a patch changes what it names; null gives a member with a default its default.
+        await orders.update(made.id, { ship: { city: 'Rome' }, state: null, note: null, orderedBy: null });
+        await orders.update(made.id, { ship: { country: null }, pair: ['y', 2], labels: { a: 'b' } });
+      },
+    },
+  },
+});
+type NameOf<C extends { readonly collections: object }> = keyof C['collections'];
+export const names: readonly NameOf<typeof ordering>[] = ['orders'];
+export const namesOfTwo: readonly NameOf<typeof configuration>[] = ['tickets', 'comments'];
+
 const Step = Type.Cyclic(
   { Step: Type.Object({ name: Type.String(), next: Type.Optional(Type.Ref('Step')) }) },
   'Step',

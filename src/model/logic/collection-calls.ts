@@ -4,14 +4,17 @@
  */
 import {
   type Static,
+  type TAny,
   type TArray,
   type TArrayOptions,
   type TBoolean,
   type TEnum,
   type TEnumValue,
   type TInteger,
+  type TIntersect,
   type TLiteral,
   type TLiteralValue,
+  type TNull,
   type TNumber,
   type TNumberOptions,
   type TObject,
@@ -21,7 +24,10 @@ import {
   type TSchemaOptions,
   type TString,
   type TStringOptions,
+  type TTuple,
   type TUnion,
+  type TUnknown,
+  type TUnsafe,
   Type as TypeBox,
 } from 'typebox';
 import type { Scalar } from '../field.ts';
@@ -132,8 +138,21 @@ export type DocumentQuery<T, M = unknown> = DocumentSelection<T, M> & {
   readonly limit?: number;
 };
 
-/** A merge patch (RFC 7396): null removes a member. */
-export type MergePatch<T> = { readonly [Name in keyof T]?: T[Name] | null };
+/**
+ * A merge patch (RFC 7396), also within objects: null removes a member that may be absent, and gives one with a default its default.
+ * @template N the fields of a new document
+ */
+export type MergePatch<N> = {
+  readonly [Name in keyof N]?:
+    | PatchedValue<N[Name]>
+    | (Record<never, never> extends Pick<N, Name> ? null : never);
+};
+
+type PatchedValue<V> = V extends Scalar | readonly unknown[] | Uint8Array
+  ? V
+  : V extends object
+    ? MergePatch<V>
+    : V;
 
 type CreateOptions = {
   /** The id of the new document, in collections where PUT creates. */
@@ -145,9 +164,10 @@ type CreateOptions = {
 /**
  * The calls on one collection, by all its rules: schema, references, unique fields, hooks, events. A call that would be refused with an
  * error response rejects with `ResourceRefused`.
- * @template T the fields that clients write @template M further members of its documents @template N the fields of a new document
+ * @template T the fields of the schema @template M further members of its documents @template N the fields of a new document
+ * @template P a patch
  */
-export type CollectionCalls<T, M = unknown, N = T> = {
+export type CollectionCalls<T, M = unknown, N = T, P = MergePatch<N>> = {
   /**
    * Undefined where there is no such document. The unit depends on what was read: if another change of the document is committed first, the
    * function runs again.
@@ -164,13 +184,34 @@ export type CollectionCalls<T, M = unknown, N = T> = {
    */
   all(selection?: DocumentSelection<T, M>): AsyncIterable<Document<T, M>>;
   create(fields: N, options?: CreateOptions): Promise<Document<T, M>>;
-  update(id: string, patch: MergePatch<T>): Promise<Document<T, M>>;
+  update(id: string, patch: P): Promise<Document<T, M>>;
   replace(id: string, fields: N): Promise<Document<T, M>>;
   delete(id: string): Promise<void>;
 };
 
 /** What is known of a collection: `{ schema: typeof Ticket, computed: typeof computedFields, softDelete: true }`, or its declaration. */
 type Declared = { readonly schema: TObject };
+
+/** The names that a declaration has at one of its members: `stamp`, `hidden`. Never where it names none, or any. */
+type NamesAt<X, Member extends string> = X extends { readonly [Each in Member]?: infer Named }
+  ? NonNullable<Named> extends readonly (infer Name extends string)[]
+    ? Literal<Name>
+    : Literal<keyof NonNullable<Named> & string>
+  : never;
+
+type Literal<Name extends string> = string extends Name ? never : Name;
+
+/** The fields that a function gives for a new document: one that the server stamps may be left out. */
+type NewFieldsOf<X extends Declared> = NewFields<X['schema'], never, NamesAt<X, 'stamp'>>;
+
+/** A patch of a document: what is fixed at creation is in none. */
+type PatchOf<X extends Declared> = MergePatch<Omit<NewFieldsOf<X>, FixedNames<X>>>;
+
+type FixedNames<X> =
+  | NamesAt<X, 'unpatchable'>
+  | (X extends { readonly tenantField?: infer Name extends string | undefined }
+      ? Literal<NonNullable<Name>>
+      : never);
 
 /** The members of a collection's documents beside the fields that clients write and those of every document. */
 export type FurtherMembers<K, Soft> = {
@@ -197,7 +238,7 @@ export type DocumentOf<X> = X extends TObject
 type CallsOf<X> = X extends TObject
   ? CollectionCalls<Static<X>, unknown, NewFields<X>>
   : X extends Declared
-    ? CollectionCalls<Static<X['schema']>, FurtherMembersOf<X>, NewFields<X['schema']>>
+    ? CollectionCalls<Static<X['schema']>, FurtherMembersOf<X>, NewFieldsOf<X>, PatchOf<X>>
     : CollectionCalls<X>;
 
 /**
@@ -271,8 +312,9 @@ export type Resources = [keyof Schemas] extends [never]
 
 type Defaulted = { readonly default: unknown };
 
-/** The builders whose schemas have defaults in practice. Each is an overload before that of TypeBox. */
+/** Each is an overload before that of TypeBox. */
 type DefaultedBuilders = {
+  Any(options: TSchemaOptions & Defaulted): TAny & Defaulted;
   Array<Item extends TSchema>(items: Item, options: TArrayOptions & Defaulted): TArray<Item> & Defaulted;
   Boolean(options: TSchemaOptions & Defaulted): TBoolean & Defaulted;
   Enum<Values extends TEnumValue[]>(
@@ -284,16 +326,32 @@ type DefaultedBuilders = {
     value: Value,
     options: TSchemaOptions & Defaulted,
   ): TLiteral<Value> & Defaulted;
+  Intersect<Types extends TSchema[]>(
+    types: [...Types],
+    options: TSchemaOptions & Defaulted,
+  ): TIntersect<Types> & Defaulted;
+  Null(options: TSchemaOptions & Defaulted): TNull & Defaulted;
   Number(options: TNumberOptions & Defaulted): TNumber & Defaulted;
   Object<Properties extends TProperties>(
     properties: Properties,
     options: TObjectOptions & Defaulted,
   ): TObject<Properties> & Defaulted;
+  Record<Key extends TSchema, Value extends TSchema>(
+    key: Key,
+    value: Value,
+    options: TObjectOptions & Defaulted,
+  ): ReturnType<typeof TypeBox.Record<Key, Value>> & Defaulted;
   String(options: TStringOptions & Defaulted): TString & Defaulted;
+  Tuple<Types extends TSchema[]>(
+    types: [...Types],
+    options: TArrayOptions & Defaulted,
+  ): TTuple<Types> & Defaulted;
   Union<Types extends TSchema[]>(
     anyOf: [...Types],
     options: TSchemaOptions & Defaulted,
   ): TUnion<Types> & Defaulted;
+  Unknown(options: TSchemaOptions & Defaulted): TUnknown & Defaulted;
+  Unsafe<V>(schema: TSchema & Defaulted): TUnsafe<V> & Defaulted;
 };
 
 type Builders = Omit<typeof TypeBox, keyof DefaultedBuilders> & {
@@ -308,19 +366,25 @@ type Flat<T> = { [Name in keyof T]: T[Name] };
 
 /**
  * The fields that a caller gives for a new document: those with a default may be left out, also within objects.
- * @template S the schema of the collection
+ * @template S the schema of the collection @template Closed names of members that no caller gives
+ * @template Filled names of members that the server gives to callers who leave them out
  */
-export type NewFields<S extends TObject> =
-  S extends TObject<infer P extends TProperties> ? WithoutDefaulted<Static<S>, P> : never;
+export type NewFields<S extends TObject, Closed = never, Filled = never> =
+  S extends TObject<infer P extends TProperties>
+    ? WithoutDefaulted<Omit<Static<S>, Closed & string>, P, Filled>
+    : never;
 
-type WithoutDefaulted<T, P> = Flat<
+type WithoutDefaulted<T, P, Filled = never> = Flat<
   {
-    [Name in keyof T as Name extends DefaultedName<P> ? never : Name]: Given<
+    [Name in keyof T as Name extends DefaultedName<P> | Filled ? never : Name]: Given<
       T[Name],
       Name extends keyof P ? P[Name] : unknown
     >;
   } & {
-    [Name in keyof T & DefaultedName<P>]?: Given<T[Name], P[Name]>;
+    [Name in keyof T & (DefaultedName<P> | Filled)]?: Given<
+      T[Name],
+      Name extends keyof P ? P[Name] : unknown
+    >;
   }
 >;
 

@@ -4,11 +4,12 @@
  * Usage: npm run build
  */
 import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { bundle } from './bundle.ts';
 import { parseSource } from './parse-source.ts';
 import { listFiles, packageEntries, readText, repositoryRoot } from './source-tree.ts';
+import { thinSourceMap } from './thin-source-map.ts';
 
 /** Builds a tree laid out like the repository into its dist/. */
 export async function build(root: string): Promise<void> {
@@ -16,6 +17,7 @@ export async function build(root: string): Promise<void> {
   for (const path of listFiles(root, 'dist').map((file) => join(root, file))) {
     // What setup.mjs compares the sources with, which is not published.
     if (!bundled.has(path) && basename(path) !== '.bundled') rmSync(path);
+    else if (path.endsWith('.js.map')) writeFileSync(path, thinSourceMap(readFileSync(path, 'utf8')));
   }
   const compiler = join(repositoryRoot, 'node_modules/typescript/bin/tsc');
   execFileSync(process.execPath, [compiler, '--project', 'tsconfig.build.json'], {

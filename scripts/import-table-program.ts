@@ -116,13 +116,21 @@ export const programRows: readonly FolderRow[] = [
   },
   {
     folder: 'src/testing.ts',
-    may: [...observed, 'src/comity.ts', 'src/embed.ts', 'src/egress', 'src/mail', 'src/work'],
+    may: [
+      ...observed,
+      'src/comity.ts',
+      'src/embed.ts',
+      'src/egress',
+      'src/mail',
+      'src/package-version.ts',
+      'src/work',
+    ],
     node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises', 'node:url', 'node:util'],
     packages: [],
   },
   {
     folder: 'src/index.ts',
-    may: [...values, 'src/comity.ts', 'src/config', 'src/embed.ts'],
+    may: [...values, 'src/comity.ts', 'src/config', 'src/embed.ts', 'src/package-version.ts'],
     node: [],
     packages: ['typebox'],
   },
@@ -155,7 +163,7 @@ export const programRows: readonly FolderRow[] = [
   },
   {
     folder: 'src/main.ts',
-    may: ['src/cli'],
+    may: ['src/cli', 'src/package-version.ts'],
     node: ['node:module', 'node:process'],
     packages: [],
   },

@@ -4,6 +4,7 @@
  */
 import type { Comity } from './comity.ts';
 import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
+import { refuseOldNode } from './package-version.ts';
 
 export type { Static } from 'typebox';
 export type { Comity, PrincipalDeclaration, ResourcesAs } from './comity.ts';
@@ -94,6 +95,9 @@ export type {
   Refuse,
   Write,
 } from './model/logic/logic.ts';
+
+// What this file imports is read by an old Node too: it names no export of Node that is younger than Node 20.
+refuseOldNode();
 
 export type CreateOptions = {
   /**

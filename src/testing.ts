@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { getCallSites } from 'node:util';
+import util from 'node:util';
 import type { Comity, PrincipalDeclaration } from './comity.ts';
 import {
   type ConfigurationDeclaration,
@@ -20,12 +20,12 @@ import {
 } from './config/define.ts';
 import type { SettingOverrides } from './config/settings.ts';
 import type { Exchange } from './egress/exchange.ts';
-import { embed } from './embed.ts';
 import type { Transport } from './mail/smtp.ts';
 import type { Account, AccountFields, Document } from './model/logic/collection-calls.ts';
 import { operatorId, scopes } from './model/principal.ts';
 import type { Observation } from './observe/observation.ts';
 import { createSourceStacks } from './observe/source-stack.ts';
+import { refuseOldNode } from './package-version.ts';
 import type { Timers } from './work/timers.ts';
 
 export type TestOptions = {
@@ -100,6 +100,8 @@ export type TestComity<R> = Pick<Comity<R>, 'close' | 'resources'> & {
   until<T>(find: () => T | Promise<T>, withinMs?: number): Promise<Exclude<T, undefined | false>>;
 };
 
+refuseOldNode();
+
 const origin = 'http://comity.test';
 
 /** A file system in memory, of Linux: a store there starts in 20 ms instead of 150. */
@@ -115,7 +117,7 @@ export async function createTestComity<C>(
 ): Promise<TestComity<ResourcesIn<C>>> {
   type Calls = ResourcesIn<C>;
   // The caller's file would wait for itself.
-  const [, caller] = getCallSites(2);
+  const [, caller] = util.getCallSites(2);
   const file = module?.href ?? (await moduleOf(declaration, caller?.scriptName)) ?? noModule;
   const folder = mkdtempSync(join(existsSync(memoryFolder) ? memoryFolder : tmpdir(), 'comity-test-'));
   const adminKey = `sk_test_${randomBytes(16).toString('hex')}`;
@@ -130,6 +132,7 @@ export async function createTestComity<C>(
       each.stack = sourceStack(each.stack ?? '');
     failures.push(error);
   };
+  const { embed } = await import('./embed.ts');
   const comity = await embed<Calls>(
     { ...declaration, settings: { adminKey, secretKey, ...declaration.settings, ...settings } },
     { ...environment, COMITY_DATA: folder },

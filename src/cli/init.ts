@@ -1,30 +1,28 @@
 /**
- * `comity init`: writes a project that runs unchanged. If this program runs from a checkout, the project depends on
- * that folder; if it was installed from a registry, the project depends on the same version there.
+ * `comity init`: writes a project that runs unchanged. It depends on what this program is: a checkout, a version of a registry, or the file
+ * that npm installed. If the machine's Node is too old, the project brings one of its own; this file and what it imports run on Node 20.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join, relative, resolve, sep } from 'node:path';
-import { packageRoot, packageVersion } from '../package-version.ts';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, delimiter, dirname, join, relative, resolve, sep } from 'node:path';
+import type { Environment } from '../config/load-settings.ts';
+import { isNodeRecent, nodeNeeded, packageRoot, packageVersion } from '../package-version.ts';
 import { CommandFailure, exitCodes, usageFailure } from './failure.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
  * @param folder target, created if missing; existing files are never overwritten
- * @param node `npm` or `system`; undefined: `npm` if the running Node came from npm
+ * @param node `npm` or `system`; undefined: `npm` if the machine has no Node that is recent enough
  */
 export async function init(terminal: Terminal, folder: string, node: string | undefined): Promise<number> {
   if (node !== undefined && node !== 'npm' && node !== 'system') {
     throw usageFailure(`--node must be npm or system, not "${node}"`);
   }
   const root = resolve(packageRoot());
-  const brought = node === undefined ? isInstalledByNpm(process.execPath) : node === 'npm';
+  const machine = machineNode(terminal.environment);
+  const bringsNode = node === undefined ? !isNodeRecent(machine) : node === 'npm';
   const target = resolve(folder);
-  const files = starterFiles({
-    name: projectName(basename(target)),
-    comity: isInstalledByNpm(root) ? `^${packageVersion()}` : `file:${root.replaceAll(sep, '/')}`,
-    bringsNode: brought,
-  });
+  const files = starterFiles({ name: projectName(basename(target)), comity: dependencyOn(root), bringsNode });
   refuseToOverwrite(target, [...files.keys()]);
   if (!isInstalledByNpm(root)) buildPackage(terminal, root);
   mkdirSync(target, { recursive: true });
@@ -32,6 +30,7 @@ export async function init(terminal: Terminal, folder: string, node: string | un
   // `wx` fails if the file was created since the check.
   for (const [path, text] of files) writeFileSync(join(target, path), text, { flag: 'wx' });
   terminal.out(nextSteps(folder, [...files.keys()]));
+  if (bringsNode) terminal.out(aboutNode(machine));
   return exitCodes.done;
 }
 
@@ -47,9 +46,41 @@ function refuseToOverwrite(target: string, paths: readonly string[]): void {
   }
 }
 
-/** True below node_modules, where npm installs packages from a registry; a linked checkout has its own path. */
+/** True below node_modules, where npm installs packages; a linked checkout has its own path. */
 function isInstalledByNpm(path: string): boolean {
   return path.split(sep).includes('node_modules');
+}
+
+const nodeVersion = /^v(\d+\.\d+\.\d+)/;
+
+/**
+ * The version of the Node that the project's scripts get unless it brings one; '0' if there is none. npm puts the folders of packages before
+ * others into PATH: what is there is no Node of the machine.
+ */
+function machineNode(environment: Environment): string {
+  if (!isInstalledByNpm(process.execPath)) return process.versions.node;
+  const folders = (environment.PATH ?? '').split(delimiter).filter((each) => !isInstalledByNpm(each));
+  const env = { ...environment, PATH: folders.join(delimiter) };
+  const { stdout } = spawnSync('node', ['--version'], { encoding: 'utf8', env });
+  return nodeVersion.exec(stdout ?? '')?.[1] ?? '0';
+}
+
+/** What package.json says of `comity`: the checkout, the file that npm installed it from, or the version in a registry. */
+function dependencyOn(root: string): string {
+  if (!isInstalledByNpm(root)) return fileDependency(root);
+  const modules = dirname(root);
+  try {
+    const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
+    const resolved = String(packages['node_modules/comity'].resolved);
+    if (resolved.startsWith('file:')) return fileDependency(resolve(dirname(modules), resolved.slice(5)));
+  } catch {
+    // Not installed by npm, which writes that file: other package managers are asked for the version.
+  }
+  return `^${packageVersion()}`;
+}
+
+function fileDependency(path: string): string {
+  return `file:${path.replaceAll(sep, '/')}`;
 }
 
 /** A checkout serves its projects from dist/, which is built if its declarations are missing or older than the sources. */
@@ -57,7 +88,9 @@ function buildPackage(terminal: Terminal, root: string): void {
   const built = join(root, 'dist/index.d.ts');
   const script = join(root, 'scripts/build.ts');
   if (!existsSync(script)) return;
-  const sources = globSync('src/**/*.ts', { cwd: root }).map((path) => statSync(join(root, path)).mtimeMs);
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => statSync(join(root, 'src', path)).mtimeMs);
   if (existsSync(built) && statSync(built).mtimeMs >= Math.max(...sources)) return;
   terminal.out('Building Comity from its checkout ...');
   const { status } = spawnSync(process.execPath, [script], {
@@ -95,6 +128,11 @@ function nextSteps(folder: string, paths: readonly string[]): string {
     '',
     'Then change comity.config.ts; "npm test" runs its tests, and "npm start" serves it in production.',
   ].join('\n');
+}
+
+function aboutNode(machine: string): string {
+  const found = machine === '0' ? 'this machine has no Node' : `the Node of this machine is ${machine}`;
+  return `\nComity needs Node ${nodeNeeded()} or later, and ${found}: "npm install" brings one into the project (220 MB).`;
 }
 
 type Starter = {
@@ -153,7 +191,7 @@ function manifest({ name, comity, bringsNode }: Starter): string {
     },
     dependencies: { comity },
     devDependencies: typePackages,
-    ...(bringsNode ? { optionalDependencies: nodePackages } : { engines: { node: '>=24.7' } }),
+    ...(bringsNode ? { optionalDependencies: nodePackages } : { engines: { node: `>=${nodeNeeded()}` } }),
   };
   return `${JSON.stringify(content, undefined, 2)}\n`;
 }

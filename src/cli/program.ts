@@ -169,7 +169,7 @@ const initializing: LocalCommand = {
   description: 'create a project with a small configuration, ready to serve',
   arguments: [['[folder]', 'its folder; created if missing', '.']],
   options: [['--node <npm|system>', 'install Node as an npm package, or use that of the machine']],
-  help: '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.',
+  help: '\nNever overwrites a file. Without --node the project brings a Node if that of the machine is too old.',
   run: async (terminal, { node }: { readonly node?: string }, folder) =>
     (await import('./init.ts')).init(terminal, folder, node),
 };

@@ -2,7 +2,7 @@
  * The functions that a user's declaration calls: `export default defineConfig({ collections: { products: collection({ ... }) } })`. Both functions return their argument
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
-import { getCallSites } from 'node:util';
+import util from 'node:util';
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Rule } from '../model/access.ts';
 import type {
@@ -131,7 +131,7 @@ const callerSymbol = Symbol.for('comity.definedIn');
 
 /** Keeps the file that called `defineConfig`, for programs that get the declaration without its file; a copy of the object has none. */
 function noteCaller(declaration: object): void {
-  const [, , caller] = getCallSites(callSitesMax);
+  const [, , caller] = util.getCallSites(callSitesMax);
   if (caller === undefined || !Object.isExtensible(declaration)) return;
   Object.defineProperty(declaration, callerSymbol, { value: caller.scriptName, configurable: true });
 }

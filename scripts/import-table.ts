@@ -306,8 +306,8 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/openapi',
     may: [...observed, 'src/kernel', 'src/resources'],
-    node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:timers/promises', 'node:url'],
-    packages: [],
+    node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:timers/promises', 'node:url'],
+    packages: ['github-slugger', 'marked'],
   },
   ...programRows,
 ];

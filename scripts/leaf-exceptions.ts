@@ -24,6 +24,7 @@ export const leafExceptions: ReadonlyMap<string, string> = new Map([
   ],
   ['src/http/syntax/http-message.ts', 'a grammar of its own standard, pure and below the kernel'],
   ['src/logic/actions/action-routes.ts', 'the routes of a feature, which stand in its folder'],
+  ['src/openapi/guide-pages.ts', 'the pages of the guides, which the list of resources only names'],
   ['src/resources/routes.ts', 'the routes of a feature, which stand in its folder'],
   ['src/observe/developer-log.ts', 'reads every kind of observation, which the command does not know'],
   ['src/tunnel/tunnel.ts', 'composes a feature in its folder, so that compose.ts names one part'],

@@ -20,7 +20,8 @@ import type { Metrics } from './observe/metrics.ts';
 import type { OpenConnections } from './observe/open-connections.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
-import { packageVersion } from './package-version.ts';
+import { guidePages } from './openapi/guide-pages.ts';
+import { packageRoot, packageVersion } from './package-version.ts';
 import { realtimeResources } from './realtime/realtime-routes.ts';
 import { SlowLists } from './resources/collection/slow-lists.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
@@ -67,6 +68,7 @@ export function resourcesOf(options: Features): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received } = options;
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
+  const guides = guidePages(configuration.title, join(packageRoot(), 'docs'));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const portal = settings.portal === 'on' ? portalAssets(configuration) : [];
   const slowLists = new SlowLists({ ...settings, clock: options.clock });
@@ -114,7 +116,7 @@ export function resourcesOf(options: Features): readonly Resource[] {
     connectionsResource(configuration.base, settings, options.connections),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
-      assets: [...docsAssets(configuration.title), ...dashboard, ...portal],
+      assets: [...docsAssets(configuration.title, guides.length > 0), ...guides, ...dashboard, ...portal],
       openApi: createDocuments(() => ({
         ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
         traceEnabled: settings.traceMethod,

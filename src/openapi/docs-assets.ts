@@ -22,7 +22,7 @@ export type DocsAsset = {
 
 /** Names of assets contain a digest or a version, so caches may keep them for ever (RFC 8246). */
 const immutable = 'public, max-age=31536000, immutable';
-const pageCacheControl = 'no-cache';
+export const pageCacheControl = 'no-cache';
 
 /** A test compares it with the installed package. The asset's name contains it, so caches may keep it for ever. */
 export const viewerVersion = '2.4.820';
@@ -36,18 +36,14 @@ const viewerPolicy =
 const plainPolicy =
   "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** @param title of the API, escaped */
-export function docsAssets(title: string): readonly DocsAsset[] {
+/** @param title of the API, escaped @param hasGuides there are pages at /docs/guides (guide-pages.ts) */
+export function docsAssets(title: string, hasGuides: boolean): readonly DocsAsset[] {
   const script = asset(
     `/docs/assets/docs-${digest(docsScript)}.js`,
     'text/javascript; charset=utf-8',
     () => docsScript,
   );
-  const style = asset(
-    `/docs/assets/docs-${digest(docsStyle)}.css`,
-    'text/css; charset=utf-8',
-    () => docsStyle,
-  );
+  const style = asset(stylePath(), 'text/css; charset=utf-8', () => docsStyle);
   const explorer = asset(
     `/docs/assets/openapi-explorer-${viewerVersion}.js`,
     'text/javascript; charset=utf-8',
@@ -55,22 +51,27 @@ export function docsAssets(title: string): readonly DocsAsset[] {
   );
   const paths = { script: script.path, style: style.path, viewer: explorer.path };
   return [
-    page('/docs', viewerPolicy, docsPage(title, paths)),
-    page('/docs/errors', plainPolicy, errorsPage(title, style.path)),
+    page('/docs', viewerPolicy, () => docsPage(title, paths, hasGuides)),
+    plainPage('/docs/errors', () => errorsPage(title, hasGuides)),
     script,
     style,
     explorer,
   ];
 }
 
-function page(path: string, policy: string, html: string): DocsAsset {
+function page(path: string, policy: string, read: DocsAsset['read']): DocsAsset {
   return {
     path,
     mediaType: 'text/html; charset=utf-8',
     cacheControl: pageCacheControl,
     fields: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer'],
-    read: () => html,
+    read,
   };
+}
+
+/** A page without a script. */
+export function plainPage(path: string, read: DocsAsset['read']): DocsAsset {
+  return page(path, plainPolicy, read);
 }
 
 function asset(path: string, mediaType: string, read: DocsAsset['read']): DocsAsset {
@@ -84,6 +85,10 @@ function asset(path: string, mediaType: string, read: DocsAsset['read']): DocsAs
 function viewerFile(): string {
   const copy = fileURLToPath(new URL(viewerCopy, import.meta.url));
   return existsSync(copy) ? copy : fileURLToPath(import.meta.resolve(viewerModule));
+}
+
+function stylePath(): string {
+  return `/docs/assets/docs-${digest(docsStyle)}.css`;
 }
 
 /** 48 bits of the content, enough to tell releases apart. */
@@ -100,8 +105,7 @@ const advice: Readonly<Record<Retry, string>> = {
   'with-credentials': 'Send a different credential.',
 };
 
-/** @param stylePath path of the stylesheet */
-function errorsPage(title: string, stylePath: string): string {
+function errorsPage(title: string, hasGuides: boolean): string {
   const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
   const sections = [...byStatus]
     .sort(([one], [other]) => one - other)
@@ -109,26 +113,11 @@ function errorsPage(title: string, stylePath: string): string {
       ([status, codes]) =>
         `<section>\n<h2>${status} ${reasonPhrases[status] ?? ''}</h2>\n${codes.map(entry).join('\n')}\n</section>`,
     );
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Errors: ${escapeHtml(title)} API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${stylePath}">
-</head>
-<body>
-${bar(title, 'errors')}
-<main>
-<h1>Errors</h1>
+  const main = `<h1>Errors</h1>
 <p>Every error response has a JSON body with <code>error</code>, a message for people, and <code>code</code>, which is stable and for programs.
 With <code>Accept: application/problem+json</code> it also has the members of RFC&nbsp;9457. If the content is invalid, <code>errors</code> points to each invalid member.</p>
-${sections.join('\n')}
-</main>
-</body>
-</html>
-`;
+${sections.join('\n')}`;
+  return plainHtml({ title, heading: 'Errors', here: '/docs/errors', hasGuides, main });
 }
 
 function entry(code: ProblemCode): string {
@@ -140,13 +129,45 @@ function entry(code: ProblemCode): string {
 </article>`;
 }
 
+type PlainPage = {
+  /** Of the API. */
+  readonly title: string;
+  readonly heading: string;
+  /** The path in the bar that it belongs to. */
+  readonly here: keyof typeof barTexts;
+  readonly hasGuides: boolean;
+  /** HTML of its content. */
+  readonly main: string;
+};
+
+/** The text of a page without a script: the errors, and the guides (guide-pages.ts). */
+export function plainHtml({ title, heading, here, hasGuides, main }: PlainPage): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(heading)}: ${escapeHtml(title)} API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${stylePath()}">
+</head>
+<body>
+${bar(title, here, hasGuides)}
+<main>
+${main}
+</main>
+</body>
+</html>
+`;
+}
+
 // The page at `/docs`: our own bar and the viewer below it, with their script and style. Without JavaScript, the page
 // links to the document.
 //
 
 type DocsPaths = { readonly script: string; readonly style: string; readonly viewer: string };
 
-function docsPage(title: string, paths: DocsPaths): string {
+function docsPage(title: string, paths: DocsPaths, hasGuides: boolean): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -159,7 +180,7 @@ function docsPage(title: string, paths: DocsPaths): string {
 <script type="module" src="${paths.script}"></script>
 </head>
 <body class="viewer">
-${bar(title, 'reference')}
+${bar(title, '/docs', hasGuides)}
 <noscript><p class="notice">The reference needs JavaScript. Everything it shows is in <a href="/openapi.json">/openapi.json</a>.</p></noscript>
 <p class="notice" id="failure" role="alert" hidden></p>
 <openapi-explorer tabindex="-1" server-url="/" hide-server-selection hide-components
@@ -170,16 +191,23 @@ ${bar(title, 'reference')}
 `;
 }
 
-function bar(title: string, here: 'reference' | 'errors'): string {
-  const link = (path: string, text: string, current: boolean) =>
-    `<a href="${path}"${current ? ' aria-current="page"' : ''}>${text}</a>`;
+const barTexts = {
+  '/docs': 'Reference',
+  '/docs/errors': 'Errors',
+  '/docs/guides': 'Guides',
+  '/openapi.json': 'OpenAPI&nbsp;3.2',
+  '/openapi.json?version=3.1': '3.1',
+} as const;
+
+function bar(title: string, here: keyof typeof barTexts, hasGuides: boolean): string {
+  const shown = Object.entries(barTexts).filter(([path]) => hasGuides || path !== '/docs/guides');
+  const links = shown.map(
+    ([path, text]) => `<a href="${path}"${path === here ? ' aria-current="page"' : ''}>${text}</a>`,
+  );
   return `<header class="bar">
 <strong>${escapeHtml(title)}</strong>
 <nav aria-label="Documentation">
-${link('/docs', 'Reference', here === 'reference')}
-${link('/docs/errors', 'Errors', here === 'errors')}
-${link('/openapi.json', 'OpenAPI&nbsp;3.2', false)}
-${link('/openapi.json?version=3.1', '3.1', false)}
+${links.join('\n')}
 </nav>
 </header>`;
 }
@@ -194,7 +222,7 @@ const entities: Readonly<Record<string, string>> = {
 const special = /[&<>"']/g;
 
 /** Escapes text for HTML text and for quoted attribute values. */
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replace(special, (character) => entities[character] ?? '');
 }
 
@@ -253,5 +281,13 @@ h3 a:hover::after, h3 a:focus-visible::after { content: " #"; color: var(--quiet
 article { padding: 0.9rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 article:target { background: #fff8e1; box-shadow: 0 0 0 0.5rem #fff8e1; }
 article p { margin: 0.25rem 0 0; }
+pre, .wide { overflow-x: auto; margin: 1rem 0; }
+pre { padding: 0.75rem 1rem; background: var(--ground); border: 1px solid var(--line); line-height: 1.45; }
+pre code { overflow-wrap: normal; font-size: 0.85rem; }
+table { border-collapse: collapse; font-size: 0.92rem; }
+th, td { padding: 0.35rem 0.75rem 0.35rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+main :not(pre) > code { padding: 0.1em 0.25em; background: var(--ground); }
+.wide code { overflow-wrap: normal; }
+h2 + h3 { margin-top: 1rem; }
 .quiet { color: var(--quiet); font-size: 0.92rem; }
 `;

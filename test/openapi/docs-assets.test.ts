@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { problems } from '../../src/http/problem-registry.ts';
 import { type DocsAsset, docsAssets, viewerVersion } from '../../src/openapi/docs-assets.ts';
 
-const assets = docsAssets('Tea & <Coffee>');
+const assets = docsAssets('Tea & <Coffee>', false);
 
 async function textOf(asset: DocsAsset | undefined): Promise<string> {
   assert(asset);

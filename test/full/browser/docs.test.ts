@@ -12,7 +12,7 @@ let browser: Browser;
 let served: Listening;
 
 before(async () => {
-  served = await serveDocs(documentOf(shopCollections), docsAssets('Shop'));
+  served = await serveDocs(documentOf(shopCollections), docsAssets('Shop', false));
   browser = await openBrowser();
 });
 
@@ -76,7 +76,7 @@ for (const [label, viewport] of widths) {
 }
 
 test('says so when the document cannot be had', async () => {
-  const lost = await serveDocs(undefined, docsAssets('Shop'));
+  const lost = await serveDocs(undefined, docsAssets('Shop', false));
   const page = await browser.newPage();
   try {
     await page.goto(`${lost.url}/docs`);

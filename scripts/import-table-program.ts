@@ -99,7 +99,7 @@ export const programRows: readonly FolderRow[] = [
       ...[...stored, ...rooms, 'src/compose.ts', 'src/egress', 'src/logic', 'src/realtime', 'src/server'],
       'src/webhooks/receiving',
     ],
-    node: ['node:http'],
+    node: ['node:http', 'node:timers/promises'],
     packages: [],
   },
   {

@@ -3,6 +3,7 @@
  * of dependence.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ComposeOptions, createParts, type Parts } from './compose.ts';
 import type { Settings } from './config/settings.ts';
 import { originOf } from './egress/policy.ts';
@@ -43,8 +44,11 @@ export type Running = {
   ) => Promise<Response>;
   /** The collections on behalf of a principal. */
   readonly callsAs: CallsAs;
-  /** Drains and closes within `drainMs`. */
-  stop(reason: string): Promise<void>;
+  /**
+   * Drains and closes within `drainMs`.
+   * @param delayMs time before that for which `/health/ready` answers 503 and everything else as before
+   */
+  stop(reason: string, delayMs?: number): Promise<void>;
 };
 
 /** Opens the store, listens, and resumes what an earlier process left pending. */
@@ -63,9 +67,9 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   if (tlsPort !== undefined) parts.listensAt(url, { address: host, port: tlsPort });
   await start(parts);
   for (const each of [url, tlsUrl]) if (each !== undefined) observe({ kind: 'listening', url: each });
-  const stop = async (reason: string): Promise<void> => {
+  const stop: Running['stop'] = async (reason, delayMs) => {
+    await mounted.stop(reason, delayMs);
     tls?.certificate.close();
-    await mounted.stop(reason);
   };
   return { ...mounted, url, tlsUrl, stop };
 }
@@ -147,11 +151,12 @@ function retentionRules(settings: Settings): readonly RetentionRule[] {
 function stopOf(parts: Parts, stopRetention: () => Promise<void>): Running['stop'] {
   const { observe, operations, webhooks, received, mails } = parts;
   const { drainMs } = parts.settings;
-  return async (reason) => {
-    const startedAt = performance.now();
-    const leftMs = (): number => Math.max(0, drainMs - (performance.now() - startedAt));
+  return async (reason, delayMs = 0) => {
     observe({ kind: 'draining', reason });
     parts.life.drain();
+    if (delayMs > 0) await delay(delayMs);
+    const startedAt = performance.now();
+    const leftMs = (): number => Math.max(0, drainMs - (performance.now() - startedAt));
     await parts.jobs.close();
     await parts.documents.stop();
     await parts.listener.drain(drainMs);

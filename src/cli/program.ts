@@ -140,7 +140,7 @@ const serving: LocalCommand = {
   ],
   help:
     '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
-    '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
+    '\nThe first SIGTERM or SIGINT lets requests under way end (COMITY_DRAIN_DELAY_SECONDS later), then exits 0; a second one exits 130 at once.' +
     '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.' +
     '\nExits 5 if documents in the store may not fit the configuration, and says what to run.',
   run: async (terminal, { migrate, unmigrated, ...options }: ServeArguments) => {

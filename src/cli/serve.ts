@@ -1,8 +1,8 @@
 /**
  * `comity serve`: starts the program, prints the ready line, and stops on a signal or an uncaught error.
  *
- * Starting -> serving -> draining -> ended. The first signal begins the drain; during the start, the start is finished
- * first. A second signal ends the process at once. The program bounds its drain itself; `lateMs` after that bound this
+ * Starting -> serving -> draining -> ended. The first signal begins the drain, after the delay that is set for it; during the start, the
+ * start is finished first. A second signal ends the process at once. The program bounds its drain itself; `lateMs` after that bound this
  * file gives up, so that a fault in the drain cannot keep the process alive.
  *
  * An uncaught error drains as a signal does and exits 70; while starting it exits at once (decision 0037).
@@ -133,7 +133,9 @@ function tellStarted(
 
 async function stopAt(cause: string | Uncaught, running: Serving, settings: Settings): Promise<number> {
   const reason = typeof cause === 'string' ? cause : 'uncaught error';
-  const stopped = stop(running, reason, settings.drainMs + lateMs);
+  // After an uncaught error nothing is served that has not begun.
+  const delayMs = typeof cause === 'string' ? settings.drainDelaySeconds * 1000 : 0;
+  const stopped = stop(() => running.stop(reason, delayMs), delayMs + settings.drainMs + lateMs);
   if (typeof cause === 'string') await stopped;
   // The exit code reports the uncaught error, whether the drain succeeded or not.
   else
@@ -191,13 +193,13 @@ async function start(
   }
 }
 
-async function stop(running: Serving, reason: string, boundMs: number): Promise<void> {
+async function stop(run: () => Promise<void>, boundMs: number): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(new CommandFailure(`the program did not stop within ${boundMs} ms and was ended`));
   }, boundMs);
   try {
-    await Promise.race([running.stop(reason), late]);
+    await Promise.race([run(), late]);
   } finally {
     clearTimeout(timer);
   }

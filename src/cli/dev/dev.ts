@@ -145,6 +145,8 @@ class Session {
       COMITY_DRAIN_MS: String(drainMs),
       ...given,
       ...Object.fromEntries(written),
+      // Nothing routes to it.
+      COMITY_DRAIN_DELAY_SECONDS: '0',
       COMITY_PROCESSES: '1',
       [firstVariable]: this.#url === undefined ? 'yes' : 'no',
     };

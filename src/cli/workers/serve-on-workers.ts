@@ -32,7 +32,7 @@ export type WorkersOptions = {
 
 export type ServingWorkers = Started & {
   /** Drains and ends all workers, then closes the store. */
-  stop(reason: string): Promise<void>;
+  stop(reason: string, delayMs?: number): Promise<void>;
   /** Rejects when no worker serves and none can be started. */
   readonly failed: Promise<never>;
 };
@@ -130,14 +130,14 @@ class Supervisor {
     };
   }
 
-  readonly stop = (reason: string): Promise<void> => {
-    this.#stopping ??= this.#stopAll(reason);
+  readonly stop = (reason: string, delayMs = 0): Promise<void> => {
+    this.#stopping ??= this.#stopAll(reason, delayMs);
     return this.#stopping;
   };
 
-  async #stopAll(reason: string): Promise<void> {
+  async #stopAll(reason: string, delayMs: number): Promise<void> {
     const members = [...this.#members];
-    for (const { asking } of members) asking.tell({ kind: 'stop', reason });
+    for (const { asking } of members) asking.tell({ kind: 'stop', reason, delayMs });
     await Promise.all(members.map(({ ended }) => ended));
     await this.#place.home?.close();
   }

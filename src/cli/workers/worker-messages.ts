@@ -46,7 +46,7 @@ export type Message =
   | { readonly kind: 'ending'; readonly message: string }
   | { readonly kind: 'join'; readonly port: MessagePort }
   /** To a worker. */
-  | { readonly kind: 'stop'; readonly reason: string };
+  | { readonly kind: 'stop'; readonly reason: string; readonly delayMs: number };
 
 type Kind = keyof Questions;
 

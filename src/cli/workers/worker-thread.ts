@@ -18,10 +18,10 @@ import { Asking, type Message, type WorkerData } from './worker-messages.ts';
 async function runWorker(data: WorkerData): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('a worker runs only in a worker thread');
-  const stop = Promise.withResolvers<string>();
+  const stop = Promise.withResolvers<Extract<Message, { readonly kind: 'stop' }>>();
   const metrics = createMetrics({ process: true, worker: data.number });
   const hear = (message: Message): void => {
-    if (message.kind === 'stop') stop.resolve(message.reason);
+    if (message.kind === 'stop') stop.resolve(message);
   };
   const supervisor = new Asking(port, { ownMetrics: () => metrics.render(), turns: () => true }, hear);
   const reading = await read(supervisor, data);
@@ -43,9 +43,9 @@ async function runWorker(data: WorkerData): Promise<void> {
   const ending = uncaught.first.then(({ error }) =>
     supervisor.tell({ kind: 'ending', message: error instanceof Error ? error.message : String(error) }),
   );
-  const reason = await Promise.race([stop.promise, ending]);
-  await running.stop(reason ?? 'uncaught error');
-  process.exit(reason === undefined ? exitCodes.uncaught : exitCodes.done);
+  const asked = await Promise.race([stop.promise, ending]);
+  await running.stop(asked?.reason ?? 'uncaught error', asked?.delayMs);
+  process.exit(asked === undefined ? exitCodes.uncaught : exitCodes.done);
 }
 
 /** Ids of the workers of one process begin alike. */

@@ -279,6 +279,10 @@ export const listeningSettings = section('Listening', {
     { unit: 'ms', default: 10_000, least: 0, most: 600_000 },
     'Time for requests under way to end after SIGTERM or SIGINT; then Comity cuts the remaining connections.',
   ),
+  drainDelaySeconds: integer(
+    { unit: 's', default: 0, least: 0, most: 600 },
+    'Time after SIGTERM or SIGINT for which requests are still taken and served while `/health/ready` answers 503, so that load balancers leave first; then the drain begins.',
+  ),
   drainIdleMs: fixed(
     { unit: 'ms', value: 250 },
     'While draining, a connection with an answer less than this long ago stays open for one more request.',

@@ -9,6 +9,7 @@ import { adminKey as key } from '../../harness/exchange.ts';
 import { shopConfig, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
 
 const secretLine = /^ {2}export COMITY_ADMIN_KEY=(sk_\S+)$/m;
 
@@ -68,6 +69,30 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const [answer] = await once(socket, 'data');
     assert.match(String(answer), /^HTTP\/1\.1 201 /);
     assert.equal((await server.ended).code, 0);
+  });
+}
+
+for (const processes of ['1', '2']) {
+  test(`serves requests for the delay while it is not ready, then drains (${processes} workers)`, async () => {
+    const server = await spawnServer({
+      env: { COMITY_DRAIN_DELAY_SECONDS: '2', COMITY_PROCESSES: processes, COMITY_LOG_LEVEL: 'info' },
+    });
+    const ask = async (path: string): Promise<number> =>
+      (await fetch(`${server.url}${path}`, { headers: { connection: 'close' } })).status;
+    assert.equal(await ask('/health/ready'), 200);
+    const signalledAt = performance.now();
+    server.process.kill('SIGTERM');
+    await until(async () => (await ask('/health/ready')) === 503);
+    // New connections are taken to the end of the delay: the proxy that still routes gets answers.
+    let answered = 0;
+    while (performance.now() - signalledAt < 1500) {
+      assert.deepEqual([await ask('/api/v1/products'), await ask('/health/live')], [200, 200]);
+      answered += 1;
+    }
+    assert.ok(answered > 5, String(answered));
+    assert.equal((await server.ended).code, 0);
+    assert.ok(performance.now() - signalledAt >= 2000);
+    await assert.rejects(ask('/health/ready'));
   });
 }
 

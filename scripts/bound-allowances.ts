@@ -113,7 +113,7 @@ const groups: readonly Group[] = [
   {
     reason: 'One entry for each request under way, or for a resource that it waits for.',
     at: [
-      ['src/accounts/login-limit.ts', '#gates'],
+      ['src/accounts/attempt-limit.ts', '#gates'],
       ['src/cli/workers/worker-messages.ts', '#asked'],
       ['src/accounts/sessions/sessions.ts', 'underWay'],
       ['src/accounts/verified-credentials.ts', '#underWay'],

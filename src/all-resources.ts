@@ -39,7 +39,7 @@ import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
 import { replayEventsResource, subscriberResources } from './subscribers/subscriber-routes.ts';
-import type { Received } from './webhooks/receiving/receiving.ts';
+import type { Receiving } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
 /** The services and the features of the program. */
@@ -50,7 +50,7 @@ type Features = Services & {
   readonly connections: OpenConnections;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
-  readonly received: Received;
+  readonly received: Receiving;
   readonly mails: Mails;
   readonly contentThreads: ContentThreads;
   readonly cors: CorsPolicy;

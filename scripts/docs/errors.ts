@@ -4,7 +4,7 @@
  * Usage: npm run docs
  */
 import { type ProblemCode, problems } from '../../src/http/problem-registry.ts';
-import type { Retry } from '../../src/http/refused-requests.ts';
+import type { Retry } from '../../src/http/problems-401-to-431.ts';
 
 export const path = 'docs/reference/errors.md';
 

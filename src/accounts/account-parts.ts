@@ -8,8 +8,8 @@ import type { Services } from '../store/capabilities.ts';
 import { overtaken } from '../store/lines.ts';
 import type { Change, Commit, RowName, Store, Unit } from '../store/store.ts';
 import type { AccountMail, FactorMail } from './account-mail.ts';
+import type { AttemptLimit } from './attempt-limit.ts';
 import type { Audit } from './audit.ts';
-import type { LoginLimit } from './login-limit.ts';
 import type { CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import type { ChallengeTokens } from './second-factor/challenge-tokens.ts';
@@ -36,7 +36,7 @@ export type AccountParts = Services & {
   readonly findUser: FindUser;
   readonly newAccounts: NewAccounts;
   readonly hasher: PasswordHasher;
-  readonly limit: LoginLimit;
+  readonly limit: AttemptLimit;
   readonly checkPassword: CheckPassword;
   readonly tokens: AccessTokens;
   readonly sessions: Sessions;

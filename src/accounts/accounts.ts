@@ -35,6 +35,7 @@ import {
   type User,
 } from './account-tables.ts';
 import { type FollowedKey, followAdminKey, loadAdminKey, loadSecret } from './admin-key.ts';
+import { createAttemptLimit, loginRule } from './attempt-limit.ts';
 import { type Audit, type AuditExpunction, auditResources, createAudit, factOfAsk } from './audit.ts';
 import {
   type Authenticate,
@@ -46,7 +47,6 @@ import { keyResources } from './keys/key-routes.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
 import { createKeyUses, createKeyVerifier, type KeyUses } from './keys/key-verifier.ts';
 import { loginResources } from './login.ts';
-import { createLoginLimit } from './login-limit.ts';
 import { meResource } from './me.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
@@ -209,7 +209,7 @@ async function createParts(
   const hasher = createPasswordHasher(services, availableParallelism());
   const tokens = createAccessTokens(services, signingKeys);
   const factorRule = createFactorRule(store, settings.secondFactor);
-  const limit = createLoginLimit(services);
+  const limit = createAttemptLimit(services, loginRule(services.settings));
   // Challenges are valid in every process of the store.
   const secret = await loadSecret(store, 'challenges', clock(), random);
   const application = { title, templates: configuration.mail.templates };

@@ -4,7 +4,7 @@
  *
  * An account with a second factor gets a challenge in place of a session. The second step takes the challenge with a code: one unit uses
  * both and opens the session, so that of many requests with one code, or one challenge, exactly one gets a session. Failed attempts of
- * both steps are limited (login-limit.ts).
+ * both steps are limited (attempt-limit.ts).
  */
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';

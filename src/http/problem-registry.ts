@@ -1,8 +1,8 @@
 /**
  * The error registry (§2.2, §7): every code of a refusal, with its status, its message and advice for the client. docs/reference/errors.md is
- * generated from it. Here are 400 and those from 500; refused-requests.ts has 401 to 431.
+ * generated from it. Here are 400 and those from 500; problems-401-to-431.ts has 401 to 431.
  */
-import { type ProblemEntry, refusedAccessProblems, refusedRequestProblems } from './refused-requests.ts';
+import { type ProblemEntry, refusedAccessProblems, refusedRequestProblems } from './problems-401-to-431.ts';
 
 // Entries of the error registry, 400: malformed requests, and requests that can never be allowed (§7).
 

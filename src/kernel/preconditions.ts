@@ -1,6 +1,6 @@
 /**
  * Evaluates the conditional fields against the current state (RFC 9110 §13.1): each is true, false or absent. The graph
- * decides their precedence.
+ * decides their precedence, and which answers 304, 412 and 428 are (http/conduct/target-nodes.ts).
  */
 import type { Condition, Facts } from '../http/conduct/facts.ts';
 import type { RequestFields } from '../http/request-fields.ts';

@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
-import type { Retry } from '../http/refused-requests.ts';
+import type { Retry } from '../http/problems-401-to-431.ts';
 import { reasonPhrases } from './refusals.ts';
 
 export type DocsAsset = {

@@ -25,7 +25,7 @@ export type Multiplexed = {
   close(): void;
 };
 
-export type Received = {
+export type ReceivedRequest = {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly answered: boolean;
@@ -43,7 +43,7 @@ type TrackedSocket = Socket & { [connectionKey]?: Connection };
 
 export class Connection {
   readonly socket: Socket;
-  last: Received | undefined;
+  last: ReceivedRequest | undefined;
   underWay = 0;
   /** It has sent octets and waits for the turn in which a server gets it (port.ts). */
   isWaiting = false;

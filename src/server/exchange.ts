@@ -7,7 +7,7 @@ import { isUnderstoodTransferCoding, type RequestFields, readRequestFields } fro
 import { forwardedCode } from '../observe/observation.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { ForwardCall } from '../tunnel/proxy-call.ts';
-import { type Connection, connectionOf, type Received } from './connection.ts';
+import { type Connection, connectionOf, type ReceivedRequest } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { deliver, fail, handleInTurn, problemAnswer } from './handle.ts';
@@ -16,7 +16,7 @@ import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from './op
 import { RequestUnderWay } from './request-under-way.ts';
 import { closeInStages, UnreadContent } from './unread-content.ts';
 
-class Exchange extends RequestUnderWay implements Received {
+class Exchange extends RequestUnderWay implements ReceivedRequest {
   readonly method: string;
   readonly target: string;
   readonly version: string;

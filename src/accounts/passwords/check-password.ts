@@ -14,8 +14,8 @@ import {
   type StoredPassword,
   usersTable,
 } from '../account-tables.ts';
+import type { AttemptLimit } from '../attempt-limit.ts';
 import { type Audit, type From, originOf } from '../audit.ts';
-import type { LoginLimit } from '../login-limit.ts';
 import { type FactorRule, readFactor } from '../second-factor/factor-row.ts';
 import { absentUserId, createFindUser, type FoundUser, principalOf } from '../users/user-row.ts';
 import type { Verdict } from '../verdict.ts';
@@ -43,7 +43,7 @@ export type CheckPassword = (
 export function createCheckPassword(
   { store, observe }: Services,
   hasher: Pick<PasswordHasher, 'verify'>,
-  limit: LoginLimit,
+  limit: AttemptLimit,
   audit: Pick<Audit, 'note'>,
 ): CheckPassword {
   const findUser = createFindUser(store);

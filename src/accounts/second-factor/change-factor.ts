@@ -32,8 +32,8 @@ import {
   usersCollection,
   usersTable,
 } from '../account-tables.ts';
+import type { AttemptLimit } from '../attempt-limit.ts';
 import { type AuditType, type From, factOfAsk, fromOf, originOf } from '../audit.ts';
-import type { LoginLimit } from '../login-limit.ts';
 import { useCode } from './factor-codes.ts';
 import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
 import { type Assertion, assertionSchema, usePasskey } from './passkeys/webauthn.ts';
@@ -272,7 +272,7 @@ export const wrongFactor: Wrong = { ok: false, problem: 'second_factor_invalid' 
  * @param onLimited called for the first refusal in the window @throws StoreUnavailable
  */
 export async function limitedAttempt<T>(
-  limit: LoginLimit,
+  limit: AttemptLimit,
   who: { readonly userId: string; readonly address: string },
   attempt: () => Promise<T | Wrong>,
   onLimited: () => void,

@@ -1,12 +1,11 @@
 /** Commands for a running server that belong to no noun. Their code is loaded when one is called. */
+import { settings } from '../../config/settings.ts';
 import type { ShownHold } from '../../hold/hold.ts';
 import { schemes } from '../../model/endpoint.ts';
 import { commaList, wholeNumber } from '../option-values.ts';
 import type { Call, RemoteCommand, Use } from './run-remote.ts';
 
 type SingleCommand = RemoteCommand & Use;
-
-const batchMost = 1000;
 
 export const release: SingleCommand = {
   name: 'release',
@@ -32,7 +31,11 @@ export const importing: SingleCommand = {
       { choices: ['skip', 'update', 'refuse'], value: 'skip' },
     ],
     ['--no-events', 'append no events, so that nothing is sent to webhooks and streams'],
-    ['--batch <number>', 'documents of one request', { parse: wholeNumber(1, batchMost), value: 500 }],
+    [
+      '--batch <number>',
+      'documents of one request',
+      { parse: wholeNumber(1, settings.bulkItemsMax.most), value: 500 },
+    ],
   ],
   help:
     '\nA line may have id, createdAt, updatedAt and owner, as "comity export" writes them.' +

@@ -3,11 +3,12 @@
  * their pages may send the browser's credentials. `*` is sent only if every origin is allowed, and never with
  * credentials.
  *
- * Covers reading only: what a page may change with the user's cookie is decided earlier (auth), from the same origins.
+ * Covers reading only: what a page may change with the user's cookie is decided with the cookie
+ * (accounts/sessions/cookie.ts), from the same origins.
  */
 
 import { pageFields } from '../../http/request-fields.ts';
-import type { FieldName } from '../../http/response-fields.ts';
+import { type FieldName, responseFields } from '../../http/response-fields.ts';
 
 export type CorsPolicy = {
   readonly enabled: boolean;
@@ -26,13 +27,25 @@ export type CorsPolicy = {
 /** Sent by clients and their libraries, although Comity answers the same with and without them. */
 const furtherRequestFields = ['Cache-Control', 'Range', 'traceparent', 'tracestate'];
 
-/** Those of responses that a page reads only with permission (Fetch, CORS-safelisted response-header name). */
-export const exposedFields: readonly string[] = (
-  'ETag, Location, Link, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Remaining, Content-Location, Accept, ' +
-  'Accept-Encoding, Accept-Patch, Accept-Post, Accept-Query, Accept-Ranges, Allow, API-Version, Deprecation, Sunset, ' +
-  'Max-Content-Length, Preference-Applied, X-Total-Count, WWW-Authenticate, Date, Content-Disposition, Content-Encoding, ' +
-  'Vary, Comity-Plan, Comity-Position, Comity-Trace'
-).split(', ');
+/** Pages read these without permission (Fetch, CORS-safelisted response-header name), or have no use for them. */
+const unexposedFields: ReadonlySet<string> = new Set<FieldName>([
+  ...(Object.keys(responseFields) as FieldName[]).filter((name) => name.startsWith('Access-Control-')),
+  ...(['Cache-Control', 'Last-Modified', 'Content-Security-Policy', 'X-Content-Type-Options'] as const),
+  ...([
+    'Sec-WebSocket-Protocol',
+    'Sec-WebSocket-Version',
+    'Set-Cookie',
+    'Upgrade',
+    'X-Accel-Buffering',
+  ] as const),
+]);
+
+/** Of responses: all others that Comity sends. */
+export const exposedFields: readonly string[] = [
+  ...Object.keys(responseFields).filter((name) => !unexposedFields.has(name)),
+  'Comity-Trace',
+  'Date',
+];
 
 type CorsSettings = {
   /** `*`, comma-separated origins, or empty for none. */

@@ -2,7 +2,7 @@
  * POST {collection}/bulk (§4.19): creates many resources in one request. Each item is treated as the content of a POST:
  * the same rules, hooks, events and limits. By default all items are one unit, so all are created or none; with
  * `atomic: false` each item is a unit of its own with a result of its own. Administrators may import documents, with
- * their ids, times and owners.
+ * their ids, times and owners. Bulk deletion stands in remove.ts.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { answers } from '../../http/conduct/answers.ts';

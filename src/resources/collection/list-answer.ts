@@ -39,7 +39,10 @@ export type ListAnswer = {
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
-/** The header fields that `representation` sets. Each resource that is a list declares them for the API document. */
+/**
+ * The header fields that `representation` sets, as lists of stored documents declare them for the API document. Lists of what is declared
+ * (resources/program) and attempts of deliveries have fewer.
+ */
 export const listFields: readonly FieldName[] = ['Comity-Plan', 'Comity-Position', 'Link', 'X-Total-Count'];
 
 /** `Prefer: count=exact` changes the response, so caches must compare the field (RFC 7240 §2). */

@@ -2,7 +2,7 @@
  * QUERY of a collection (§4.9; RFC 10008): the same lists as GET, requested in the content. Location names the stored
  * query, which GET repeats; Content-Location names this result, which GET returns while it is current or cached. If
  * the query could not be stored, the response has neither, and no links to other pages: the client sends `nextCursor`
- * in its next QUERY.
+ * in its next QUERY. What content it must have, and what is refused for its type, the graph decides (http/conduct/request-nodes.ts).
  */
 import type { Problem } from '../../http/problem.ts';
 import { parseJson } from '../../http/syntax/json.ts';

@@ -1,6 +1,6 @@
 /**
  * DELETE (§4.7), bulk deletion and restoration. A collection with soft deletion hides the resource and sets `deletedAt`; others
- * remove it. Dependants prevent both.
+ * remove it. Dependants prevent both. A second DELETE is 404 by the graph (http/conduct/target-nodes.ts).
  */
 
 import type { Problem } from '../../http/problem.ts';

@@ -1,7 +1,7 @@
 /**
  * Fields that the server sets, after the hooks of the collection, and that are stored with the document: stamped fields (§2.9;
  * model/collection.ts) and then computed ones, so that rules for creation, computed fields and indexes see the stamps. No
- * content sets them; what a function of the application gives for a stamped field stays.
+ * content sets them; what a function of the application gives for a stamped field stays. Ids are given in write-operations.ts.
  */
 import type { Ask } from '../../kernel/resource.ts';
 import type { Stamp } from '../../model/collection.ts';

@@ -80,7 +80,7 @@ function optionsOf(limits: ServerLimits) {
     maxSessionRejectedStreams: http2RejectedStreamsMax,
     maxSessionMemory: http2MemoryMebibytesMax,
     // Otherwise node drops values with surrounding white space silently, an Origin or If-Match among them;
-    // http2-server.ts refuses them.
+    // `refuse` answers them.
     strictFieldWhitespaceValidation: false,
     // A forwarded answer may repeat a singleton field; that is between its server and its client.
     strictSingleValueFields: false,

@@ -1,4 +1,7 @@
-/** Wires receiving webhooks (§4.14): a path for each sender, the inbox, and the processing of messages. */
+/**
+ * Receiving webhooks (§4.14): the resource at which senders post, the inbox, and the processing of messages, wired together. A message that
+ * was received before, or whose type has no handler, is 204 like any other.
+ */
 import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
@@ -50,7 +53,7 @@ export type ReceivedOptions = Services & {
   readonly openTransaction: OpenTransaction;
 };
 
-export type Received = {
+export type Receiving = {
   readonly made: readonly MadeSecret[];
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
   readonly resources: readonly Resource[];
@@ -65,7 +68,7 @@ export type Received = {
 };
 
 /** @throws ConfigurationError if a handler is declared without a module to import it from */
-export async function createReceiving(options: ReceivedOptions): Promise<Received> {
+export async function createReceiving(options: ReceivedOptions): Promise<Receiving> {
   const { configuration, settings } = options;
   const { senders } = configuration;
   const { secrets, made } = await loadSenderSecrets({ ...options, senders, given: options.senderSecrets });
@@ -143,7 +146,7 @@ function resourcesOf(
   ];
 }
 
-function gaugesOf(engine: HandingOn): Received['gauges'] {
+function gaugesOf(engine: HandingOn): Receiving['gauges'] {
   return [
     [
       'comity_received_in_flight',

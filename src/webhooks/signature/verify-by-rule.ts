@@ -1,7 +1,7 @@
 /**
  * Verifies signatures (§4.14.2, §5.6) by a rule that says how the sender signs. Synchronous if the supplied
  * cryptography is. Every signature of the rule's version is tried with every secret, and compared in constant time. It
- * does not read the content of a message, and does not detect repetitions.
+ * does not read the content of a message, and does not detect repetitions. signed-content.ts reads the field and leaves other versions out.
  */
 import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
 import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';

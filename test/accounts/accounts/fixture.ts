@@ -4,9 +4,9 @@ import type { TestContext } from 'node:test';
 import { type AccountMail, createAccountMail, createMailTexts } from '../../../src/accounts/account-mail.ts';
 import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { auditTable, type User } from '../../../src/accounts/account-tables.ts';
+import { createAttemptLimit, loginRule } from '../../../src/accounts/attempt-limit.ts';
 import type { AuditFact } from '../../../src/accounts/audit.ts';
 import { createLogin, type Login } from '../../../src/accounts/login.ts';
-import { createLoginLimit } from '../../../src/accounts/login-limit.ts';
 import { type CheckPassword, createCheckPassword } from '../../../src/accounts/passwords/check-password.ts';
 import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
 import {
@@ -99,7 +99,7 @@ export async function startAccounts(
   const { audit, entries, notes } = listeningAudit(clock, services.newId);
   const { hasher, hashes } = countingHasher(context, services);
   const { sessions, tokens } = process;
-  const limit = createLoginLimit(services);
+  const limit = createAttemptLimit(services, loginRule(services.settings));
   const application = { templates: new Map(), title: 'Shop' };
   const port = given.mailConfigured === false ? undefined : portOf(clock, services.newId);
   const factorRule = createFactorRule(store, 'optional');

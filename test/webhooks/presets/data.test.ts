@@ -1,5 +1,6 @@
 /** The presets as data: sound by themselves, before any message. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type Place, presetNames, presets } from '../../../src/webhooks/presets.ts';
 import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
@@ -44,5 +45,14 @@ test('senders that sign a time have a tolerance of 300 seconds', () => {
     const { signature } = presets[name];
     if (signature.kind === 'token') continue;
     assert.equal(signature.toleranceSeconds, signature.timestamp === undefined ? 0 : 300, name);
+  }
+});
+
+test('the guides name every preset', () => {
+  const table = readFileSync('docs/guides/receive-webhooks.md', 'utf8');
+  const list = readFileSync('docs/guides/verify-webhooks.md', 'utf8');
+  for (const name of presetNames) {
+    assert.match(table, new RegExp(`^\\| \`${name}\` +\\|`, 'm'));
+    assert.ok(list.includes(`\`${name}\``), name);
   }
 });

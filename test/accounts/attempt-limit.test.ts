@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createLoginLimit, type LoginAttempt, type LoginLimit } from '../../src/accounts/login-limit.ts';
+import { type Attempt, type AttemptLimit, createAttemptLimit } from '../../src/accounts/attempt-limit.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { servicesOver } from '../harness/services-over.ts';
 import { embeddedOnly, engines, openEmbedded } from '../harness/stores.ts';
@@ -11,24 +11,24 @@ const begin = 2_000_000 * windowMs;
 
 type Clock = { now: number };
 
-function limitOf(store: Pick<Store, 'tally'>, clock: Clock, loginAttempts = 5): LoginLimit {
-  const settings = { loginAttempts, loginWindowSeconds: 900 };
-  return createLoginLimit(servicesOver(store, { clock: () => clock.now, settings }));
+function limitOf(store: Pick<Store, 'tally'>, clock: Clock, loginAttempts = 5): AttemptLimit {
+  const rule = { name: 'login', attempts: loginAttempts, windowSeconds: 900 };
+  return createAttemptLimit(servicesOver(store, { clock: () => clock.now }), rule);
 }
 
-async function fail(limit: LoginLimit, account: string, address: string): Promise<LoginAttempt> {
+async function fail(limit: AttemptLimit, account: string, address: string): Promise<Attempt> {
   const attempt = await limit.begin(account, address);
   if (attempt.ok) attempt.failed();
   return attempt;
 }
 
-async function succeed(limit: LoginLimit, account: string, address: string): Promise<LoginAttempt> {
+async function succeed(limit: AttemptLimit, account: string, address: string): Promise<Attempt> {
   const attempt = await limit.begin(account, address);
   if (attempt.ok) await attempt.succeeded();
   return attempt;
 }
 
-function refusal(attempt: LoginAttempt): Extract<LoginAttempt, { ok: false }> {
+function refusal(attempt: Attempt): Extract<Attempt, { ok: false }> {
   if (attempt.ok) throw new assert.AssertionError({ message: 'the attempt should be refused' });
   return attempt;
 }
@@ -39,7 +39,7 @@ for (const [engine, open] of engines) {
     const clock = { now: begin };
     const limits = [limitOf(one, clock), limitOf(other, clock)];
     for (let at = 0; at < 5; at += 1) {
-      assert.equal((await fail(limits[at % 2] as LoginLimit, 'ada', `192.0.2.${at}`)).ok, true);
+      assert.equal((await fail(limits[at % 2] as AttemptLimit, 'ada', `192.0.2.${at}`)).ok, true);
     }
     for (const limit of limits) assert.equal((await fail(limit, 'ada', '192.0.2.9')).ok, false);
   });

@@ -1,7 +1,7 @@
 /**
- * The limit on failed logins (§8): a number of attempts in a sliding window, for each account and each address, counted together by all
- * processes. An attempt is counted before the password is compared, so that concurrent attempts gain nothing, and is given back when it
- * succeeds. A refused attempt is not counted, so that Retry-After holds for a client that keeps trying. A counted attempt may still
+ * A limit on attempts of one kind, such as failed logins (§8): a number in a sliding window, for each account and each address, counted
+ * together by all processes. kernel/rate-limit has the limits of all requests. An attempt is counted before the password is compared, so that
+ * concurrent attempts gain nothing, and is given back when it succeeds. A refused attempt is not counted, so that Retry-After holds for a client that keeps trying. A counted attempt may still
  * succeed. While this process has such pending attempts, an attempt without room waits for them instead of being refused: people behind
  * one address do not lock each other out by logging in at the same moment.
  */
@@ -9,7 +9,7 @@ import type { Allowance } from '../http/message.ts';
 import type { Services } from '../store/capabilities.ts';
 import { StoreUnavailable, type Tally } from '../store/store.ts';
 
-export type LoginAttempt =
+export type Attempt =
   | {
       readonly ok: true;
       /** Gives the attempt back: the password was right, or was never compared. */
@@ -20,40 +20,53 @@ export type LoginAttempt =
   /** `first`: the first refusal for this account or address in the window, for the audit trail. */
   | { readonly ok: false; readonly allowance: Allowance; readonly first: boolean };
 
-export type LoginLimit = {
+export type AttemptLimit = {
   /**
    * @param account a digest of the account's name, whether or not it exists
    * @param address as rate limits count it
    * @throws StoreUnavailable
    */
-  begin(account: string, address: string): Promise<LoginAttempt>;
+  begin(account: string, address: string): Promise<Attempt>;
 };
 
 type Exhausted = { readonly name: string; readonly waitMs: number };
 
-export function createLoginLimit(services: Services): LoginLimit {
-  return services.settings.loginAttempts === 0 ? { begin: async () => unlimited } : new GatedLimit(services);
+export type AttemptRule = {
+  /** Of the policy in `RateLimit-Policy`, and of the counters. */
+  readonly name: string;
+  /** 0: without a limit. */
+  readonly attempts: number;
+  readonly windowSeconds: number;
+};
+
+export function loginRule({
+  loginAttempts,
+  loginWindowSeconds,
+}: Pick<Services['settings'], 'loginAttempts' | 'loginWindowSeconds'>): AttemptRule {
+  return { name: 'login', attempts: loginAttempts, windowSeconds: loginWindowSeconds };
 }
 
-const unlimited: LoginAttempt = { ok: true, succeeded: async () => undefined, failed: () => undefined };
+export function createAttemptLimit(services: Services, rule: AttemptRule): AttemptLimit {
+  return rule.attempts === 0 ? { begin: async () => unlimited } : new GatedLimit(services, rule);
+}
 
-class GatedLimit implements LoginLimit {
+const unlimited: Attempt = { ok: true, succeeded: async () => undefined, failed: () => undefined };
+
+class GatedLimit implements AttemptLimit {
   readonly #store: Services['store'];
   readonly #clock: Services['clock'];
-  readonly #attempts: number;
-  readonly #windowSeconds: number;
+  readonly #rule: AttemptRule;
   readonly #windowMs: number;
-  readonly #gates = new Map<string, LoginGate>();
+  readonly #gates = new Map<string, Gate>();
 
-  constructor({ store, clock, settings }: Services) {
+  constructor({ store, clock }: Pick<Services, 'store' | 'clock'>, rule: AttemptRule) {
     this.#store = store;
     this.#clock = clock;
-    this.#attempts = settings.loginAttempts;
-    this.#windowSeconds = settings.loginWindowSeconds;
-    this.#windowMs = settings.loginWindowSeconds * 1000;
+    this.#rule = rule;
+    this.#windowMs = rule.windowSeconds * 1000;
   }
 
-  async begin(account: string, address: string): Promise<LoginAttempt> {
+  async begin(account: string, address: string): Promise<Attempt> {
     // Always in this order, so that two attempts never deadlock.
     const names = [`account ${account}`, `address ${address}`];
     const releases: (() => void)[] = [];
@@ -66,7 +79,7 @@ class GatedLimit implements LoginLimit {
     }
   }
 
-  async #admit(names: readonly string[]): Promise<LoginAttempt> {
+  async #admit(names: readonly string[]): Promise<Attempt> {
     for (;;) {
       const at = this.#clock();
       const pendingBefore = names.map((name) => this.#gateOf(name).pending);
@@ -92,7 +105,7 @@ class GatedLimit implements LoginLimit {
       const own = totals.slice(index * stepsCounted, (index + 1) * stepsCounted);
       // Without the count added just now. A counter that expired and was then given back to is below zero.
       const counts = own.map((total, step) => Math.max(0, step === own.length - 1 ? total - 1 : total));
-      const leaving = nextLeaving(this.#attempts, counts);
+      const leaving = nextLeaving(this.#rule.attempts, counts);
       const waitMs = leaving === undefined ? 0 : await this.#untilLeft(name, leaving, at);
       if (waitMs > 0) exhausted.push({ name, waitMs });
     }
@@ -110,7 +123,7 @@ class GatedLimit implements LoginLimit {
     return begin + findPart(ordinal, counts) * partMs(windowMs) + windowMs - this.#clock();
   }
 
-  #admitted(names: readonly string[], at: number): LoginAttempt {
+  #admitted(names: readonly string[], at: number): Attempt {
     for (const name of names) this.#gateOf(name).pending += 1;
     const settle = () => {
       for (const name of names) this.#gateOf(name).settle();
@@ -126,17 +139,17 @@ class GatedLimit implements LoginLimit {
     };
   }
 
-  async #refuse(exhausted: readonly Exhausted[]): Promise<LoginAttempt> {
+  async #refuse(exhausted: readonly Exhausted[]): Promise<Attempt> {
     const window = Math.floor(this.#clock() / this.#windowMs);
     const expiresAt = (window + 1) * this.#windowMs;
     const refusals = exhausted.map(({ name }) => ({
-      key: `login refused ${window} ${name}`,
+      key: `${this.#rule.name} refused ${window} ${name}`,
       add: 1,
       expiresAt,
     }));
     const totals = await this.#store.tally(refusals);
     const waitMs = Math.max(...exhausted.map((one) => one.waitMs));
-    const allowance = exceeded(this.#attempts, this.#windowSeconds, waitMs);
+    const allowance = exceeded(this.#rule, waitMs);
     return { ok: false, allowance, first: totals.some((total) => total === 1) };
   }
 
@@ -166,21 +179,21 @@ class GatedLimit implements LoginLimit {
   }
 
   #stepTally(name: string, step: number, add: number): Tally {
-    return { key: `login ${step} ${name}`, add, expiresAt: this.#expiryOf(step) };
+    return { key: `${this.#rule.name} ${step} ${name}`, add, expiresAt: this.#expiryOf(step) };
   }
 
   #partTally(name: string, at: number, add: number): Tally {
     const step = this.#stepAt(at);
     const part = Math.floor((at - step * stepMs(this.#windowMs)) / partMs(this.#windowMs));
-    return { key: `login ${step}.${part} ${name}`, add, expiresAt: this.#expiryOf(step) };
+    return { key: `${this.#rule.name} ${step}.${part} ${name}`, add, expiresAt: this.#expiryOf(step) };
   }
 
   #expiryOf(step: number): number {
     return (step + stepsCounted + 1) * stepMs(this.#windowMs);
   }
 
-  #gateOf(name: string): LoginGate {
-    const gate = this.#gates.get(name) ?? new LoginGate();
+  #gateOf(name: string): Gate {
+    const gate = this.#gates.get(name) ?? new Gate();
     this.#gates.set(name, gate);
     return gate;
   }
@@ -195,7 +208,7 @@ class GatedLimit implements LoginLimit {
  * being counted, with others queued. Admitted attempts are `pending` until they are settled. A gate that is free and has no pending
  * attempts is dropped.
  */
-class LoginGate {
+class Gate {
   pending = 0;
   #queued = 0;
   #tail: Promise<void> = Promise.resolve();
@@ -231,12 +244,12 @@ class LoginGate {
   }
 }
 
-function exceeded(attempts: number, windowSeconds: number, waitMs: number): Allowance {
+function exceeded({ name, attempts, windowSeconds }: AttemptRule, waitMs: number): Allowance {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
   return {
     exceeded: true,
-    policy: `"login";q=${attempts};w=${windowSeconds}`,
-    rate: `"login";r=0;t=${retryAfterSeconds}`,
+    policy: `"${name}";q=${attempts};w=${windowSeconds}`,
+    rate: `"${name}";r=0;t=${retryAfterSeconds}`,
     remaining: '0',
     retryAfterSeconds,
   };

@@ -28,6 +28,8 @@ const groups: readonly Group[] = [
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/config/mail-templates.ts', 'values'],
+      ['src/config/named-in-functions.ts', 'codes', '#constants'],
+      ['src/cli/print-types.ts', 'readOnly', '#names', '#types'],
       ['src/config/declared-schema.ts', '#compiled', 'allowed'],
       ['src/config/inspect-schema.ts', 'counts'],
       ['src/observe/differences.ts', 'noticed'],

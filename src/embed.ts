@@ -4,6 +4,7 @@ import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
 import { attempt, ConfigurationError, isRecord, kindOf, suggestion } from './config/inspection.ts';
 import { loadSettings } from './config/load-settings.ts';
+import { findNamesInFunctions } from './config/named-in-functions.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { Transport } from './mail/smtp.ts';
@@ -61,7 +62,10 @@ async function readDeclaration(
   from: URL | undefined,
 ) {
   const errors: ConfigurationError[] = [];
-  const configuration = await attempt(errors, () => resolveConfiguration(declaration, undefined, from));
+  const inFunctions = from === undefined ? undefined : await findNamesInFunctions(from, 'checked');
+  const configuration = await attempt(errors, () =>
+    resolveConfiguration(declaration, undefined, from, inFunctions),
+  );
   const configured = configuration?.settings ?? errors[0]?.settings;
   const loaded = await attempt(errors, () => loadSettings(environment, configured));
   const senderSecrets = await attempt(errors, () =>

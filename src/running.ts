@@ -92,6 +92,20 @@ export async function composeMounted(options: ComposeOptions): Promise<Mounted> 
   return mounted;
 }
 
+/** The answer of a program that is made for one request and closed again. What is due in its store is not begun. */
+export async function answerOnce(
+  options: ComposeOptions,
+  request: Request,
+): Promise<{ readonly response: Response; readonly content: string }> {
+  const { fetch, stop } = mount(await createParts(options));
+  try {
+    const response = await fetch(request);
+    return { response, content: await response.text() };
+  } finally {
+    await stop('answered');
+  }
+}
+
 async function start({ operations, webhooks, received, mails, jobs, life, documents }: Parts): Promise<void> {
   operations.resume();
   for (const feature of [webhooks, received, mails, jobs]) await feature.start();

@@ -80,8 +80,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
     declareCommand(parent, command, async ({ options, names: [name = ''] }) => {
       finish(await command.run(terminal, options as never, name));
     });
-  for (const each of [serving, developing, initializing, seeding, checking, backingUp, restoring])
-    declare(program, each);
+  for (const each of localCommands) declare(program, each);
   declareRemote(program, terminal, finish, [release]);
   declare(program, migrating);
   const secrets = program.command('secrets');
@@ -205,6 +204,33 @@ const checking: LocalCommand = {
   },
 };
 
+const describing: LocalCommand = {
+  name: 'openapi',
+  description: 'print the OpenAPI document of a configuration, without a server',
+  options: [
+    configOption,
+    [
+      '--part <part>',
+      'operator: keys, endpoints, deliveries and the program, in place of what clients use',
+      { choices: ['operator'] },
+    ],
+  ],
+  help: '\nThe document is that of /openapi.json. It needs no store: it reads the settings, and writes nothing.',
+  run: async (terminal, { part, ...options }: WrittenSettings & { readonly part?: string }) =>
+    (await import('./describe.ts')).describeApi(terminal, options, part),
+};
+
+const typing: LocalCommand = {
+  name: 'types',
+  description: 'print the TypeScript types of a configuration, for clients',
+  options: [configOption],
+  help:
+    '\nPrints an interface Api for createClient<Api> of comity/client, and the types of documents, inputs and patches.' +
+    '\nThey import nothing: comity types > src/api.ts. Print them again after a change of the configuration.',
+  run: async (terminal, options: WrittenSettings) =>
+    (await import('./describe.ts')).describeTypes(terminal, options),
+};
+
 const backingUp: LocalCommand = {
   name: 'backup',
   description: 'copy the store into one file, with or without a running server',
@@ -295,6 +321,11 @@ const rotatingSecrets: LocalCommand = {
   run: async (terminal, { json = false, ...options }: JsonArguments) =>
     (await import('./secrets.ts')).rotateSecrets(terminal, options, json),
 };
+
+/** In the order of the help. */
+const localCommands = [
+  ...[serving, developing, initializing, seeding, checking, describing, typing, backingUp, restoring],
+] as const;
 
 /** Enough for a terminal; a program that needs more uses the API. */
 const listItemsMax = 100_000;

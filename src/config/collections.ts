@@ -241,7 +241,7 @@ export function countName(collection: string): string {
   return `${first}${rest.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('')}Count`;
 }
 
-function singular(plural: string): string {
+export function singular(plural: string): string {
   if (plural.endsWith('ies') && plural.length > 4) return `${plural.slice(0, -3)}y`;
   for (const ending of ['sses', 'shes', 'ches', 'xes', 'zes']) {
     if (plural.endsWith(ending)) return plural.slice(0, -2);

@@ -12,14 +12,16 @@ import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
 import {
   type DeclaredSubscriber,
   inspectJobs,
+  inspectNamesInFunctions,
+  inspectSubscribedTypes,
   inspectSubscribers,
-  warnOfMisspeltEvents,
 } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 import type { DeclaredJob } from './jobs.ts';
 import { type DeclaredMail, inspectMail } from './mail-templates.ts';
 import { type DeclaredMigration, inspectMigrations } from './migrations.ts';
+import type { NamedInFunctions } from './named-in-functions.ts';
 import { inspectPortal, type Portal } from './portal.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -82,12 +84,14 @@ const configurationShape = Type.Object(
  * Checks a declaration and fills in its defaults.
  * @param warn receives a sentence about each declaration that works but will surprise
  * @param module of the declaration: paths in it begin in its folder, and without it in the working directory
+ * @param inFunctions what stands in the source of its functions
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(
   declaration: ConfigurationDeclaration,
   warn?: (sentence: string) => void,
   module?: URL,
+  inFunctions?: NamedInFunctions,
 ): Configuration {
   const written: unknown = declaration;
   if (!isRecord(written)) {
@@ -116,11 +120,15 @@ export function resolveConfiguration(
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
+  const before = mistakes.length;
   const mail = inspectMail(written.mail, module, mistakes);
+  const templates = mistakes.length > before ? undefined : mail.templates;
   const schedules = inspectWebhooks(written.webhooks, report);
   const senders = inspectSenders(written.senders, mistakes);
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
-  if (warn !== undefined) warnOfMisspeltEvents(subscribers, collections, eventTypes, warn);
+  const names = { collections: new Set(Object.keys(named)), eventTypes, templates };
+  inspectSubscribedTypes(subscribers, names, mistakes);
+  if (inFunctions !== undefined) inspectNamesInFunctions(inFunctions, names, mistakes);
   const jobs = inspectJobs(written.jobs, mistakes);
   const migrations = inspectMigrations(written.migrations, collections, mistakes);
   const [tunnel, portal] = [inspectTunnel(written.tunnel, mistakes), inspectPortal(written.portal, mistakes)];

@@ -16,12 +16,14 @@ type AnyNode = Expression | Property | SpreadElement;
 
 /** `collection tickets: indexes names ...`, and the other kinds of named declarations. A wrong name may have any characters. */
 const namedSentence = /^(collection|sender|subscriber|job|action|event type) (.+?): (.*)$/s;
+/** The place of a mistake in a function (named-in-functions.ts). */
+const placedSentence = /^\S+\.[cm]?[jt]s:\d+: /;
 /** `access.read`, `keep[0]`, `"shema"`, at the beginning of a predicate. */
 const memberPath = /^"?([A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*)"?/;
 const quotedName = /"([^"]+)"/;
 const memberSigns = /[.[\]]+/;
 const typescriptFile = /\.[cm]?ts$/;
-const scriptFile = /\.[cm]?[jt]s$/;
+export const scriptFile = /\.[cm]?[jt]s$/;
 const wrappersMax = 20;
 
 /** Each mistake with the file and, where it is found, the line: `comity.config.ts:12: collection ...`. */
@@ -29,6 +31,7 @@ export async function placeMistakes(path: string, mistakes: readonly string[]): 
   const parse = await createParse();
   const main = parse(resolve(path));
   return mistakes.map((mistake) => {
+    if (placedSentence.test(mistake)) return mistake;
     const place = main === undefined ? undefined : placeOf(parse, main, mistake);
     if (place === undefined) return `${path}: ${mistake}`;
     const file = place.file === resolve(path) ? path : relative(process.cwd(), place.file);
@@ -55,7 +58,7 @@ async function createParse(): Promise<Parse> {
   }
 }
 
-function programOf(parse: typeof Parser.parse, file: string): Program {
+export function programOf(parse: typeof Parser.parse, file: string): Program {
   const text = readFileSync(file, 'utf8');
   // Types become spaces, so that lines and columns stay.
   const plain = typescriptFile.test(file) ? stripTypes(text) : text;

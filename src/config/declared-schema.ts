@@ -13,6 +13,8 @@
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { FieldError } from '../http/problem.ts';
+import type { Json } from '../http/syntax/json.ts';
+import { copyJson, isMembers, type Members, setMember } from '../model/json-value.ts';
 import { type ReferredErrors, type SchemaError, sortErrors } from './schema-errors.ts';
 
 export type SchemaNode = { readonly [keyword: string]: unknown };
@@ -323,4 +325,56 @@ export type PlainSchema = Readonly<Record<string, unknown>>;
 export function plainSchema(schema: unknown): PlainSchema {
   const text = JSON.stringify(schema, (name, value: unknown) => (name.startsWith('~') ? undefined : value));
   return JSON.parse(text) as PlainSchema;
+}
+
+/** Returns the value with defaults filled in, or the value itself if there is nothing to fill. */
+export type FillDefaults = (value: Json) => Json;
+
+type Entry = {
+  readonly name: string;
+  readonly missing: Json | undefined;
+  readonly fill: FillDefaults | undefined;
+};
+
+/**
+ * Compiles the defaults of a schema: "fields left out are removed or reset" (§4.5). A property with a `default` is
+ * reset to it, also inside nested objects and the objects of given arrays; any other stays absent. `anyOf` and other
+ * alternatives are not entered. Undefined if the schema has no defaults.
+ */
+export function compileDefaults(schema: SchemaNode): FillDefaults | undefined {
+  if (isNode(schema.items)) {
+    const fill = compileDefaults(schema.items);
+    if (fill !== undefined) return (value) => (Array.isArray(value) ? value.map(fill) : value);
+  }
+  if (!isNode(schema.properties)) return undefined;
+  const entries: Entry[] = [];
+  for (const [name, property] of Object.entries(schema.properties)) {
+    if (!isNode(property)) continue;
+    const missing = Object.hasOwn(property, 'default') ? (property.default as Json) : undefined;
+    const fill = compileDefaults(property);
+    if (missing !== undefined || fill !== undefined) entries.push({ name, missing, fill });
+  }
+  if (entries.length === 0) return undefined;
+  return (value) => (isMembers(value) ? fillMembers(value, entries) : value);
+}
+
+function fillMembers(value: Members, entries: readonly Entry[]): Members {
+  const filled: Members = {};
+  for (const name of Object.keys(value)) setMember(filled, name, value[name] ?? null);
+  for (const { name, missing, fill } of entries) {
+    const standing = Object.hasOwn(filled, name) ? filled[name] : undefined;
+    if (standing === undefined) {
+      if (missing !== undefined) filled[name] = copyJson(missing);
+    } else if (fill !== undefined) filled[name] = fill(standing);
+  }
+  return filled;
+}
+
+/** The value as a POST of it would be kept. */
+export function withDefaults(
+  schema: object,
+  value: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const filled = compileDefaults(schema as SchemaNode)?.(value as Members) ?? value;
+  return filled as Readonly<Record<string, unknown>>;
 }

@@ -13,6 +13,7 @@ import type {
   StampDeclaration,
   TextMember,
 } from '../model/collection.ts';
+import type { Change } from '../model/event.ts';
 import type { ActionDeclaration, ActionMethod, ActionPlace, Output } from '../model/logic/actions.ts';
 import type {
   Account,
@@ -120,11 +121,27 @@ export function defineConfig<
     readonly collections: C & Referring<C>;
     readonly actions?: A;
     readonly eventTypes?: V;
+    readonly subscribers?: {
+      readonly [Name in keyof E]: { readonly events: readonly EmittedPattern<E[Name], C, V>[] };
+    };
   },
 ): Configured<C, A, V, F> {
   noteCaller(declaration);
   return declaration as never;
 }
+
+/** A pattern that an event can match: of a write, of a declared type, or of Comity's own about endpoints. */
+type EmittedPattern<E extends string, C, V> = string extends E
+  ? E
+  : E extends `${infer Above}.*`
+    ? Above extends keyof C | 'endpoint'
+      ? E
+      : [Extract<keyof V, `${Above}.${string}`>] extends [never]
+        ? 'no collection emits such events: declare their types in eventTypes'
+        : E
+    : E extends '*' | keyof V | `${keyof C & string}.${Change}` | `endpoint.${string}`
+      ? E
+      : 'no collection emits this event: declare its type in eventTypes';
 
 /** One symbol for all copies of this package in a process. */
 const callerSymbol = Symbol.for('comity.definedIn');

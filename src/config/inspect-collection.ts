@@ -9,7 +9,7 @@ import {
   type Stamp,
   stampValues,
 } from '../model/collection.ts';
-import { CompiledSchema, type SchemaNode } from './declared-schema.ts';
+import { CompiledSchema, type SchemaNode, withDefaults } from './declared-schema.ts';
 import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart, reachesOf } from './inspect-access.ts';
 import { inspectConduct, inspectIndexing } from './inspect-members.ts';
@@ -242,8 +242,9 @@ function inspectExamples(inspection: Inspection): void {
     for (const name of unknownIn(inspection, example, compiled)) {
       inspection.refuse(`${place} has the member "${name}", which is not a field`);
     }
-    if (compiled.check(example)) return;
-    for (const { pointer, message } of compiled.faultsOf(schema as SchemaNode, example, errorsShownMax))
+    const whole = withDefaults(schema, example);
+    if (compiled.check(whole)) return;
+    for (const { pointer, message } of compiled.faultsOf(schema as SchemaNode, whole, errorsShownMax))
       inspection.refuse(`${place}${pointer} is not valid: ${message}`);
   });
 }

@@ -9,9 +9,11 @@ import type { Change } from '../model/event.ts';
 import { eventPatternFault } from '../model/event.ts';
 import type { DocumentOf, Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
+import { collectionOfType, eventTypeFault, isOperationalType } from './event-types.ts';
 import { inFlightShape } from './inspect-senders.ts';
-import { kindOf, nearest } from './inspection.ts';
+import { kindOf, nearest, suggestion } from './inspection.ts';
 import { type DeclaredJob, type JobDeclaration, type JobTiming, jobTimes } from './jobs.ts';
+import type { NamedInFunctions } from './named-in-functions.ts';
 import { handOnScheduleDefault, jobSource, type Source, subscriberSource } from './senders.ts';
 import {
   choiceOf,
@@ -65,35 +67,79 @@ export function inspectSubscribers(
 
 const changes: readonly string[] = ['created', 'updated', 'deleted'] satisfies Change[];
 
+/** Names of what a configuration declares, of which functions name some. */
+export type DeclaredNames = {
+  readonly collections: ReadonlySet<string>;
+  readonly eventTypes: ReadonlyMap<string, unknown>;
+  /** Undefined: they are not known, because of other mistakes. */
+  readonly templates: ReadonlyMap<string, unknown> | undefined;
+};
+
 /**
- * Warns of events that no write emits, where a write emits one of nearly the same name. It is no mistake, because functions and clients may post
- * events of any type; a type that is declared under `eventTypes` is meant.
+ * Reports patterns of subscribers that no event can match: nothing emits the type, and `eventTypes`, for what an application emits or posts,
+ * does not declare it.
  */
-export function warnOfMisspeltEvents(
+export function inspectSubscribedTypes(
   subscribers: ReadonlyMap<string, DeclaredSubscriber>,
-  collections: ReadonlyMap<string, unknown>,
-  eventTypes: ReadonlyMap<string, unknown>,
-  warn: (sentence: string) => void,
+  names: DeclaredNames,
+  mistakes: string[],
 ): void {
   for (const { name, events } of subscribers.values()) {
-    for (const type of events) {
-      const meant = eventTypes.has(type) ? undefined : meantEvent(type, collections);
-      if (meant === undefined) continue;
-      warn(
-        `subscriber ${name}: no write emits "${type}"; did you mean ${meant}? If your application posts it, declare it in eventTypes`,
+    for (const pattern of events) {
+      if (eventPatternFault(pattern) !== undefined || isKnownPattern(pattern, names)) continue;
+      mistakes.push(
+        `subscriber ${name}: events: no collection emits "${pattern}", and eventTypes does not declare it${meantEvent(pattern, names)}`,
       );
     }
   }
 }
 
-function meantEvent(type: string, collections: ReadonlyMap<string, unknown>): string | undefined {
-  const dot = type.lastIndexOf('.');
-  const [of, change] = [type.slice(0, Math.max(dot, 0)), type.slice(dot + 1)];
-  const [isCollection, isChange] = [collections.has(of), changes.includes(change)];
-  if (isCollection === isChange) return undefined;
-  const meant = isCollection ? nearest(change, changes) : nearest(of, collections.keys());
-  if (meant === undefined) return undefined;
-  return isCollection ? `${of}.${meant}` : `${meant}.${change}`;
+function isKnownPattern(pattern: string, { collections, eventTypes }: DeclaredNames): boolean {
+  if (pattern === '*' || isOperationalType(pattern.replace(anyFurther, ''))) return true;
+  if (!anyFurther.test(pattern)) {
+    return eventTypes.has(pattern) || collectionOfType(pattern, collections) !== undefined;
+  }
+  const above = pattern.slice(0, -1);
+  return (
+    collections.has(pattern.slice(0, -2)) || [...eventTypes.keys()].some((type) => type.startsWith(above))
+  );
+}
+
+const anyFurther = /\.\*$/;
+
+/** A change of a collection with one part misspelt, or a declared type. */
+function meantEvent(written: string, { collections, eventTypes }: DeclaredNames): string {
+  const dot = written.lastIndexOf('.');
+  const [of, change] = [written.slice(0, Math.max(dot, 0)), written.slice(dot + 1)];
+  const [isCollection, isChange] = [collections.has(of), change === '*' || changes.includes(change)];
+  if (isCollection === isChange) return suggestion(written, eventTypes.keys());
+  const meant = isCollection ? nearest(change, changes) : nearest(of, collections);
+  if (meant === undefined) return suggestion(written, eventTypes.keys());
+  return `; did you mean ${isCollection ? `${of}.${meant}` : `${meant}.${change}`}?`;
+}
+
+/**
+ * Reports names that stand in the source of functions (named-in-functions.ts) and that nothing has: templates of mails, and types of events
+ * in a configuration that declares types, or that are nearly one that there is. Any other type may be emitted, with any object.
+ */
+export function inspectNamesInFunctions(
+  { templates, emitted }: NamedInFunctions,
+  names: DeclaredNames,
+  mistakes: string[],
+): void {
+  for (const { name, place } of templates) {
+    if (names.templates?.has(name) !== false) continue;
+    const meant = suggestion(name, names.templates.keys());
+    mistakes.push(`${place}: mail.send: no mail template is named "${name}"${meant}`);
+  }
+  for (const { name, place } of emitted) {
+    const fault = eventTypeFault(name);
+    const isKnown = isKnownPattern(name, names);
+    const meant = meantEvent(name, names);
+    if (fault !== undefined) mistakes.push(`${place}: emit: "${name}" ${fault}`);
+    else if (!isKnown && (names.eventTypes.size > 0 || meant !== ''))
+      mistakes.push(`${place}: emit: eventTypes does not declare "${name}"${meant}`);
+  }
 }
 
 export function inspectJobs(written: unknown, mistakes: string[]): ReadonlyMap<string, DeclaredJob> {

@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { ConfigurationError } from './inspection.ts';
+import { findNamesInFunctions } from './named-in-functions.ts';
 
 type LoadedConfiguration = {
   readonly configuration: Configuration;
@@ -35,7 +36,8 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
   const warnings: string[] = [];
   try {
     const warn = (sentence: string): void => void warnings.push(`${path}: ${sentence}`);
-    const configuration = resolveConfiguration(declaration, warn, pathToFileURL(absolute));
+    const inFunctions = await findNamesInFunctions(path, 'checked');
+    const configuration = resolveConfiguration(declaration, warn, pathToFileURL(absolute), inFunctions);
     return { configuration, warnings };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

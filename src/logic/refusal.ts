@@ -52,7 +52,8 @@ export function refuseWith(codes: ReadonlyMap<string, number | undefined> | unde
  */
 export function problemThrown(error: unknown): Problem | undefined {
   if (error instanceof Refused) return error.problem;
-  if (!(error instanceof ResourceRefused)) return undefined;
+  // The words of a fault of the function itself are for its developer, in the log.
+  if (!(error instanceof ResourceRefused) || error.code === 'internal') return undefined;
   const { code, status, message, pointer } = error;
   return {
     ...{ code: 'refused_by_application', own: { code, status }, message },

@@ -165,6 +165,18 @@ function refusal(faults: readonly string[]): ResourceRefused {
   );
 }
 
+/**
+ * A mistake of the function, whatever its caller sent: the response is a 500, and the log has the reason. What is wrong with a mail that a
+ * caller's data makes is a refusal.
+ */
+function fault(predicate: string): ResourceRefused {
+  return new ResourceRefused(
+    'internal',
+    `the mail ${predicate}`.slice(0, messageCharactersMax),
+    problems.internal.status,
+  );
+}
+
 /** Names of recipients, by address. */
 type Names = Map<string, string>;
 
@@ -306,19 +318,17 @@ function rendering(
   refuse: Refuse,
 ): RenderedMail | undefined {
   const template = typeof name === 'string' ? templates.get(name) : undefined;
-  if (template === undefined) {
-    refuse('/template', `names no template: ${shown(name)}${suggestion(String(name), templates.keys())}`);
-    return undefined;
-  }
+  if (template === undefined)
+    throw fault(`names no template: ${shown(name)}${suggestion(String(name), templates.keys())}`);
   if (!isRecord(values)) {
     refuse('/values', `must be an object, not ${kindOf(values)}`);
     return undefined;
   }
+  const faults = valueFaults(template, values as MailValues);
+  if (faults.length > 0) throw fault(`has other values than its template: it ${faults.join('; it ')}`);
   const wrong = Object.entries(values).filter(([, value]) => !isValue(value));
   for (const [value] of wrong) refuse(`/values/${shownName(value)}`, 'must be a text or a number');
-  const faults = valueFaults(template, values as MailValues);
-  for (const fault of faults) refuse('/values', fault);
-  if (wrong.length > 0 || faults.length > 0) return undefined;
+  if (wrong.length > 0) return undefined;
   const rendered = renderTemplate(template, values as MailValues);
   checkSubject(rendered.subject, `/values makes the subject of ${template.name}, which`, refuse);
   return rendered;

@@ -4,7 +4,7 @@
  * restricted writing (`readOnly`), restricted visibility (`hidden`), the origin of a value (`tenantField`). They do not
  * say which callers the restrictions exempt: that is the application's own affair.
  */
-import { isNode, mapParts, plainSchema } from '../config/declared-schema.ts';
+import { isNode, mapParts, plainSchema, withDefaults } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Stamp } from '../model/collection.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
@@ -262,7 +262,7 @@ export function resourceExamples(
   const bodies = collection.examples;
   const represented = bodies.map((body, index) => ({
     id: `${idPrefix}${idOf(index)}`,
-    ...body,
+    ...withDefaults(collection.schema, body),
     createdAt,
     updatedAt: createdAt,
   }));

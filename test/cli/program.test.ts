@@ -130,6 +130,7 @@ test('lists what runs besides the collections, with the next times of jobs', asy
      export default {
        collections: {},
        actions: { ping: { method: 'GET', path: '/ping', access: { role: 'agent' }, handler } },
+       eventTypes: { 'comments.created': {}, 'tickets.merged': {} },
        subscribers: { reopen: { events: ['comments.created', 'tickets.*'], orderBy: () => 1, handler } },
        jobs: {
          close: { cron: '0 3 * * *', timeZone: 'Europe/Berlin', run: handler },

@@ -3,6 +3,7 @@
  * directive without an error below it is an error itself, so the check `compile` fails. The statements are never run.
  */
 import { action, collection, defineConfig, output, Type } from 'comity';
+import type { Api as Printed } from '../../examples/help-desk/api.ts';
 import type desk from '../../examples/help-desk/comity.config.ts';
 import type { Api, ApiAction, ApiCollection, ApiOf } from '../../src/client/api.ts';
 
@@ -83,6 +84,17 @@ type Desk = ApiOf<typeof desk>;
 holds<Same<keyof Desk['collections'], 'organisations' | 'tickets' | 'comments' | 'users'>>();
 holds<Same<Desk['collections']['users']['document']['role'], 'member' | 'lead' | undefined>>();
 holds<Same<Desk['collections']['tickets']['actions']['merge']['output'], { moved: number }>>();
+
+// Printed types are those of the configuration.
+type DeskTickets = Desk['collections']['tickets'];
+type Printing = Printed['collections'];
+holds<Same<keyof Desk['collections'], keyof Printing>>();
+holds<Same<DeskTickets['document'], Printing['tickets']['document']>>();
+holds<Same<DeskTickets['create'], Printing['tickets']['create']>>();
+holds<Same<DeskTickets['patch'], Printing['tickets']['patch']>>();
+holds<Same<DeskTickets['references'], Printing['tickets']['references']>>();
+holds<Same<DeskTickets['actions'], Printing['tickets']['actions']>>();
+holds<Same<Desk['collections']['comments']['create'], Printing['comments']['create']>>();
 
 /** The contract, as a whole and of its parts. */
 export const contract = <A extends Api, C extends ApiCollection, E extends ApiAction>(): [A?, C?, E?] => [];

@@ -138,7 +138,12 @@ const sender = { preset: 'standard' } as const;
 
 export const configuration = defineConfig({
   collections: { tickets, organisations },
+  eventTypes: { 'tickets.merged': {} },
   subscribers: {
+    // @ts-expect-error subscribers: no collection emits this type
+    misspelt: { events: ['tickets.updatd'], handler: () => undefined },
+    // @ts-expect-error subscribers: nothing emits a type below this
+    nowhere: { events: ['tickts.*'], handler: () => undefined },
     moved: {
       events: ['tickets.updated', 'tickets.merged'],
       // @ts-expect-error subscribers: a ticket has no member of this name

@@ -79,6 +79,7 @@ export const elsewhere = {
 
 export const configuration = defineConfig({
   collections: { tickets, comments },
+  eventTypes: { 'invoices.paid': {}, 'tickets.merged': {}, 'day.closed.late': {} },
   subscribers: {
     elsewhere,
     first: {
@@ -105,7 +106,7 @@ export const configuration = defineConfig({
     },
     // Posted events and patterns have objects of unknown members.
     posted: {
-      events: ['invoices.paid', 'tickets.*'],
+      events: ['invoices.paid', 'tickets.*', 'day.closed.*', 'endpoint.disabled'],
       orderBy: (event) => event.data.object.customer,
       handler({ event, before }) {
         const amount: unknown = event.data.object.amount;

@@ -11,7 +11,8 @@ import { Settings } from 'typebox/system';
 import {
   brokenReferences,
   CompiledSchema,
-  isNode,
+  compileDefaults,
+  type FillDefaults,
   mapParts,
   type SchemaNode,
 } from '../../config/declared-schema.ts';
@@ -28,7 +29,7 @@ import type { FieldError } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection, TextBound } from '../../model/collection.ts';
-import { copyJson, isMembers, type Members, setMember } from '../../model/json-value.ts';
+import { isMembers, setMember } from '../../model/json-value.ts';
 import { memberAt } from '../../model/matches.ts';
 
 export type Validator = {
@@ -133,49 +134,6 @@ export function closeSchema(schema: TSchema): TSchema {
     return copy;
   };
   return close(schema as SchemaNode);
-}
-
-/** Returns the value with defaults filled in, or the value itself if there is nothing to fill. */
-type FillDefaults = (value: Json) => Json;
-
-type Entry = {
-  readonly name: string;
-  readonly missing: Json | undefined;
-  readonly fill: FillDefaults | undefined;
-};
-
-/**
- * Compiles the defaults of a schema: "fields left out are removed or reset" (§4.5). A property with a `default` is
- * reset to it, also inside nested objects and the objects of given arrays; any other stays absent. `anyOf` and other
- * alternatives are not entered. Undefined if the schema has no defaults.
- */
-function compileDefaults(schema: SchemaNode): FillDefaults | undefined {
-  if (isNode(schema.items)) {
-    const fill = compileDefaults(schema.items);
-    if (fill !== undefined) return (value) => (Array.isArray(value) ? value.map(fill) : value);
-  }
-  if (!isNode(schema.properties)) return undefined;
-  const entries: Entry[] = [];
-  for (const [name, property] of Object.entries(schema.properties)) {
-    if (!isNode(property)) continue;
-    const missing = Object.hasOwn(property, 'default') ? (property.default as Json) : undefined;
-    const fill = compileDefaults(property);
-    if (missing !== undefined || fill !== undefined) entries.push({ name, missing, fill });
-  }
-  if (entries.length === 0) return undefined;
-  return (value) => (isMembers(value) ? fillMembers(value, entries) : value);
-}
-
-function fillMembers(value: Members, entries: readonly Entry[]): Members {
-  const filled: Members = {};
-  for (const name of Object.keys(value)) setMember(filled, name, value[name] ?? null);
-  for (const { name, missing, fill } of entries) {
-    const standing = Object.hasOwn(filled, name) ? filled[name] : undefined;
-    if (standing === undefined) {
-      if (missing !== undefined) filled[name] = copyJson(missing);
-    } else if (fill !== undefined) filled[name] = fill(standing);
-  }
-  return filled;
 }
 
 type FaultSample = {

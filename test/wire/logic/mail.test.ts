@@ -357,21 +357,6 @@ for (const engine of engineNames) {
         /\/cci is not a member of a mail; did you mean cc/,
       ],
       [
-        'an unknown template',
-        { to: 'a@b.example', template: 'ticket-solve' },
-        /names no template: "ticket-solve"; did you mean ticket-solved/,
-      ],
-      [
-        'a missing value',
-        { to: 'a@b.example', template: 'ticket-solved', values: { name: 'x', title: 'y' } },
-        /\/values lacks days, which the template ticket-solved needs/,
-      ],
-      [
-        'a value too many',
-        { to: 'a@b.example', template: 'ticket-solved', values: { name: 'x', title: 'y', days: 1, day: 2 } },
-        /has day, which the template ticket-solved does not use/,
-      ],
-      [
         'a value that is an object',
         { to: 'a@b.example', template: 'ticket-solved', values: { name: {}, title: 'y', days: 1 } },
         /\/values\/name must be a text or a number/,
@@ -398,6 +383,36 @@ for (const engine of engineNames) {
         assert.equal(refused.status, 422, refused.body);
         assert.equal(refused.json().code, 'validation_failed');
         assert.match(String(refused.json().error), told);
+        assert.equal((await listed('limit=100')).length, count);
+      });
+    }
+
+    for (const [what, mail, told] of [
+      [
+        'an unknown template',
+        { to: 'a@b.example', template: 'ticket-solve' },
+        /names no template: "ticket-solve"; did you mean ticket-solved/,
+      ],
+      [
+        'a missing value',
+        { to: 'a@b.example', template: 'ticket-solved', values: { name: 'x', title: 'y' } },
+        /it lacks days, which the template ticket-solved needs/,
+      ],
+      [
+        'a value too many',
+        { to: 'a@b.example', template: 'ticket-solved', values: { name: 'x', title: 'y', days: 1, day: 2 } },
+        /it has day, which the template ticket-solved does not use/,
+      ],
+    ] as const) {
+      test(`fails for ${what}, which is the function's own fault: the reason is in the log alone`, async () => {
+        const count = (await listed('limit=100')).length;
+        const failed = await write(mail);
+        assert.equal(failed.status, 500, failed.body);
+        assert.deepEqual([failed.json().code, failed.json().error], ['internal', 'internal error']);
+        await eventually(
+          async () => told.test(server.logOf(failed).replaceAll('\\"', '"')),
+          'the reason is in the log',
+        );
         assert.equal((await listed('limit=100')).length, count);
       });
     }

@@ -3,7 +3,7 @@
  * that the configuration declares, and the program's own events about endpoints. Other types may be posted too, but are
  * not listed.
  */
-import { type PlainSchema, plainSchema } from '../../../config/declared-schema.ts';
+import { type PlainSchema, plainSchema, withDefaults } from '../../../config/declared-schema.ts';
 import type { DeclaredEventType } from '../../../config/event-types.ts';
 import { json, named, pageSchema, pathParameter, type Tag } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
@@ -85,7 +85,10 @@ const happened: Readonly<Record<Change, string>> = {
 function typesOfCollection(collection: Collection): readonly EventType[] {
   const whole = representation(collection, false);
   const [example] = collection.examples;
-  const fields = example ?? (schemaSample(plainSchema(collection.schema)) as typeof example);
+  const fields =
+    example === undefined
+      ? (schemaSample(plainSchema(collection.schema)) as typeof example)
+      : withDefaults(collection.schema, example);
   return (['created', 'updated', 'deleted'] as const).map((change) => {
     const ends = change === 'deleted' && collection.softDelete;
     const times = {

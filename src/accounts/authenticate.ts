@@ -14,7 +14,7 @@ import type { RequestFields } from '../http/request-fields.ts';
 import {
   type Challenge,
   decodeBasic,
-  formatChallenges,
+  formatChallenge,
   parseCredentials,
 } from '../http/syntax/authorization.ts';
 import { readCookie } from '../http/syntax/cookie.ts';
@@ -427,16 +427,18 @@ const bearerOfBadToken: Challenge = { scheme: 'Bearer', parameters: { realm, err
 const apiKey: Challenge = { scheme: 'ApiKey', parameters: { realm } };
 const basic: Challenge = { scheme: 'Basic', parameters: { realm, charset: 'UTF-8' } };
 
-const plain = formatChallenges([bearer, apiKey, basic]);
-const afterBadToken = formatChallenges([bearerOfBadToken, apiKey, basic]);
-const proxyPlain = formatChallenges([basic, bearer]);
-const proxyAfterBadToken = formatChallenges([basic, bearerOfBadToken]);
+// A line of the field for each: of a list in one line, libwww-perl and others read the first challenge alone.
+const plain = [bearer, apiKey, basic].map(formatChallenge);
+const afterBadToken = [bearerOfBadToken, apiKey, basic].map(formatChallenge);
+const proxyPlain = [basic, bearer].map(formatChallenge).join(', ');
+const proxyAfterBadToken = [basic, bearerOfBadToken].map(formatChallenge).join(', ');
 
-export function challengesFor(problem: ProblemCode): string {
+/** @returns the values of `WWW-Authenticate` of a 401, each for a line of its own */
+export function challengesFor(problem: ProblemCode): readonly string[] {
   return problem === 'invalid_token' ? afterBadToken : plain;
 }
 
-/** Returns `Proxy-Authenticate` of a 407 (§4.10.5). Basic is first, because some clients read only the first challenge. */
+/** @returns `Proxy-Authenticate` of a 407 (§4.10.5), in one line. Basic is first, because some clients read only the first challenge. */
 export function proxyChallengesFor(problem: ProblemCode): string {
   return problem === 'invalid_token' ? proxyAfterBadToken : proxyPlain;
 }

@@ -45,7 +45,7 @@ type HandlerOptions = Services & {
   /** The present principal of a stored request. */
   readonly principalNow: (principal: NonNullable<StoredRequest['principal']>) => MaybePromise<Carried>;
   readonly secretOf: Sealing['secretOf'];
-  readonly challengesFor: (problem: ProblemCode) => string;
+  readonly challengesFor: (problem: ProblemCode) => readonly string[];
   /** From 0 to 31. */
   readonly randomDigit: () => number;
   readonly cors: CorsPolicy;

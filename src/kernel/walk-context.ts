@@ -52,7 +52,7 @@ export type WalkContext = {
   readonly idempotency: Idempotency;
   readonly operations: Operations;
   readonly cors: CorsPolicy;
-  readonly challengesFor: (problem: ProblemCode) => string;
+  readonly challengesFor: (problem: ProblemCode) => readonly string[];
   /** Adds `Comity-Trace` to every response. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;

@@ -121,7 +121,7 @@ export function roomOf(
     idempotency: createIdempotency({ store, clock, newId }, settings.idempotencySeconds),
     operations,
     cors: corsPolicy({}),
-    challengesFor: () => 'Bearer realm="test"',
+    challengesFor: () => ['Bearer realm="test"'],
     development: false,
     formatDate: createHttpDateCache(64),
     loop: { begin: () => 0, end: () => undefined },

@@ -34,18 +34,10 @@ export function parseCredentials(value: string): Credentials | undefined {
   return parameters === undefined ? undefined : { scheme, parameters };
 }
 
-/** Writes a list of challenges. Parameter values are quoted, as `realm` must be; names must be tokens. */
-export function formatChallenges(list: readonly Challenge[]): string {
-  let text = '';
-  for (const { scheme, parameters } of list) {
-    text += text === '' ? scheme : `, ${scheme}`;
-    let separator = ' ';
-    for (const [name, value] of Object.entries(parameters ?? {})) {
-      text += `${separator}${name}=${formatQuotedString(value)}`;
-      separator = ', ';
-    }
-  }
-  return text;
+/** Writes a challenge. Parameter values are quoted, as `realm` must be; names must be tokens. */
+export function formatChallenge({ scheme, parameters = {} }: Challenge): string {
+  const pairs = Object.entries(parameters).map(([name, value]) => `${name}=${formatQuotedString(value)}`);
+  return pairs.length === 0 ? scheme : `${scheme} ${pairs.join(', ')}`;
 }
 
 /**

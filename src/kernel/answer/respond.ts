@@ -245,8 +245,12 @@ function describe(code: ProblemCode, ended: Ended): Problem {
 type Demand = {
   readonly by: number | ProblemCode;
   readonly field: FieldName;
-  /** Undefined: there is nothing to say. */
-  readonly value: (problem: Problem, ended: Ended, context: WalkContext) => string | undefined;
+  /** Undefined: there is nothing to say. A list: a field line for each. */
+  readonly value: (
+    problem: Problem,
+    ended: Ended,
+    context: WalkContext,
+  ) => string | readonly string[] | undefined;
 };
 
 const demands: readonly Demand[] = [
@@ -281,8 +285,7 @@ function demandedFields(problem: Problem, ended: Ended, context: WalkContext): r
   const fields: string[] = [];
   for (const { by, field, value } of demands) {
     if (by !== status && by !== code) continue;
-    const text = value(problem, ended, context);
-    if (text !== undefined) fields.push(field, text);
+    for (const line of [value(problem, ended, context) ?? []].flat()) fields.push(field, line);
   }
   // Of the connection: no operation declares it.
   if (status === 426) fields.push('Connection', 'Upgrade');

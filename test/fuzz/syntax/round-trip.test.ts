@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { formatAcceptQuery, parseAcceptQuery } from '../../../src/http/syntax/accept.ts';
-import { decodeBasic, formatChallenges, parseCredentials } from '../../../src/http/syntax/authorization.ts';
+import { decodeBasic, formatChallenge, parseCredentials } from '../../../src/http/syntax/authorization.ts';
 import { formatEntityTag, parseEntityTagList } from '../../../src/http/syntax/entity-tag.ts';
 import { formatHttpDate, parseHttpDate } from '../../../src/http/syntax/http-date.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../../src/http/syntax/json-pointer.ts';
@@ -86,7 +86,7 @@ test('a challenge has the grammar of credentials, and is read as it was written'
         Object.create(null),
         Object.fromEntries(pairs),
       );
-      const read = parseCredentials(formatChallenges([{ scheme, parameters }]));
+      const read = parseCredentials(formatChallenge({ scheme, parameters }));
       assert.deepEqual(
         { ...read, parameters: new Map(read?.parameters) },
         {

@@ -306,6 +306,17 @@ for (const [message, code, headers, query] of [
   });
 }
 
+test('each challenge has a line of its own, since some clients read one a line', async () => {
+  const raw = await openRaw(program.port);
+  const { head } = await raw.send('GET /api/v1/notes HTTP/1.1\r\nHost: a\r\n\r\n').answer();
+  raw.socket.destroy();
+  const lines = head.split('\r\n').filter((line) => line.startsWith('WWW-Authenticate: '));
+  assert.deepEqual(
+    lines.map((line) => line.split(' ')[1]),
+    ['Bearer', 'ApiKey', 'Basic'],
+  );
+});
+
 test('a bad credential is refused where none would have been needed', async () => {
   for (const path of [products, '/health/live', '/api/v1/events']) {
     const answer = await program.send('GET', path, {

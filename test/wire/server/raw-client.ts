@@ -66,8 +66,11 @@ export class RawClient {
     for (const line of lines) {
       const colon = line.indexOf(':');
       const name = line.slice(0, colon).toLowerCase();
-      if (fields.has(name)) throw new Error(`the field ${name} came twice`);
-      fields.set(name, line.slice(colon + 1).trim());
+      const value = line.slice(colon + 1).trim();
+      const before = fields.get(name);
+      if (before !== undefined && name !== 'www-authenticate')
+        throw new Error(`the field ${name} came twice`);
+      fields.set(name, before === undefined ? value : `${before}, ${value}`);
     }
     const status = Number(statusLine.slice(9, 12));
     const body = await this.#body(status, fields, options.headOnly === true);

@@ -25,6 +25,15 @@ const groups: readonly Group[] = [
   },
   {
     reason:
+      'Of the client `comity/client`, in the program or the page of its user: collections by name, the live lists that it opened, who listens to one, and what it read, which it bounds itself (`locationsMax`, `answersMax`, `charactersMax`).',
+    at: [
+      ['src/client/index.ts', 'collections', 'locations'],
+      ['src/client/live.ts', 'followers', 'opened', '#listeners'],
+      ['src/client/send.ts', '#answers'],
+    ],
+  },
+  {
+    reason:
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/config/mail-templates.ts', 'values'],

@@ -1,5 +1,5 @@
 /**
- * Bundles the program into dist/: the command, the two entry points of the package and those of its threads, with the chunks that they share
+ * Bundles the program into dist/: the command, the entry points of the package and those of its threads, with the chunks that they share
  * (docs/decisions/0063-the-program-is-a-bundle.md). Source maps, licences of what is bundled and the viewer of /docs are beside it.
  *
  * A program that runs from dist/ loads more chunks and starts threads while it is bundled anew: a chunk is named by its content and stays
@@ -24,6 +24,7 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
 import { listFiles, packageEntries, readText, repositoryRoot } from './source-tree.ts';
 
+const clientEntry = 'src/client/index.ts';
 const chunkKeptMs = 24 * 60 * 60 * 1000;
 
 /** Bundles a tree laid out like the repository into its dist/. @returns the paths of the bundle */
@@ -35,6 +36,7 @@ export async function bundle(root: string): Promise<ReadonlySet<string>> {
   const sharing = threadsOfConfigurations(root, threads.metafile);
   const program = await buildCode(root, { ...entries.program, ...sharing }, { splitting: true });
   const inProgram = new Set(program.outputFiles.map(({ path }) => path));
+  const client = await bundleClient(root);
   const dashboard = await bundleDashboard(root);
   const viewer = fileURLToPath(import.meta.resolve(viewerModule));
   const licences = licencesOf(root, [
@@ -46,6 +48,7 @@ export async function bundle(root: string): Promise<ReadonlySet<string>> {
     // Chunks come first: an entry point appears when all that it imports is there.
     ...program.outputFiles.toSorted((one, other) => Number(isChunk(other.path)) - Number(isChunk(one.path))),
     ...threads.outputFiles.filter(({ path }) => !inProgram.has(path)),
+    ...client,
     ...dashboard.files,
     { path: join(output, viewerCopy), contents: readFileSync(viewer) },
     { path: join(output, 'THIRD-PARTY-LICENSES'), contents: Buffer.from(licences) },
@@ -74,6 +77,27 @@ function removeBesideWriters(folder: string): void {
     throw error;
   }
   rmSync(removed, { recursive: true, force: true, maxRetries: 5, retryDelay: 10 });
+}
+
+/** `comity/client`, for browsers too: its own file, and the chunk of live lists, which it loads when one is opened. */
+async function bundleClient(root: string) {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [clientEntry],
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'neutral',
+    target: 'es2022',
+    outbase: join(root, 'src'),
+    outdir: join(root, 'dist'),
+    chunkNames: 'client/[name]-[hash]',
+    minify: true,
+    legalComments: 'none',
+    write: false,
+    logLevel: 'silent',
+  });
+  return outputFiles;
 }
 
 /** The web apps in dashboard/: a script and a style each, which the program serves (src/app-assets.ts). */
@@ -134,7 +158,8 @@ function buildCode(root: string, entryPoints: Entries, { splitting }: { readonly
 function entryPoints(root: string): { readonly program: Entries; readonly threads: Entries } {
   const program: Record<string, string> = {};
   const threads: Record<string, string> = {};
-  for (const file of ['src/main.ts', ...Object.values(packageEntries)]) program[file.slice(4, -3)] = file;
+  const entries = ['src/main.ts', ...Object.values(packageEntries)].filter((file) => file !== clientEntry);
+  for (const file of entries) program[file.slice(4, -3)] = file;
   for (const file of listFiles(root, 'src')) {
     if (!file.endsWith('.ts')) continue;
     for (const [, thread = ''] of readText(root, file).matchAll(

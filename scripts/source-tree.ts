@@ -12,6 +12,7 @@ export const repositoryRoot: string = dirname(dirname(fileURLToPath(import.meta.
 /** The entry points of the package by the names under which configurations and examples import them. */
 export const packageEntries: Readonly<Record<string, string>> = {
   comity: 'src/index.ts',
+  'comity/client': 'src/client/index.ts',
   'comity/testing': 'src/testing.ts',
   'comity/webhooks': 'src/webhooks/index.ts',
 };

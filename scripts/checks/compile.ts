@@ -15,6 +15,8 @@ const projects = [
   'tsconfig.json',
   'tsconfig.pure.json',
   'tsconfig.build.json',
+  // With the types of browsers, and without those of Node.
+  'tsconfig.client.json',
   'dashboard/tsconfig.json',
   // Its declaration of the schemas of a project would apply to all programs of tsconfig.json.
   'test/typing/schemas/tsconfig.json',

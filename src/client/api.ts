@@ -80,3 +80,15 @@ export type CollectionsOf<A> = A extends { readonly collections: infer C } ? C :
 export type PartOf<X, Name extends string, Default = never> = X extends { readonly [N in Name]: infer P }
   ? P
   : Default;
+
+/** An event of the log. */
+export type ClientEvent<Type extends string = string, O = unknown> = {
+  readonly id: string;
+  readonly object: 'event';
+  readonly type: Type;
+  /** Seconds since 1970. */
+  readonly created: number;
+  readonly data: { readonly object: O };
+  readonly actor?: { readonly kind: string; readonly id: string | null };
+  readonly requestId?: string;
+};

@@ -24,10 +24,10 @@ import {
 import type { LooksStore, ParentLooks } from '../resources/events/parent-looks.ts';
 import {
   type LogView,
-  seenEvent,
+  taggedEvent,
+  tagText,
   type Withholds,
   type WithholdsFrom,
-  withoutText,
 } from '../resources/events/seen-event.ts';
 import type { RelatedRows } from '../store/related-rows.ts';
 import type { LogPosition, MaybePromise, TailEntry } from '../store/store.ts';
@@ -113,9 +113,8 @@ export class Readers {
   /** Returns the frame of an event within their reach. */
   textOf(entry: TailEntry, telling: Exclude<Told['telling'], 'nothing'>): string {
     if (telling === 'left') return leftText(entry);
-    const { type, doc, owner } = entry;
-    const shown = telling === 'withheld' ? withoutText(doc) : doc;
-    return eventFrame(seenEvent(this.#view, type, shown, owner));
+    const { doc, text } = taggedEvent(this.#view, entry, telling === 'withheld');
+    return eventFrame(doc, text);
   }
 
   /** Decides how much of each event within their reach they get. */
@@ -128,11 +127,14 @@ export class Readers {
   }
 
   #seen(event: LoggedEvent): Buffer {
-    const { hides, shows } = this.#view;
-    const { type, owner } = event.entry;
-    const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause));
-    const seen = hides === undefined ? doc : hides(type, doc, owner).doc;
-    return seen === doc ? frame : Buffer.from(eventFrame(seen));
+    const { hides, shows, tagOf } = this.#view;
+    const { type, owner, rev } = event.entry;
+    const whole = tagOf(type) && tagText(rev, '');
+    const { doc, frame } = event.shown(event.cause === undefined ? 'whole' : shows(type, event.cause), whole);
+    const seen = hides?.(type, doc, owner);
+    if (seen === undefined || (seen.doc === doc && seen.mark === '')) return frame;
+    const tag = seen.mark === undefined ? undefined : whole && tagText(rev, seen.mark);
+    return Buffer.from(eventFrame(seen.doc, tag));
   }
 
   #rulesOf({ entry: { collection } }: LoggedEvent): Rules {
@@ -269,13 +271,13 @@ export class LoggedEvent implements Matchable {
     return this.#cause;
   }
 
-  /** The event with so much of its cause, made once for all readers to whom it shows that. */
-  shown(much: CauseShown): Shown {
+  /** The event with so much of its cause, made once for all readers to whom it shows that. @param tag of its document, as JSON */
+  shown(much: CauseShown, tag: string | undefined): Shown {
     let shown = this.#shown.get(much);
     if (shown === undefined) {
       const { cause } = this;
       const doc = cause === undefined ? this.entry.doc : withCauseShown(this.entry.doc, cause, much);
-      shown = { doc, frame: Buffer.from(eventFrame(doc)) };
+      shown = { doc, frame: Buffer.from(eventFrame(doc, tag)) };
       this.#shown.set(much, shown);
     }
     return shown;

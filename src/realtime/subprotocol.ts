@@ -54,9 +54,9 @@ export function errorFrame(error: string): string {
   return JSON.stringify({ error });
 }
 
-/** @param doc the event as JSON, as the principal sees it */
-export function eventFrame(doc: string): string {
-  return `{"event":${doc}}`;
+/** @param doc the event as JSON, as the principal sees it @param tag of its document since, as JSON; undefined: it has none */
+export function eventFrame(doc: string, tag: string | undefined): string {
+  return tag === undefined ? `{"event":${doc}}` : `{"event":${doc},"etag":${tag}}`;
 }
 
 const members: ReadonlySet<string> = new Set(['subscribe', 'unsubscribe', 'after']);

@@ -4,6 +4,7 @@
  * principal, events are served as stored.
  */
 import { valueAt } from '../../http/syntax/json-members.ts';
+import { entityTag } from '../../kernel/preconditions.ts';
 import { permission, permits } from '../../model/access.ts';
 import { type Cause, type CauseShown, causeOf, withCauseShown } from '../../model/actor.ts';
 import { type Collection, tagFieldOf } from '../../model/collection.ts';
@@ -168,7 +169,12 @@ function seenOf({ hides, shows }: LogView, type: string, doc: string, owner: str
 }
 
 /** An event with the entity tag of its resource, as a member of it; undefined: it has none, or its text is withheld. */
-export type TaggedEvent = { readonly doc: string; readonly tag: string | undefined };
+export type TaggedEvent = {
+  readonly doc: string;
+  readonly tag: string | undefined;
+  /** The text of the tag alone, as JSON. */
+  readonly text: string | undefined;
+};
 
 export function taggedEvent(
   view: LogView,
@@ -176,8 +182,15 @@ export function taggedEvent(
   isWithheld: boolean,
 ): TaggedEvent {
   const seen = seenOf(view, type, isWithheld ? withoutText(doc) : doc, owner);
-  const tag = isWithheld || seen.mark === undefined ? undefined : view.tagOf(type);
-  return { doc: seen.doc, tag: tag && tagMember(tag, tagOfSeen(rev, seen.mark ?? '')) };
+  const { doc: shown, mark } = seen;
+  const field = isWithheld || mark === undefined ? undefined : view.tagOf(type);
+  if (field === undefined || mark === undefined) return { doc: shown, tag: undefined, text: undefined };
+  return { doc: shown, tag: tagMember(field, tagOfSeen(rev, mark)), text: tagText(rev, mark) };
+}
+
+/** The tag of a document alone, as JSON. */
+export function tagText(rev: number, mark: string): string {
+  return JSON.stringify(entityTag(tagOfSeen(rev, mark), 'identity'));
 }
 
 /** Names the tag of the resource in an event. */

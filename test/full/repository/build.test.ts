@@ -16,6 +16,7 @@ const program = {
     "import { workerFile } from './store/worker-file.ts';\n" +
     "new Worker(workerFile('./store/writer', import.meta.url), { workerData: greeting });\n",
   'src/index.ts': "export { greeting } from './store/greeting.ts';\n",
+  'src/client/index.ts': 'export const three = 3;\n',
   'src/webhooks/index.ts': 'export const four = 4;\n',
   'src/testing.ts': 'export const five = 5;\n',
   'src/store/greeting.ts': "export const greeting: string = 'written';\n",

@@ -7,6 +7,7 @@ const projects = {
   ...ownFiles('package.json', 'tsconfig.json', 'tsconfig.pure.json', 'tsconfig.build.json'),
   // The build names them.
   'src/index.ts': 'export {};\n',
+  'src/client/index.ts': 'export {};\n',
   'src/webhooks/index.ts': 'export {};\n',
   'src/testing.ts': 'export {};\n',
 };

@@ -17,7 +17,7 @@ import { createOwnListeners } from './egress/policy.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { createHandler } from './kernel/handler.ts';
-import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
+import { createCallerAddress, proxiesOf } from './kernel/rate-limit/caller-address.ts';
 import { createRateLimiter } from './kernel/rate-limit/rate-limiter.ts';
 import { createLogic } from './logic/logic.ts';
 import { createCallsAs } from './logic/principal-calls.ts';
@@ -124,7 +124,7 @@ async function createFeatures({ opened, ...options }: Opened) {
   const memory = createMemory(settings, turns, onRefused);
   const services: Services = { store, clock, random, newId, observe, settings, memory };
   const own = createOwnListeners(settings);
-  const addressOf = createCallerAddress(settings.behindProxy);
+  const addressOf = createCallerAddress(proxiesOf(settings));
   const connections = createOpenConnections(clock);
   const timers = outside?.timers ?? runtimeTimers;
   const cors = corsPolicy(settings);

@@ -9,6 +9,9 @@ import { type EntityTag, formatEntityTag, parseEntityTagList } from '../http/syn
 import { parseHttpDate } from '../http/syntax/http-date.ts';
 import type { Validators } from './resource.ts';
 
+/** `weakIfMatch`: If-Match takes weak tags, because proxies that compress weaken those of this program. */
+export type ConditionRules = { readonly weakIfMatch: boolean };
+
 /**
  * @param fields undefined if no condition applies
  * @param validators of the selected representation; null if none exists
@@ -19,6 +22,7 @@ export function writeConditions(
   fields: RequestFields | undefined,
   validators: Validators | null,
   now: number,
+  { weakIfMatch }: ConditionRules,
 ): void {
   facts.ifMatch = 'absent';
   facts.ifUnmodifiedSince = 'absent';
@@ -28,7 +32,11 @@ export function writeConditions(
   const { method } = facts;
   const modifiedAt = validators?.modifiedAt ?? null;
   const isSafe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
-  facts.ifMatch = matched(fields.ifMatch, validators, (listed, tag) => !listed.weak && names(listed, tag));
+  facts.ifMatch = matched(
+    fields.ifMatch,
+    validators,
+    (listed, tag) => (weakIfMatch || !listed.weak) && names(listed, tag),
+  );
   facts.ifUnmodifiedSince = unmodified(fields.ifUnmodifiedSince, modifiedAt, now);
   facts.ifNoneMatch = negate(
     matched(fields.ifNoneMatch, validators, isSafe ? (listed, tag) => names(listed, tag, fields) : names),

@@ -18,6 +18,7 @@ import type { Idempotency } from './idempotency.ts';
 import { contentBytesMax, type MessageLimits, type MessageReading, shortBytesMax } from './message-facts.ts';
 import type { RunningOperation } from './operations/deletion-marks.ts';
 import type { Operations } from './operations/operations.ts';
+import type { ConditionRules } from './preconditions.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import type {
   Ask,
@@ -32,10 +33,11 @@ import type {
 } from './resource.ts';
 import type { Router } from './router.ts';
 
-type WalkLimits = MessageLimits & {
-  /** Shorter representations are not compressed. */
-  readonly compressionBytesMin: number;
-};
+type WalkLimits = MessageLimits &
+  ConditionRules & {
+    /** Shorter representations are not compressed. */
+    readonly compressionBytesMin: number;
+  };
 
 export type WalkContext = {
   readonly router: Router;

@@ -284,12 +284,12 @@ export class Walk {
     // Validators are computed only for a comparison: the version of a list costs a store read.
     if (validators === undefined || this.#facts.exists === false || !isConditional) {
       const fields = isConditional ? this.#request.fields : undefined;
-      writeConditions(this.#facts, fields, null, this.#requireAsk().now);
+      writeConditions(this.#facts, fields, null, this.#requireAsk().now, this.#context.limits);
       return undefined;
     }
     return settle(validators(this.#requireAsk(), this.#requireStanding(), this.#proposal), (found) => {
       this.#validators = found;
-      writeConditions(this.#facts, this.#request.fields, found, this.#requireAsk().now);
+      writeConditions(this.#facts, this.#request.fields, found, this.#requireAsk().now, this.#context.limits);
     });
   }
 

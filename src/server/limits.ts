@@ -98,7 +98,7 @@ export const defaultServerLimits: ServerLimits = {
   realtimeSocketsPerPrincipalMax: 1_000,
   realtimeSocketsPerAddressMax: 1_000,
   realtimeSocketsReservedMax: 100,
-  realtimePingMs: 30_000,
+  realtimePingMs: 25_000,
   realtimeMessageBytesMax: 16_384,
   realtimeBufferBytesMax: 262_144,
   realtimeCloseMs: 2_000,

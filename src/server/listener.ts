@@ -180,7 +180,7 @@ function createContext(options: ListenerOptions): Context {
   const turns = options.turns ?? new LoopTurns(monotonic);
   const { contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs } = limits;
   const shortestMs = Math.min(contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs);
-  const peerAddress = createCallerAddress(false);
+  const peerAddress = createCallerAddress(0);
   return {
     handler: options.handler,
     routeOf: options.routeOf ?? (() => undefined),

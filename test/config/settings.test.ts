@@ -78,7 +78,7 @@ test('describes every setting in a sentence and keeps every default within its b
 
 test('ends the name of every limit with its unit or with what it counts', () => {
   const units =
-    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Mebibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port)$/;
+    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Mebibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port|^proxiesTrusted)$/;
   for (const [name, row] of rows) if (row.kind === 'integer') assert.match(name, units);
 });
 

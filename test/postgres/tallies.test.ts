@@ -154,6 +154,7 @@ function counted(): { limiter: RateLimiter; exchange: () => Promise<void> } {
     rateLimitSyncMs: 10,
     rateLimitKeysMax: 100,
     behindProxy: false,
+    proxiesTrusted: 1,
   };
   const store: Parameters<typeof createRateLimiter>[1] = {
     shared: true,

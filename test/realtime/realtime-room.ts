@@ -38,7 +38,7 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     random: randomBytes,
     cors: corsPolicy({}),
     crossSite: () => false,
-    addressOf: createCallerAddress(false),
+    addressOf: createCallerAddress(0),
     limits: { ...contentLimitsDefault, validationErrorsMax: 10 },
     realtimeAttemptMs: 0,
     realtimeAttemptsMax: 1,

@@ -92,7 +92,7 @@ export const realtimeSettings = section('Realtime', {
     'Attempts to open a WebSocket in a burst; further ones are answered 429 until `realtimeAttemptMs` allows one.',
   ),
   realtimePingMs: integer(
-    { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
+    { unit: 'ms', default: 25_000, least: 100, most: 3_600_000 },
     'Time between two pings of a WebSocket; a client that has not answered by the next ping is disconnected.',
   ),
   realtimeMessageBytesMax: fixed(
@@ -230,6 +230,10 @@ export const listeningSettings = section('Listening', {
   ),
   behindProxy: toggle(
     'Declares that a TLS proxy is in front, so that Comity may listen on any address, and that it appends the address of its client to `X-Forwarded-For`: rate limits count by the last address there. Refusals follow the content of their requests.',
+  ),
+  proxiesTrusted: integer(
+    { unit: 'proxies', default: 1, least: 1, most: 100 },
+    'Proxies in a row, with `COMITY_BEHIND_PROXY=on`, that each append an address to `X-Forwarded-For`: limits count by the address that the outermost saw.',
   ),
   connectionsMax: integer(
     { unit: 'connections', default: 10_000, least: 1, most: 1_000_000 },

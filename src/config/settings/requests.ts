@@ -115,6 +115,9 @@ export const requestsSettings = section('Requests', {
     'Length from which a representation is compressed for clients that accept it.',
   ),
   traceMethod: toggle('Answers TRACE instead of refusing it.'),
+  weakIfMatch: toggle(
+    'Takes the weak form of the current entity tag in If-Match, for clients behind a proxy that weakens tags. RFC 9110 §13.1.1 asks for the strong one.',
+  ),
   corsOrigins: text(
     '',
     { refuse: refuseOrigins },

@@ -1,9 +1,10 @@
 /**
  * The address that a caller without a principal is counted by. IPv6 counts by /64, the smallest network that a customer
- * receives; an IPv4-mapped IPv6 address counts as IPv4. Behind a declared proxy it is the last address of
- * X-Forwarded-For, the one that the proxy itself saw and appended; clients can forge those before it. If that is not an
- * address, the peer's counts, which is the proxy's.
+ * receives; an IPv4-mapped IPv6 address counts as IPv4. Behind declared proxies it is an address of X-Forwarded-For: the last
+ * for one proxy, the one that it saw and appended, the one before for two, and so on. Clients can forge those before it. Of a field with fewer
+ * addresses the first counts: the request came past the outer proxies. If it is not an address, the peer's counts, which is the proxy's.
  */
+import type { Settings } from '../../config/settings.ts';
 import type { Request } from '../../http/message.ts';
 import { isIpv4Address, parseIpv6Address } from '../../http/syntax/uri.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
@@ -11,13 +12,21 @@ import { ownText } from '../../memory/octet-cache.ts';
 
 export type CallerAddress = (request: Pick<Request, 'fields' | 'peer'>) => string;
 
+export function proxiesOf({
+  behindProxy,
+  proxiesTrusted,
+}: Pick<Settings, 'behindProxy' | 'proxiesTrusted'>): number {
+  return behindProxy ? proxiesTrusted : 0;
+}
+
 /** A cache of prefixes: parsing an address takes 0.7 µs. */
 const prefixesMax = memoryBounds.callerAddresses.entries;
 
 /** With a zone; longer text is not an address. */
 const addressCharactersMax = 64;
 
-export function createCallerAddress(behindProxy: boolean): CallerAddress {
+/** @param proxies that each append an address; 0: none is declared */
+export function createCallerAddress(proxies: number): CallerAddress {
   const prefixes = new Map<string, string | undefined>();
 
   /** Returns undefined for text that is not an address. */
@@ -38,17 +47,23 @@ export function createCallerAddress(behindProxy: boolean): CallerAddress {
   }
 
   return ({ fields, peer }) => {
-    if (!behindProxy || fields.xForwardedFor === undefined) return ofPeer(peer);
-    return counted(lastForwarded(fields.xForwardedFor)) ?? ofPeer(peer);
+    if (proxies === 0 || fields.xForwardedFor === undefined) return ofPeer(peer);
+    return counted(forwarded(fields.xForwardedFor, proxies)) ?? ofPeer(peer);
   };
 }
 
-/** Returns the last member without its brackets and without the port that some proxies append. */
-function lastForwarded(field: string): string {
-  const last = field.slice(field.lastIndexOf(',') + 1).trim();
-  if (last.startsWith('[')) return last.slice(1, Math.max(1, last.indexOf(']')));
-  const colon = last.indexOf(':');
-  return colon !== -1 && colon === last.lastIndexOf(':') ? last.slice(0, colon) : last;
+/** @returns a member, counted from the end, without its brackets and without the port that some proxies append */
+function forwarded(field: string, fromEnd: number): string {
+  let end = field.length;
+  let start = field.lastIndexOf(',') + 1;
+  for (let skipped = 1; skipped < fromEnd && start > 0; skipped += 1) {
+    end = start - 1;
+    start = field.lastIndexOf(',', end - 1) + 1;
+  }
+  const member = field.slice(start, end).trim();
+  if (member.startsWith('[')) return member.slice(1, Math.max(1, member.indexOf(']')));
+  const colon = member.indexOf(':');
+  return colon !== -1 && colon === member.lastIndexOf(':') ? member.slice(0, colon) : member;
 }
 
 function prefixOf(text: string): string | undefined {

@@ -10,7 +10,7 @@ import type { Settings } from '../../config/settings.ts';
 import type { Allowance, Request } from '../../http/message.ts';
 import { operatorId, type Principal } from '../../model/principal.ts';
 import { type Store, StoreUnavailable } from '../../store/store.ts';
-import { createCallerAddress } from './caller-address.ts';
+import { createCallerAddress, proxiesOf } from './caller-address.ts';
 
 export type RateLimiter = {
   /** Counts the request; undefined if no limit applies. */
@@ -27,7 +27,12 @@ export type RateLimiter = {
 /** Reads and writes a minute (0 sets no limit), the exchange with other processes, and the bound on callers. */
 export type RateLimits = Pick<
   Settings,
-  'rateLimitReads' | 'rateLimitWrites' | 'rateLimitSyncMs' | 'rateLimitKeysMax' | 'behindProxy'
+  | 'rateLimitReads'
+  | 'rateLimitWrites'
+  | 'rateLimitSyncMs'
+  | 'rateLimitKeysMax'
+  | 'behindProxy'
+  | 'proxiesTrusted'
 >;
 
 /** Every limit: a request counts at the first that counts its method. */
@@ -66,7 +71,7 @@ export function createRateLimiter(
     counts,
     meters: metersOf(policy, limits[setting]),
   }));
-  const addressOf = createCallerAddress(limits.behindProxy);
+  const addressOf = createCallerAddress(proxiesOf(limits));
 
   return {
     admit(request, principal, nowMs) {

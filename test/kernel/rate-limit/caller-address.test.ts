@@ -6,8 +6,8 @@ import { runInNewContext } from 'node:vm';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { createCallerAddress } from '../../../src/kernel/rate-limit/caller-address.ts';
 
-const direct = createCallerAddress(false);
-const proxied = createCallerAddress(true);
+const direct = createCallerAddress(0);
+const proxied = createCallerAddress(1);
 
 function request(peer: string, ...forwarded: readonly string[]) {
   return { peer, fields: readRequestFields(forwarded.flatMap((value) => ['X-Forwarded-For', value])) };
@@ -39,6 +39,18 @@ test('takes no word of a client for its address unless a proxy is declared', () 
   assert.equal(direct(request('203.0.113.7', '198.51.100.1')), '203.0.113.7');
 });
 
+for (const [proxies, field, counted] of [
+  [2, '192.0.2.9, 198.51.100.1, 10.0.0.1', '198.51.100.1'],
+  [3, '192.0.2.9, 198.51.100.1, 10.0.0.1', '192.0.2.9'],
+  [3, '198.51.100.1, 10.0.0.1', '198.51.100.1'],
+  [2, ', 10.0.0.1', '203.0.113.7'],
+  [100, 'x,'.repeat(1000), '203.0.113.7'],
+] as const) {
+  test(`counts behind ${proxies} proxies ${counted} of ${field.slice(0, 40)}`, () => {
+    assert.equal(createCallerAddress(proxies)(request('203.0.113.7', field)), counted);
+  });
+}
+
 for (const [title, fields, counted] of [
   ['the only address', ['198.51.100.1'], '198.51.100.1'],
   ['the last of several', ['10.0.0.1, 192.0.2.9 ,198.51.100.1 '], '198.51.100.1'],
@@ -66,7 +78,7 @@ test('remembers a bounded number of prefixes and stays right beyond it', () => {
 });
 
 test('keeps no long field in memory for the address at its end', () => {
-  const addressOf = createCallerAddress(true);
+  const addressOf = createCallerAddress(1);
   const before = process.memoryUsage().heapUsed;
   const kept: string[] = [];
   for (let at = 0; at < 1000; at += 1) {

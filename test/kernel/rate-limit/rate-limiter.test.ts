@@ -53,6 +53,7 @@ function limiterOf({ store = alone, onFailure = failed, ...given }: Given = {}):
     rateLimitSyncMs: syncMs,
     rateLimitKeysMax: 1000,
     behindProxy: false,
+    proxiesTrusted: 1,
     ...given,
   };
   return createRateLimiter(limits, store, onFailure);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answered } from '../../harness/expected-answer.ts';
-import { serverOfFile } from '../../harness/running-server.ts';
+import { serverOfFile, startServer } from '../../harness/running-server.ts';
 
 const program = await serverOfFile();
 const categoryId = String((await program.send('POST', 'categories', { json: { name: 'C' } })).json().id);
@@ -31,6 +31,26 @@ test('If-None-Match gives 304 with the validators and no content, weakly compare
     assert.ok(answer.headers.date);
   }
   assert.equal((await get(path, { 'If-None-Match': '"other"' })).status, 200);
+});
+
+test('If-Match takes a weak tag only where a setting says so, and only that of the current state', async () => {
+  for (const [environment, status] of [
+    [{}, 412],
+    [{ COMITY_WEAK_IF_MATCH: 'on' }, 200],
+  ] as const) {
+    const server = await startServer({ env: environment });
+    try {
+      const { headers } = await server.send('POST', 'categories', { json: { name: 'C' }, expect: 201 });
+      const path = String(headers.location);
+      const change = (tag: string, expect: number) =>
+        server.send('PATCH', path, { headers: { 'If-Match': tag }, json: { name: 'D' }, expect });
+      await change(`W/${headers.etag}`, status);
+      await change('W/"other"', 412);
+      await change('"other"', 412);
+    } finally {
+      await server.stop();
+    }
+  }
 });
 
 test('GET and HEAD say that ranges are not served, and ignore one (RFC 9110 §14.3)', async () => {

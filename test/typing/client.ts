@@ -5,7 +5,13 @@
 import { action, collection, defineConfig, output, Type } from 'comity';
 import type { Api as Printed } from '../../examples/help-desk/api.ts';
 import type desk from '../../examples/help-desk/comity.config.ts';
-import type { Api, ApiAction, ApiCollection, ApiOf } from '../../src/client/api.ts';
+import {
+  type Api,
+  type ApiAction,
+  type ApiCollection,
+  type ApiOf,
+  createClient,
+} from '../../src/client/index.ts';
 
 /** Compiles where the two types are the same. */
 type Same<T, U> = [T] extends [U] ? ([U] extends [T] ? true : never) : never;
@@ -100,3 +106,111 @@ holds<Same<Desk['collections']['comments']['create'], Printing['comments']['crea
 export const contract = <A extends Api, C extends ApiCollection, E extends ApiAction>(): [A?, C?, E?] => [];
 contract<Shop, Orders, Orders['actions']['pay']>();
 contract<Desk, Desk['collections']['tickets'], Desk['collections']['tickets']['actions']['merge']>();
+
+// Calls, with the types of the configuration and with printed ones.
+const routes = { actions: { desk: 'GET /desk' } } as const;
+const shop = createClient<typeof configuration>({
+  baseUrl: '/api/v1',
+  routes: {
+    orders: { pay: 'POST /payments/{provider}', report: 'QUERY /report' },
+    actions: { ping: 'GET /ping' },
+  },
+});
+const printed = createClient<Printed>({ baseUrl: '/api/v1', routes });
+
+export async function calls(): Promise<void> {
+  const { tickets, comments } = printed;
+  const { items, included } = await tickets.list({
+    filter: {
+      status: 'open',
+      priority: { in: ['urgent'] },
+      'organisationId.name': 'Lighthouse',
+      or: [{ body: null }],
+    },
+    sort: ['-createdAt', 'title'],
+    fields: ['title', 'status'],
+    expand: ['organisationId', 'assigneeId.organisationId'],
+  });
+  const [item] = items;
+  holds<Same<keyof NonNullable<typeof item>, 'title' | 'status' | 'etag'>>();
+  const name: string | undefined = included.organisations?.x?.name;
+  const email: string | undefined = included.users?.x?.email;
+  // @ts-expect-error no path leads to comments
+  Object.assign({}, included.comments);
+  // @ts-expect-error it was not selected
+  Object.assign({}, { priority: item?.priority });
+  const ticket = await tickets.get('x');
+  const whole: 'open' | 'solved' | 'closed' = ticket.status;
+  await tickets.update(ticket, { status: 'solved', body: null });
+  const moved: number = (await tickets.actions.merge(ticket.id, { into: 'y' })).moved;
+  const list = await comments.live({ filter: { ticketId: 'x' }, fields: ['text'] });
+  const texts: readonly string[] = list.page.items.map(({ id, text }) => id + text);
+  Object.assign({}, { name, email, whole, moved, texts });
+
+  // @ts-expect-error no such field
+  await tickets.list({ filter: { stauts: 'open' } });
+  // @ts-expect-error no such value
+  await tickets.list({ filter: { status: 'opne' } });
+  // @ts-expect-error no such operator
+  await tickets.list({ filter: { status: { equals: 'open' } } });
+  // @ts-expect-error no such order
+  await tickets.list({ sort: ['-titel'] });
+  // @ts-expect-error no such member
+  await tickets.list({ fields: ['titel'] });
+  // @ts-expect-error it refers to nothing
+  await tickets.list({ expand: ['title'] });
+  // @ts-expect-error what it refers to has no such reference
+  await tickets.list({ expand: ['organisationId.ownerId'] });
+  // @ts-expect-error no such parameter
+  await tickets.list({ limits: 5 });
+  // @ts-expect-error a required member is missing
+  await tickets.create({ title: 'One' });
+  // @ts-expect-error the server sets it
+  await tickets.create({ title: 'One', contact: 'a@b.example', id: 'x' });
+  // @ts-expect-error no such member
+  await tickets.update(ticket, { stauts: 'open' });
+  // @ts-expect-error it cannot be removed
+  await tickets.update(ticket, { title: null });
+  // @ts-expect-error no such action
+  await tickets.actions.close(ticket.id);
+  // @ts-expect-error the input is missing
+  await tickets.actions.merge(ticket.id);
+  // @ts-expect-error no such input
+  await tickets.actions.merge(ticket.id, { from: 'y' });
+
+  // @ts-expect-error no such collection
+  await shop.order.list();
+  // @ts-expect-error a member takes its id first
+  await shop.orders.actions.pay({ amount: 1 }, { captures: { provider: 'card' } });
+  // @ts-expect-error the part of the path is missing
+  await shop.orders.actions.pay('x', { amount: 1 });
+  const { paid } = await shop.orders.actions.pay('x', { amount: 1 }, { captures: { provider: 'card' } });
+  const report: string = await shop.orders.actions.report();
+  await shop.actions.ping();
+  const own = createClient<typeof desk>({ baseUrl: '/api/v1', routes });
+  const { items: titles } = await own.tickets.list({ filter: { status: 'open' }, fields: ['title'] });
+  holds<Same<keyof (typeof titles)[number], 'title' | 'etag'>>();
+  // @ts-expect-error no such collection
+  await own.tikets.list();
+  await shop.events.post('invoice.paid', { invoiceId: 'x' });
+  // @ts-expect-error no such type of event
+  await shop.events.post('invoice.payed', { invoiceId: 'x' });
+  for await (const event of shop.events.follow({ types: ['orders.created'] }))
+    if (event.type !== undefined) holds<Same<typeof event.data.object.state, 'open' | 'paid'>>();
+  // @ts-expect-error no such type of event
+  shop.events.follow({ types: ['orders.creatd'] });
+  const error: unknown = Object.assign({}, { paid, report });
+  if (!shop.isError(error)) return;
+  holds<'declined' | 'not_found' | 'network' extends typeof error.code ? true : never>();
+  // @ts-expect-error no such code
+  if (error.code === 'not-found') return;
+}
+
+export const mistakenClients = [
+  // @ts-expect-error the routes are missing
+  () => createClient<Printed>({ baseUrl: '/api/v1' }),
+  // @ts-expect-error another route
+  () => createClient<Printed>({ baseUrl: '/api/v1', routes: { actions: { desk: 'POST /desk' } } }),
+  // @ts-expect-error no such option
+  () => createClient<Printed>({ baseUrl: '/api/v1', routes, apiKey: 'sk_x' }),
+];

@@ -166,7 +166,7 @@ function stopOf(parts: Parts, stopRetention: () => Promise<void>): Running['stop
   const { observe, operations, webhooks, received, mails } = parts;
   const { drainMs } = parts.settings;
   return async (reason, delayMs = 0) => {
-    observe({ kind: 'draining', reason });
+    observe({ kind: 'draining', reason, delayMs });
     parts.life.drain();
     if (delayMs > 0) await delay(delayMs);
     const startedAt = performance.now();

@@ -23,7 +23,7 @@ export const othersFailures: ReadonlySet<string> = new Set([
 
 export type Observation =
   | { readonly kind: 'listening'; readonly url: string }
-  | { readonly kind: 'draining'; readonly reason: string }
+  | { readonly kind: 'draining'; readonly reason: string; readonly delayMs: number }
   | { readonly kind: 'stopped'; readonly drainedMs: number }
   | {
       readonly kind: 'answered';

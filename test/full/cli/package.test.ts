@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, cpSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join, posix } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
@@ -13,6 +14,7 @@ import { publint } from 'publint';
 import { build } from '../../../scripts/build.ts';
 import { repositoryRoot } from '../../../scripts/source-tree.ts';
 import { plainEnvironment } from '../../harness/command-line.ts';
+import { listen } from '../../harness/listening.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { linkModules } from '../../repository/fixture-tree.ts';
 
@@ -66,6 +68,34 @@ test('npm would publish it, without a warning but that nobody is logged in', () 
     [],
   );
   assert.match(stderr, /with tag latest and public access \(dry-run\)/);
+});
+
+test('npm refuses to publish it from anything but a CI that can attest what it built', async (context) => {
+  const requests: string[] = [];
+  const { url } = await listen(
+    createServer((request, response) => {
+      requests.push(`${request.method} ${request.url}`);
+      response
+        .writeHead(request.method === 'GET' ? 404 : 201, { 'content-type': 'application/json' })
+        .end('{}');
+    }),
+    context,
+  );
+  const registry = [`--registry=${url}`, `--//${new URL(url).host}/:_authToken=token`];
+  const publishing = spawn('npm', ['publish', '--ignore-scripts', ...registry], {
+    cwd: tree,
+    env: environment(),
+  });
+  let told = '';
+  for (const stream of [publishing.stdout, publishing.stderr])
+    stream.on('data', (text) => (told += String(text)));
+  const [code] = await once(publishing, 'close');
+  assert.match(told, /Automatic provenance generation not supported/);
+  assert.equal(code, 1);
+  assert.deepEqual(
+    requests.filter((request) => !request.startsWith('GET')),
+    [],
+  );
 });
 
 test('publint finds nothing to improve', async () => {
@@ -139,6 +169,12 @@ test('from an empty folder to the first answer, with a project under 60 MB', {
   );
   const installed = npm(project, ['install', '--prefer-offline', '--no-audit', '--no-fund']);
   assert.equal(installed.status, 0, installed.stderr);
+  const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8'));
+  for (const [path, { hasInstallScript, os }] of Object.entries<LockedPackage>(packages)) {
+    // Only the compiler is native, and comes for each system as a package.
+    assert.equal(hasInstallScript ?? false, false, path);
+    assert.ok(os === undefined || path.startsWith('node_modules/@typescript/'), path);
+  }
   const answered = await firstAnswer(context, project);
   assert.equal(answered.status, 200);
   context.diagnostic(
@@ -153,6 +189,8 @@ test('from an empty folder to the first answer, with a project under 60 MB', {
   assert.ok(packed.size < tarballBytesMax, `${packed.size} bytes packed`);
   context.diagnostic(`${(total / 1e6).toFixed(1)} MB installed, ${(packed.size / 1e6).toFixed(1)} MB packed`);
 });
+
+type LockedPackage = { readonly hasInstallScript?: boolean; readonly os?: readonly string[] };
 
 /** Starts the project and asks until it is stopped with the test. */
 async function firstAnswer(context: TestContext, project: string): Promise<Response> {

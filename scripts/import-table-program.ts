@@ -181,10 +181,16 @@ export const programRows: readonly FolderRow[] = [
     node: [],
     packages: ['@hono/node-server', 'hono'],
   },
+  {
+    folder: 'examples/query-cache',
+    may: ['examples', 'src/client'],
+    node: [],
+    packages: ['@tanstack/query-core'],
+  },
   // A configuration, or a program, sees what a user of the package sees.
   {
     folder: 'examples',
-    may: ['src/index.ts', 'src/testing.ts', 'src/webhooks/index.ts'],
+    may: ['src/client', 'src/index.ts', 'src/testing.ts', 'src/webhooks/index.ts'],
     node: 'any',
     packages: [],
   },

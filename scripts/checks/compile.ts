@@ -18,6 +18,7 @@ const projects = [
   // With the types of browsers, and without those of Node.
   'tsconfig.client.json',
   'dashboard/tsconfig.json',
+  'examples/live-page/tsconfig.json',
   // Its declaration of the schemas of a project would apply to all programs of tsconfig.json.
   'test/typing/schemas/tsconfig.json',
 ] as const;

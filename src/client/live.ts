@@ -27,9 +27,9 @@ export type LiveList<P> = {
   /** Why it ended or waits. */
   readonly error: Error | undefined;
   /** Calls back after each change of the page or the state. @returns a function that ends that */
-  subscribe(listener: () => void): () => void;
+  readonly subscribe: (listener: () => void) => () => void;
   /** Ends it: `page` stays as it is. */
-  stop(): void;
+  readonly stop: () => void;
 };
 
 /** The connection that the live lists of a client share. */
@@ -198,14 +198,13 @@ class Live implements LiveList<JsonPage> {
     return this.#error;
   }
 
-  subscribe(listener: () => void): () => void {
+  // Functions of their own, so that frameworks can be given them: `useSyncExternalStore(list.subscribe, ...)`.
+  readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
+  };
 
-  stop(): void {
-    this.#end(undefined);
-  }
+  readonly stop = (): void => this.#end(undefined);
 
   #end(error: Error | undefined): void {
     if (this.#state === 'ended') return;

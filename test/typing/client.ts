@@ -118,8 +118,9 @@ const shop = createClient<typeof configuration>({
 });
 const printed = createClient<Printed>({ baseUrl: '/api/v1', routes });
 
-export async function calls(): Promise<void> {
-  const { tickets, comments } = printed;
+const { tickets, comments } = printed;
+
+export async function fittingCalls(): Promise<void> {
   const { items, included } = await tickets.list({
     filter: {
       status: 'open',
@@ -146,7 +147,9 @@ export async function calls(): Promise<void> {
   const list = await comments.live({ filter: { ticketId: 'x' }, fields: ['text'] });
   const texts: readonly string[] = list.page.items.map(({ id, text }) => id + text);
   Object.assign({}, { name, email, whole, moved, texts });
+}
 
+export async function mistakenCalls(ticket: Printed['collections']['tickets']['document']): Promise<void> {
   // @ts-expect-error no such field
   await tickets.list({ filter: { stauts: 'open' } });
   // @ts-expect-error no such value
@@ -177,7 +180,9 @@ export async function calls(): Promise<void> {
   await tickets.actions.merge(ticket.id);
   // @ts-expect-error no such input
   await tickets.actions.merge(ticket.id, { from: 'y' });
+}
 
+export async function furtherCalls(): Promise<void> {
   // @ts-expect-error no such collection
   await shop.order.list();
   // @ts-expect-error a member takes its id first

@@ -44,6 +44,7 @@ export type Delivery = {
   readonly lastLatencyMs?: number;
   readonly createdAt: string;
   readonly updatedAt: string;
+  readonly etag?: string;
 };
 
 export type Endpoint = {
@@ -63,6 +64,7 @@ export type Endpoint = {
   readonly madeBy?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
+  readonly etag?: string;
 };
 
 export type EndpointHealth = {
@@ -158,6 +160,7 @@ export type ReceivedMessage = {
   readonly contentLength: number;
   readonly createdAt: string;
   readonly updatedAt: string;
+  readonly etag?: string;
 };
 
 export type Recovery = {
@@ -177,6 +180,7 @@ export type Recovery = {
   readonly runningFor?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
+  readonly etag?: string;
 };
 
 export type SecondFactor = {

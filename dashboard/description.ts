@@ -36,10 +36,14 @@ type Operation = {
   readonly description?: string;
   readonly tags?: readonly string[];
   readonly parameters?: readonly (Parameter & { readonly $ref?: string })[];
-  readonly requestBody?: { readonly content?: Readonly<Record<string, { readonly schema?: Schema }>> };
-  readonly responses?: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, { readonly schema?: Schema }>> }>
-  >;
+  readonly requestBody?: Content;
+  readonly responses?: Readonly<Record<string, Content>>;
+};
+
+/** Content, or a reference to what has it. */
+type Content = {
+  readonly $ref?: string;
+  readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
 };
 
 type PathItem = Readonly<Record<string, Operation>>;
@@ -49,6 +53,9 @@ type OpenApi = {
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 };
+
+/** The part of the application, and that of its operators. */
+const parts = ['application', 'operator'];
 
 /** A request on a member or a list beside its plain methods: `POST {member}/rotate-secret`. */
 export type Step = {
@@ -107,14 +114,29 @@ let document: OpenApi | undefined;
 
 /** @throws Error if the document cannot be read */
 export async function readDescription(): Promise<void> {
-  const reply = await send('GET', '/openapi.json', { anonymous: true });
-  if (reply.status !== 200 || !isObject(reply.json)) throw new Error(`/openapi.json: ${reply.status}`);
-  document = reply.json as unknown as OpenApi;
+  const replies = await Promise.all(
+    parts.map((part) => send('GET', `/openapi.json?part=${part}`, { anonymous: true })),
+  );
+  const documents = replies.map(({ status, json }) => {
+    if (status !== 200 || !isObject(json)) throw new Error(`/openapi.json: ${status}`);
+    return json as unknown as OpenApi;
+  });
+  document = documents.reduce(joined);
   const paths = Object.keys(document.paths);
   const me = paths.find((path) => path.endsWith('/auth/me'));
   if (me !== undefined) base.value = me.slice(0, -'/auth/me'.length);
   const lists = paths.flatMap((path) => listAt(path) ?? []);
   description.value = { title: document.info.title, lists, paths };
+}
+
+/** One document of two parts: a path may have methods in both, and a component means the same in both. */
+function joined(one: OpenApi, other: OpenApi): OpenApi {
+  const paths = { ...one.paths };
+  for (const [path, item] of Object.entries(other.paths)) paths[path] = { ...paths[path], ...item };
+  const components = { ...one.components };
+  for (const [kind, items] of Object.entries(other.components))
+    components[kind] = { ...components[kind], ...items };
+  return { ...one, paths, components };
 }
 
 /** Follows references, merges `allOf`, and takes the other schema of a choice between it and null. */
@@ -155,10 +177,10 @@ function listAt(path: string): Listed | undefined {
   const item = document?.paths[path];
   const get = item?.get;
   if (item === undefined || get === undefined || path.includes('{')) return undefined;
-  const page = resolve(get.responses?.['200']?.content?.['application/json']?.schema);
+  const page = resolve(contentOf(get.responses?.['200'])?.['application/json']?.schema);
   const items = page.properties?.items;
   if (items?.items === undefined || page.properties?.nextCursor === undefined) return undefined;
-  const schema = resolve(items.items.anyOf?.[0] ?? items.items);
+  const schema = withoutTag(resolve(items.items));
   const parameters = (get.parameters ?? []).map((each) =>
     each.$ref === undefined ? each : (lookUp(each.$ref) as Parameter),
   );
@@ -183,6 +205,17 @@ function listAt(path: string): Listed | undefined {
     create: inputOf(item.post),
     member,
   };
+}
+
+function contentOf(part: Content | undefined): Content['content'] {
+  return part?.$ref === undefined ? part?.content : (lookUp(part.$ref) as Content | undefined)?.content;
+}
+
+/** Without the entity tag, which documents have only where `fields` names it. */
+function withoutTag(schema: Schema): Schema {
+  const { etag, $etag, ...properties } = schema.properties ?? {};
+  const declared = $etag === undefined || etag === undefined ? {} : { etag };
+  return schema.properties === undefined ? schema : { ...schema, properties: { ...properties, ...declared } };
 }
 
 /** The texts that a parameter with a list of them may contain. */
@@ -258,7 +291,7 @@ function stepAt(path: string, member: string): Step | undefined {
 }
 
 function inputOf(operation: Operation | undefined): Schema | undefined {
-  const content = operation?.requestBody?.content;
+  const content = contentOf(operation?.requestBody);
   const schema = content?.['application/json']?.schema ?? content?.['application/merge-patch+json']?.schema;
   return schema === undefined ? undefined : resolve(schema);
 }

@@ -50,7 +50,7 @@ const groups: readonly Group[] = [
       ['src/config/inspect-access.ts', 'made'],
       ['src/config/sender-secrets.ts', 'taken'],
       ['src/http/conduct/graph.ts', 'nodes'],
-      ['src/openapi/components.ts', '#kinds', '#interned'],
+      ['src/openapi/components.ts', '#kinds', '#interned', 'seen'],
       ['src/openapi/document.ts', 'made'],
       ['src/openapi/resource-path.ts', 'roles', 'scopes'],
       ['src/openapi/document.ts', 'found', 'used'],

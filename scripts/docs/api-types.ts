@@ -69,9 +69,13 @@ async function readSchemas(): Promise<Readonly<Record<string, Schema>>> {
     },
   );
   try {
-    const response = await comity.fetch(new Request('http://localhost/openapi.json'));
-    const document = (await response.json()) as { components: { schemas: Record<string, Schema> } };
-    return document.components.schemas;
+    const schemas: Record<string, Schema> = {};
+    for (const part of ['application', 'operator']) {
+      const response = await comity.fetch(new Request(`http://localhost/openapi.json?part=${part}`));
+      const document = (await response.json()) as { components: { schemas: Record<string, Schema> } };
+      Object.assign(schemas, document.components.schemas);
+    }
+    return schemas;
   } finally {
     await comity.close();
     rmSync(data, { recursive: true, force: true });

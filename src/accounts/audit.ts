@@ -262,6 +262,7 @@ export function auditResources(serving: Serving): ServedCollection {
         one: 'an entry of the audit trail',
         many: 'entries of the audit trail',
       },
+      audience: 'operator',
       idPrefix: 'aud_',
     },
   });

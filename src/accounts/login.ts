@@ -72,7 +72,6 @@ function firstStepResource(parts: AccountParts, finishLogin: FinishLogin): Resou
     {
       path: `${base}/auth/login`,
       tag: accountsTag,
-      noun: 'login',
       ignoresCredentials: true,
       id: 'login',
       summary: 'Log in',
@@ -114,7 +113,6 @@ function secondStepResource(
     {
       path: `${base}/auth/login/second-factor`,
       tag: accountsTag,
-      noun: 'the second step of a login',
       ignoresCredentials: true,
       id: 'finishLogin',
       summary: 'Finish a login with the second factor',

@@ -73,7 +73,6 @@ export function meResource(parts: AccountParts): Resource {
       path: `${base}/auth/me`,
       tag: accountsTag,
       name: 'Me',
-      noun: 'the caller',
       id: 'readMe',
       summary: 'Read the caller',
       output: outputOf(accounts),

@@ -49,7 +49,6 @@ export function refreshResource(parts: AccountParts): Resource {
     {
       path: `${base}/auth/refresh`,
       tag: accountsTag,
-      noun: 'the renewal of a session',
       ignoresCredentials: true,
       id: 'refresh',
       summary: 'Exchange a refresh token for a new pair of tokens',

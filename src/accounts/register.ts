@@ -180,7 +180,6 @@ export function registerResource(parts: AccountParts): Resource {
     {
       path: `${base}/auth/register`,
       tag: accountsTag,
-      noun: 'registration',
       ignoresCredentials: true,
       id: 'register',
       summary: 'Create an account and log in to it',

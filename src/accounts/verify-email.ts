@@ -67,7 +67,6 @@ export function verificationResources(parts: AccountParts): readonly Resource[] 
       path: `${base}/auth/verification`,
       tag: accountsTag,
       name: 'Verification',
-      noun: 'the verification of an address',
       id: 'requestVerification',
       summary: 'Request a mail with a code to verify the address',
       description:
@@ -89,7 +88,6 @@ export function verificationResources(parts: AccountParts): readonly Resource[] 
       path: `${base}/auth/verification/confirm`,
       tag: accountsTag,
       name: 'VerificationConfirmation',
-      noun: 'a verified address',
       id: 'confirmVerification',
       summary: 'Verify the address with the code',
       input: {

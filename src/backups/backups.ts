@@ -281,7 +281,7 @@ type BackupChanges = {
 function listResource(backups: Backups, limits: ActionLimits, path: string): Resource {
   return actionResource(
     {
-      ...{ method: 'GET', path, tag: serviceTag, name: 'Backups', noun: 'the backups' },
+      ...{ method: 'GET', path, tag: serviceTag, name: 'Backups' },
       id: 'listBackups',
       summary: 'List the backups',
       description:
@@ -301,7 +301,7 @@ function listResource(backups: Backups, limits: ActionLimits, path: string): Res
 function memberResource(backups: Backups, limits: ActionLimits, path: string): Resource {
   return actionResource<never, BackupStanding>(
     {
-      ...{ method: 'GET', path, tag: serviceTag, name: 'Backup', noun: 'a backup' },
+      ...{ method: 'GET', path, tag: serviceTag, name: 'Backup' },
       parameters: [pathParameter('id', 'Id of the backup.')],
       id: 'readBackup',
       summary: 'Read a backup',

@@ -100,7 +100,11 @@ export type ShownHold = {
   readonly from: string | null;
 };
 
-const tag: Tag = { name: 'hold', description: 'Deliveries and mails of a restored copy.' };
+const tag: Tag = {
+  name: 'hold',
+  description: 'Deliveries and mails of a restored copy.',
+  audience: 'operator',
+};
 
 const holdSchema: Item = named('Hold', {
   description: 'Whether deliveries to endpoints and mails are held since the store was restored.',
@@ -120,7 +124,7 @@ export function holdResources({ store, settings }: Services, base: string): read
   return [
     actionResource(
       {
-        ...{ path, tag, method: 'GET', name: 'Hold', noun: 'the hold of a restored copy' },
+        ...{ path, tag, method: 'GET', name: 'Hold' },
         id: 'readHold',
         summary: 'Read whether deliveries and mails are held',
         output: { schema: holdSchema, example },
@@ -132,7 +136,7 @@ export function holdResources({ store, settings }: Services, base: string): read
     ),
     actionResource(
       {
-        ...{ path: `${path}/release`, tag, noun: 'the release of deliveries and mails' },
+        ...{ path: `${path}/release`, tag },
         id: 'releaseHold',
         summary: 'Release deliveries and mails',
         description:

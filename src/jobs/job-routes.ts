@@ -50,7 +50,7 @@ export type ShownJob = {
   readonly lastRun: string | null;
 };
 
-const tag: Tag = { name: 'jobs', description: 'The declared jobs and their times.' };
+const tag: Tag = { name: 'jobs', description: 'The declared jobs and their times.', audience: 'operator' };
 const nameParameter = pathParameter('name', 'Name of the job, as in the configuration.');
 const textOrNull = ['string', 'null'];
 const timeOrNull = { type: textOrNull, format: 'date-time' };
@@ -110,7 +110,7 @@ export function jobResources(
     Promise.all([...jobs.values()].map(async (job) => ({ name: job.name, text: await textOf(store, job) })));
   return [
     declaredList(path, mayRead, items, settings, {
-      ...{ name: 'Jobs', noun: 'the jobs', tag },
+      ...{ name: 'Jobs', tag },
       list: {
         id: 'listJobs',
         summary: 'List the declared jobs',
@@ -130,7 +130,7 @@ export function jobResources(
         return job === undefined ? missing : shown(await textOf(store, job));
       },
       {
-        ...{ name: 'Job', noun: 'a job', tag, parameters: [nameParameter] },
+        ...{ name: 'Job', tag, parameters: [nameParameter] },
         read: {
           id: 'readJob',
           summary: 'Read a job',
@@ -191,7 +191,6 @@ function runResource(services: Services, { base, jobs }: DeclaredJobs, wake: Wak
       path: `${base}/jobs/{name}/run`,
       parameters: [nameParameter],
       tag,
-      noun: 'a run of a job',
       id: 'runJob',
       summary: 'Run a job now',
       description:

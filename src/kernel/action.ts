@@ -116,9 +116,7 @@ export type Action<I extends TObject = TObject, S extends Standing = Standing> =
   /** The captures of the path. */
   readonly parameters?: readonly Item[];
   readonly tag: Tag;
-  /** What the path names, for sentences: `the rotation of a secret`. */
-  readonly noun: string;
-  /** The suffix of the ids of OPTIONS and TRACE. Default: the name of the input. */
+  /** See `PathDocumentation`. Default: the name of the input. */
   readonly name?: string;
   /** See `Resource`. Default false. */
   readonly ignoresCredentials?: boolean;
@@ -132,11 +130,11 @@ export function actionResource<I extends TObject, S extends Standing>(
   action: Action<I, S>,
   limits: ActionLimits,
 ): Resource {
-  const { method = 'POST', name = action.input?.name, noun, tag, parameters } = action;
+  const { method = 'POST', name = action.input?.name, tag, parameters } = action;
   if (name === undefined) throw new Error(`the action ${action.id} has no name`);
   return {
     pattern: action.path,
-    documentation: { name, noun, tag, parameters },
+    documentation: { name, tag, parameters },
     operations: new Map([[method, actionOperation(action, limits)]]),
     constantFields: [],
     offers: ['application/json'],

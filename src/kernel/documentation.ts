@@ -19,14 +19,17 @@ export type Item = Readonly<Record<string, unknown>>;
 /** Media types of content, each with a Media Type Object. */
 export type Content = Readonly<Record<string, Item>>;
 
-export type Tag = { readonly name: string; readonly description: string };
+export type Tag = {
+  readonly name: string;
+  readonly description: string;
+  /** Its resources are in the document for operators. Absent: in that of the application. */
+  readonly audience?: 'operator';
+};
 
 /** A resource with a description of its own. */
 export type PathDocumentation = {
-  /** `RealtimeTickets`: the suffix of the operation ids of HEAD, OPTIONS and TRACE; no schema of a collection has it. */
+  /** `RealtimeTickets`: no schema of a collection has it. */
   readonly name: string;
-  /** What the path names, for sentences: `the types of events`. */
-  readonly noun: string;
   readonly tag: Tag;
   readonly parameters?: readonly Item[] | undefined;
 };
@@ -42,6 +45,8 @@ export type CollectionDocumentation = {
 export type CollectionVariant = {
   /** Absent: derived from the name of the collection. */
   readonly names?: CollectionNames;
+  /** See `Tag`. */
+  readonly audience?: 'operator';
   /** The prefix of ids in examples. */
   readonly idPrefix?: string;
   /** Administrators may name the owner of its resources. */
@@ -78,6 +83,8 @@ export type OperationDocumentation = {
   readonly id: string;
   readonly summary: string;
   readonly description?: string | undefined;
+  /** It is for operators, whatever its tag says. */
+  readonly audience?: 'operator';
   /** Query parameters, and header fields that no other operation has. */
   readonly parameters?: readonly Item[] | undefined;
   /** A paged list, with `page` and `cursor`; with limits also `limit`. */
@@ -125,7 +132,7 @@ export type MemberAccess = {
 };
 
 /** Names of the security schemes in the document. */
-export type SchemeName = 'bearer' | 'basic' | 'apiKey' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';
+export type SchemeName = 'bearer' | 'basic' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';
 
 export type CollectionLimits = ListLimits & {
   readonly bulkDeleteIdsMax: number;
@@ -140,7 +147,7 @@ const schemaName: unique symbol = Symbol('schemaName');
 const representedCollection: unique symbol = Symbol('representedCollection');
 
 /** Names a schema: the document contains it once and refers to it. One name must always have the same schema. */
-export function named(name: string, schema: Item): Item {
+export function named<S extends object>(name: string, schema: S): S {
   return { ...schema, [schemaName]: name };
 }
 
@@ -162,9 +169,9 @@ export function pathParameter(name: string, description: string): Item {
   return { name, in: 'path', required: true, description, schema: { type: 'string' } };
 }
 
-/** `OrderLines` of `order-lines`: the name of a collection in names of paths and in ids of operations. */
+/** `OrderLines` of `order-lines`: a name in names of paths and schemas and in ids of operations. */
 export function pascalCase(name: string): string {
-  return name.replace(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+  return name.replace(/(?:^|[-.])(\w)/g, (_match, letter: string) => letter.toUpperCase());
 }
 
 /** The named schema of one page of a list. @param items the schema of each item */

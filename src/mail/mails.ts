@@ -113,6 +113,7 @@ export function mailResources(serving: Serving): ServedCollection {
     operations,
     documentation: {
       names: { singular: 'Mail', plural: 'Mails', one: 'a mail', many: 'mails' },
+      audience: 'operator',
       idPrefix: 'mail_',
       revise: { list: (standard) => ({ ...standard, description: listNote }) },
     },
@@ -124,7 +125,6 @@ function resendResource(served: Served, limits: ActionLimits): Resource {
   return actionResource(
     {
       ...onMember(served, 'resend', 'update', 'Id of the mail.'),
-      noun: 'the resending of a mail',
       id: 'resendMail',
       summary: 'Send a mail again',
       description:

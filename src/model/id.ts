@@ -6,8 +6,10 @@ import type { Collection } from './collection.ts';
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const randomDigits = 16;
-const clientIdCharactersMax = 255;
-const unreserved = /^[A-Za-z0-9._~-]+$/;
+export const clientIdCharactersMax = 255;
+/** Unreserved characters (RFC 3986 §2.3), and no dot segment. */
+export const clientIdPattern = '^(?![.]{1,2}$)[A-Za-z0-9._~-]+$';
+const clientId = new RegExp(clientIdPattern);
 
 /**
  * @param now milliseconds since the epoch
@@ -70,7 +72,7 @@ function encodeTime(time: number): string {
 
 /** True if a client may choose the id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
 function isClientId(id: string): boolean {
-  return id.length <= clientIdCharactersMax && unreserved.test(id) && id !== '.' && id !== '..';
+  return id.length <= clientIdCharactersMax && clientId.test(id);
 }
 
 // Ids that a client or a function chooses: how they are written, and which of them no document can have (§2.1).

@@ -10,6 +10,7 @@ import {
   type Content,
   type Item,
   json,
+  named,
   type OperationDocumentation,
 } from '../kernel/documentation.ts';
 import { operationSchema } from '../kernel/operations/operation-routes.ts';
@@ -48,21 +49,14 @@ export const collectionOperations: Readonly<
   'bulk-delete': bulkDeleteDescription,
 };
 
-function listDescription({
-  named,
-  names,
-  limits,
-  components,
-  examples,
-  relating,
-}: Described): OperationDocumentation {
+function listDescription({ named, names, limits, components, relating }: Described): OperationDocumentation {
   const listed = listedOf(named);
   return {
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
     codes: ['query_parameter_invalid'],
     parameters: [...listParameters(listed, limits, components), ...relatedParameters(relating, limits)],
-    gives: { representation: listContent(names, examples) },
+    gives: { representation: listContent(names) },
     representationFields: listFields,
   };
 }
@@ -71,7 +65,6 @@ function createDescription({ collection, names, examples }: Described): Operatio
   return {
     id: `create${names.singular}`,
     summary: `Create ${names.one}`,
-    description: 'A form whose Accept prefers text/html gets a 303 redirect to the new resource.',
     creates: 'always',
     codes: [
       ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
@@ -82,33 +75,50 @@ function createDescription({ collection, names, examples }: Described): Operatio
   };
 }
 
-function queryDescription({
-  named,
-  names,
-  limits,
-  components,
-  examples,
-  relating,
-}: Described): OperationDocumentation {
+function queryDescription({ named, names, limits, components, relating }: Described): OperationDocumentation {
   return {
     id: `query${names.plural}`,
     summary: `Query ${names.many}`,
     description:
-      'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. An aggregate query has groups in place of resources. The query component must be empty.',
+      'A GET of Location repeats the query, a GET of Content-Location returns this result. An aggregate query has groups in place of resources.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
     takes: queryContent({ ...relating, collection: named }, names, limits, components),
-    gives: { representation: queryResultContent(names, examples, components) },
+    gives: { representation: queryResultContent(names, components) },
     representationFields: [...listFields, 'Content-Location', 'Location'],
   };
 }
 
 function bulkDescription({ collection, names, limits }: Described): OperationDocumentation {
   const [example = {}] = collection.examples;
+  return {
+    id: `bulkCreate${names.plural}`,
+    summary: `Create several ${names.many}`,
+    codes: [
+      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'forbidden'] as const),
+      ...storeCodes(collection, 'create'),
+    ],
+    takes: {
+      'application/json': { schema: bulkCreation(limits), example: { items: [example] } },
+    },
+    gives: {
+      changed: {
+        'application/json': {
+          schema: bulkResults,
+          example: { items: [{ status: 201, id: '01k1jx7v2mh5s8b4c9d0e6f3ga' }] },
+        },
+      },
+      accepted: operationContent,
+    },
+  };
+}
+
+function bulkCreation({ bulkItemsMax }: CollectionLimits): Item {
   const items = {
-    description: `Each as the content of a POST. In an import, each as Comity serves it, with its owner in \`${ownerMember(collection)}\`.`,
+    description:
+      'Each as the content of a POST. In an import, each as Comity serves it, with its owner in `owner` (`$owner` if the collection has a field `owner`).',
     type: 'array',
     items: { type: 'object' },
-    maxItems: limits.bulkItemsMax,
+    maxItems: bulkItemsMax,
   };
   const atomic = {
     description: '`true`: all are created, or none. `false`: each has its own outcome.',
@@ -128,39 +138,17 @@ function bulkDescription({ collection, names, limits }: Described): OperationDoc
       'Takes `id`, `createdAt`, `updatedAt` and the owner from the items, for administrators. `existing`: what happens to an id that exists; `events`: whether the writes append events.',
     anyOf: [{ type: 'boolean' }, options],
   };
-  return {
-    id: `bulkCreate${names.plural}`,
-    summary: `Create several ${names.many}`,
-    description:
-      'The response has one entry for each item, in their order: `status` and `id`, or `status` and the members of an error. If an atomic request is refused, nothing is created, and the pointers of `errors` begin with the item (`/items/3/name`).',
-    codes: [
-      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'forbidden'] as const),
-      ...storeCodes(collection, 'create'),
-    ],
-    takes: {
-      'application/json': {
-        schema: {
-          type: 'object',
-          properties: { items, atomic, import: imports },
-          required: ['items'],
-          additionalProperties: false,
-        },
-        example: { items: [example] },
-      },
-    },
-    gives: {
-      changed: {
-        'application/json': {
-          schema: bulkResults,
-          example: { items: [{ status: 201, id: '01k1jx7v2mh5s8b4c9d0e6f3ga' }] },
-        },
-      },
-      accepted: operationContent,
-    },
-  };
+  return named('BulkCreation', {
+    type: 'object',
+    properties: { items, atomic, import: imports },
+    required: ['items'],
+    additionalProperties: false,
+  });
 }
 
-const bulkResults: Item = {
+const bulkResults = named('BulkResults', {
+  description:
+    'One entry for each item, in their order: `status` and `id`, or `status` and the members of an error. If an atomic request is refused, nothing is created, and the pointers of `errors` begin with the item (`/items/3/name`).',
   type: 'object',
   properties: {
     items: {
@@ -179,7 +167,7 @@ const bulkResults: Item = {
     },
   },
   required: ['items'],
-};
+});
 
 function exportDescription({ named, names, limits, components }: Described): OperationDocumentation {
   const listed = listedOf(named);
@@ -195,6 +183,7 @@ function exportDescription({ named, names, limits, components }: Described): Ope
   };
   return {
     id: `export${names.plural}`,
+    audience: 'operator',
     summary: `Export ${names.many}`,
     description:
       'For administrators: documents as they are stored, with their owners, page by page. `afterRead` does not apply.',
@@ -207,11 +196,14 @@ function exportDescription({ named, names, limits, components }: Described): Ope
 
 function bulkDeleteDescription({ collection, names, limits }: Described): OperationDocumentation {
   const ids = { type: 'array', items: { type: 'string' }, maxItems: limits.bulkDeleteIdsMax };
-  const deleted = {
+  const deletion = named('BulkDeletion', {
+    ...{ type: 'object', properties: { ids }, required: ['ids'], additionalProperties: false },
+  });
+  const deleted = named('BulkDeleted', {
     type: 'object',
     properties: { deleted: { type: 'integer', minimum: 0 } },
     required: ['deleted'],
-  };
+  });
   return {
     id: `bulkDelete${names.plural}`,
     summary: `Delete several ${names.many}`,
@@ -220,7 +212,7 @@ function bulkDeleteDescription({ collection, names, limits }: Described): Operat
     codes: ['field_missing', 'validation_failed', ...storeCodes(collection, 'delete')],
     takes: {
       'application/json': {
-        schema: { type: 'object', properties: { ids }, required: ['ids'], additionalProperties: false },
+        schema: deletion,
         example: { ids: ['01k1jx7v2mh5s8b4c9d0e6f3ga'] },
       },
     },
@@ -245,7 +237,7 @@ function readDescription({
     member: { collection, action: 'read' },
     codes: ['query_parameter_invalid'],
     parameters: [selectionParameter(listedOf(named)), ...relatedParameters(relating, limits)],
-    gives: { representation: selectableContent(names, examples, relating) },
+    gives: { representation: readContent(names, examples, relating) },
   };
 }
 
@@ -326,28 +318,19 @@ function memberContent({ singular }: CollectionNames, { representation }: Resour
   return { 'application/json': withExamples(ref('schemas', singular), representation) };
 }
 
-/** The same content if `fields` may select members, and `expand` add some. */
-function selectableContent(
-  { singular }: CollectionNames,
-  { representation }: ResourceExamples,
-  relating: Relating,
-): Content {
-  const isRelated = Object.keys(relatedMembers(relating)).length > 0;
-  const forms = ['', 'Selection', ...(isRelated ? ['Expanded'] : [])];
-  const schema = { anyOf: forms.map((form) => ref('schemas', `${singular}${form}`)) };
-  return { 'application/json': withExamples(schema, representation) };
+/** The same content with what `expand` and `counts` add. */
+function readContent(names: CollectionNames, examples: ResourceExamples, relating: Relating): Content {
+  if (Object.keys(relatedMembers(relating)).length === 0) return memberContent(names, examples);
+  const parts = ['', 'Related'].map((part) => ref('schemas', `${names.singular}${part}`));
+  return { 'application/json': withExamples({ allOf: parts }, examples.representation) };
 }
 
-function listContent({ singular }: CollectionNames, { list: lists }: ResourceExamples): Content {
-  return { 'application/json': withExamples(ref('schemas', `${singular}List`), lists) };
+function listContent({ singular }: CollectionNames): Content {
+  return json(ref('schemas', `${singular}List`));
 }
 
 /** A page of resources, or of groups. */
-function queryResultContent(
-  { singular }: CollectionNames,
-  { list: lists }: ResourceExamples,
-  components: Components,
-): Content {
+function queryResultContent({ singular }: CollectionNames, components: Components): Content {
   const result = { type: ['string', 'number', 'boolean', 'null'] };
   const groups = components.add('schemas', 'Groups', {
     description: 'A page of the groups of an aggregate query: an object of results for each.',
@@ -358,8 +341,7 @@ function queryResultContent(
     },
     required: ['items', 'nextCursor'],
   });
-  const schema = { anyOf: [ref('schemas', `${singular}List`), groups] };
-  return { 'application/json': withExamples(schema, lists) };
+  return json({ anyOf: [ref('schemas', `${singular}List`), groups] });
 }
 
 const operationContent: Content = json(operationSchema);
@@ -395,16 +377,12 @@ function patchContent(names: CollectionNames, examples: ResourceExamples, compon
   };
 }
 
-/** Arrays repeat their name; members of nested objects are written `address[city]`. */
+/** Members of nested objects are written `address[city]`; arrays repeat their name, as `form` does by default. */
 function formEncoding({ fields }: Collection): Item {
   const nested = new Set(
     [...fields.values()].filter(({ path }) => path.length > 1).map(({ path }) => path[0] ?? ''),
   );
-  const arrays = [...fields.values()].filter(({ type, path }) => type === 'array' && path.length === 1);
-  return Object.fromEntries([
-    ...arrays.map(({ name }) => [name, { style: 'form', explode: true }] as const),
-    ...[...nested].map((name) => [name, { style: 'deepObject', explode: true }] as const),
-  ]);
+  return Object.fromEntries([...nested].map((name) => [name, { style: 'deepObject', explode: true }]));
 }
 
 const pointer: Item = { type: 'string', description: 'JSON Pointer (RFC 6901).' };

@@ -1,6 +1,6 @@
 /**
- * The document's `components`, filled while its paths are built. An error response that many operations share is kept
- * once; otherwise the document of four collections would be five times as long.
+ * The document's `components`, filled while its paths are built. Responses and parameters that several operations have
+ * alike are kept once; otherwise the document of four collections would be three times as long.
  */
 import type { Item } from '../kernel/documentation.ts';
 
@@ -41,6 +41,31 @@ export class Components {
     return this.add(kind, unused, make());
   }
 
+  /**
+   * A copy of path items in which a response or a parameter that stands in several places is a reference to a component, named like the
+   * parameter or by what the response means.
+   */
+  *shared(items: Readonly<Record<string, Item>>): Generator<void, Record<string, Item>> {
+    const seen = new Map<string, number>();
+    const count = (_kind: Kind, _name: string, item: Item) => {
+      const text = JSON.stringify(item);
+      seen.set(text, (seen.get(text) ?? 0) + 1);
+      return item;
+    };
+    const share = (kind: Kind, name: string, item: Item) =>
+      (seen.get(JSON.stringify(item)) ?? 0) > 1 ? this.intern(kind, name, item, () => item) : item;
+    for (const item of Object.values(items)) {
+      mapShared(item, count);
+      yield;
+    }
+    const copies: Record<string, Item> = {};
+    for (const [path, item] of Object.entries(items)) {
+      copies[path] = mapShared(item, share);
+      yield;
+    }
+    return copies;
+  }
+
   /** Returns the components that the paths reach; security schemes, which are referred to by name, all stay. */
   toItem(paths: Item): Item {
     const used = new Set<string>();
@@ -78,6 +103,57 @@ export class Components {
     this.#kinds.set(kind, items);
     return items;
   }
+}
+
+type Replace = (kind: Kind, name: string, item: Item) => Item;
+
+/** A copy of a path item whose inline parameters and responses are replaced. */
+function mapShared(item: Item, replace: Replace): Item {
+  return mapped(item, (name, part) => {
+    if (name === 'parameters') return parametersOf(part, replace);
+    return mapped(part as Item, (keyword, value) => {
+      if (keyword === 'parameters') return parametersOf(value, replace);
+      if (keyword === 'responses') return responsesOf(value as Item, replace);
+      if (keyword !== 'x-responses') return value;
+      return mapped(value as Item, (_field, asked) => responsesOf(asked as Item, replace, true));
+    });
+  });
+}
+
+function parametersOf(parameters: unknown, replace: Replace): unknown {
+  return (parameters as readonly Item[]).map((each) =>
+    '$ref' in each ? each : replace('parameters', componentName(String(each.name)), each),
+  );
+}
+
+/**
+ * @param isWhole also responses with content. Those that generators read stay where they are: swagger-typescript-api does not read the
+ * content of one that is referred to (findings/referred-responses-and-content.sh).
+ */
+function responsesOf(responses: Item, replace: Replace, isWhole = false): Item {
+  return mapped(responses, (status, each) => {
+    const item = each as Item;
+    const stays = '$ref' in item || ('content' in item && status !== 'default' && !isWhole);
+    return stays ? item : replace('responses', responseNames[status] ?? `Status${status}`, item);
+  });
+}
+
+const responseNames: Readonly<Record<string, string>> = {
+  200: 'Ok',
+  202: 'Accepted',
+  204: 'NoContent',
+  303: 'SeeOther',
+  304: 'NotModified',
+  default: 'Error',
+};
+
+function mapped(item: Item, map: (name: string, part: unknown) => unknown): Item {
+  return Object.fromEntries(Object.entries(item).map(([name, part]) => [name, map(name, part)]));
+}
+
+/** Names of components have letters, digits, dots, hyphens and low lines only. */
+function componentName(name: string): string {
+  return name.replace(/[^A-Za-z0-9._-]/g, '_');
 }
 
 const withinItself = /^#(?!\/components\/)(?:\/|$)/;

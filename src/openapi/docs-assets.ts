@@ -227,23 +227,25 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * Passes the document to the viewer without HEAD, OPTIONS and TRACE, which are the same on every path and would be half
- * of the list, and without the scheme ApiKey, which the viewer shows as a second Bearer. /openapi.json has them all.
+ * Passes both parts of the document to the viewer as one, with the codes of `x-errors` in words.
  */
 const docsScript = `const explorer = document.querySelector('openapi-explorer');
-try {
-  const response = await fetch('/openapi.json', { headers: { Accept: 'application/json' } });
+async function read(part) {
+  const response = await fetch('/openapi.json?part=' + part, { headers: { Accept: 'application/json' } });
   if (!response.ok) throw new Error('/openapi.json answered ' + response.status);
-  const description = await response.json();
-  for (const item of Object.values(description.paths)) {
-    for (const method of ['head', 'options', 'trace']) delete item[method];
-  }
-  const { securitySchemes } = description.components;
-  const unshown = Object.keys(securitySchemes).filter((name) => securitySchemes[name].scheme === 'ApiKey');
-  for (const name of unshown) delete securitySchemes[name];
+  return response.json();
+}
+try {
+  const [description, operators] = await Promise.all(['application', 'operator'].map(read));
+  for (const [path, item] of Object.entries(operators.paths)) description.paths[path] = { ...description.paths[path], ...item };
+  for (const [kind, items] of Object.entries(operators.components)) description.components[kind] = { ...description.components[kind], ...items };
+  const known = new Set(description.tags.map(({ name }) => name));
+  description.tags.push(...operators.tags.filter(({ name }) => !known.has(name)));
   for (const item of Object.values(description.paths)) {
     for (const operation of Object.values(item)) {
-      if (operation.security) operation.security = operation.security.filter((wanted) => !unshown.some((name) => name in wanted));
+      const errors = Object.entries(operation['x-errors'] ?? {});
+      const lines = errors.map(([status, codes]) => status + ' ' + codes.map((code) => '[' + code + '](/docs/errors#' + code + ')').join(', '));
+      if (lines.length > 0) operation.description = [operation.description ?? '', 'Errors besides those of any operation: ' + lines.join('; ') + '.'].join('\\n\\n').trim();
     }
   }
   await customElements.whenDefined('openapi-explorer');

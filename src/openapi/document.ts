@@ -1,6 +1,7 @@
 /**
  * Generates the OpenAPI document from the declarations that the program serves. Statuses come from the decision graph
- * (traits.ts), codes from the registry.
+ * (traits.ts), codes from the registry. It has two parts: what clients of the application need, and what its operators
+ * need besides (docs/decisions/0102-the-document-is-the-applications.md).
  */
 import { setImmediate } from 'node:timers/promises';
 import { crossOriginFields } from '../kernel/answer/cors.ts';
@@ -15,12 +16,15 @@ import type { Resource } from '../kernel/resource.ts';
 import type { Collection } from '../model/collection.ts';
 import { contentTag } from '../resources/program/document.ts';
 import type { ProgramOptions } from '../resources/program/program-routes.ts';
-import { Components, ref } from './components.ts';
-import { pathItem, type Setting } from './path-item.ts';
-import { addErrorSchemas } from './refusals.ts';
-import { resourcePath } from './resource-path.ts';
+import { Components } from './components.ts';
+import { pathItem } from './path-item.ts';
+import { addErrorSchemas, generalFields } from './refusals.ts';
+import { fieldNames, resourcePath } from './resource-path.ts';
+import { type DescribedEventType, sentEvents, signatureFields } from './sent-events.ts';
 
 export type OpenApiVersion = '3.2' | '3.1';
+
+export type OpenApiPart = 'application' | 'operator';
 
 export type OpenApiOptions = {
   readonly title: string;
@@ -36,22 +40,30 @@ export type OpenApiOptions = {
   /** Absent: the program sends no webhooks. */
   readonly eventTypes?: readonly DescribedEventType[];
   readonly version: OpenApiVersion;
+  /** Absent: both, as one document. */
+  readonly part?: OpenApiPart | undefined;
 };
 
 /** How long one slice may hold the event loop. */
 const sliceMs = 10;
 
 /**
- * The document as it is served: each version is made at its first request, in slices, because it takes 100 to 300 ms.
+ * The document as it is served: each version of a part is made at its first request, in slices, because it takes 100 to 300 ms.
  *
- * @param optionsOf called at the first request for a version, when all resources exist
+ * @param optionsOf called at the first request for a document, when all resources exist
  */
-export function createDocuments(optionsOf: () => Omit<OpenApiOptions, 'version'>): ProgramOptions['openApi'] {
-  const made = new Map<OpenApiVersion, Promise<{ content: Uint8Array; tag: string }>>();
-  return (version = '3.2') => {
-    if (version !== '3.2' && version !== '3.1') return undefined;
-    const known = made.get(version) ?? make({ ...optionsOf(), version });
-    made.set(version, known);
+export function createDocuments(
+  optionsOf: () => Omit<OpenApiOptions, 'version' | 'part'>,
+): ProgramOptions['openApi'] {
+  const made = new Map<string, Promise<{ content: Uint8Array; tag: string }>>();
+  return ({ version = '3.2', part = 'application' }) => {
+    if (version !== '3.2' && version !== '3.1')
+      return { refused: `version must be 3.2 or 3.1, not ${version}` };
+    if (part !== 'application' && part !== 'operator')
+      return { refused: `part must be application or operator, not ${part}` };
+    const name = `${version} ${part}`;
+    const known = made.get(name) ?? make({ ...optionsOf(), version, part });
+    made.set(name, known);
     return known;
   };
 }
@@ -83,57 +95,124 @@ export function openApiDocument(options: OpenApiOptions): Item {
 
 /** The same in steps of some milliseconds, so that the caller may do other work in between. */
 function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
-  const { resources, eventTypes, version } = options;
+  const { resources, eventTypes, version, part } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
   const names = collectionNames(resources);
   const collections = servedCollections(resources);
-  const setting: Setting = {
-    components,
-    security,
-    verifiedEmailRequired: options.verifiedEmailRequired,
-    traceEnabled: options.traceEnabled,
-    corsFields: options.corsEnabled ? crossOriginFields : [],
-  };
-  const paths: Record<string, Item> = {};
+  const setting = { components, security, verifiedEmailRequired: options.verifiedEmailRequired };
+  const described: Record<string, Item> = {};
+  const ofOperators = new Set<string>();
   for (const resource of resources) {
-    const described = resourcePath(resource, { components, names, collections });
+    const path = resourcePath(resource, { components, names, collections });
     yield;
-    if (described === undefined) continue;
-    paths[described.path] = pathItem(described, setting);
+    if (path === undefined) continue;
+    described[path.path] = pathItem(path, setting);
+    for (const { traits, audience } of path.operations)
+      if (audience === 'operator') ofOperators.add(`${traits.method} ${path.path}`);
     yield;
   }
-  const sent = eventTypes === undefined ? {} : { webhooks: sentEvents(eventTypes, names, components) };
+  const sent =
+    eventTypes === undefined || part === 'operator'
+      ? {}
+      : { webhooks: sentEvents(eventTypes, names, components) };
   yield;
+  // Components are shared and named before the parts are separated: one name means the same in both.
+  const shared = yield* components.shared(described);
+  const { inPart, paths } = partOf(part, { resources, items: shared, ofOperators });
   const document: Item = {
     openapi: '3.2.0',
     info: {
       title: options.title,
       version: options.apiVersion,
-      description: version === '3.1' ? `${preface}\n\n${earlierNote}` : preface,
+      description: [...prefaceOf(options), ...(version === '3.1' ? [earlierNote] : [])].join('\n\n'),
     },
     servers: [{ url: '/' }],
-    tags: tags(resources),
+    security,
+    tags: tags(inPart),
     paths,
     ...sent,
     components: components.toItem({ paths, ...sent }),
+    ...('webhooks' in sent ? { 'x-webhook-headers': signatureFields } : {}),
+    'x-headers': generalFields([
+      ...(options.corsEnabled ? crossOriginFields : []),
+      ...inPart.flatMap(({ constantFields, documentation }) =>
+        documentation === undefined ? [] : fieldNames(constantFields),
+      ),
+    ]),
   };
   yield;
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
 
-const preface = `Every response has \`API-Version\` and \`X-Content-Type-Options: nosniff\`. An error response is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
-\`Accept: application/problem+json\`; see the [list of codes](/docs/errors). Send exactly one credential. \
-Reads have strong entity tags: send one in \`If-Match\`, and a change does not overwrite the change of another client. Lists page by \
-cursor; \`QUERY\` (RFC 10008) takes the query of a list in the content.`;
+const partNotes: Readonly<Record<OpenApiPart, string>> = {
+  application:
+    'What clients of the application need. `/openapi.json?part=operator` has the rest: keys, endpoints, deliveries, received webhooks and the program itself.',
+  operator:
+    'What operators need. `/openapi.json` has the part of the application: collections, actions, accounts and events.',
+};
+
+function prefaceOf({ part, traceEnabled }: OpenApiOptions): readonly string[] {
+  return [
+    ...(part === undefined ? [] : [partNotes[part]]),
+    'Send exactly one credential. Reads have strong entity tags: send one in `If-Match`, and a change does not overwrite the change of another client. Lists page by cursor; `QUERY` (RFC 10008) takes the query of a list in the content. A filter is `field[operator]=value`; `field=value` is short for `field[eq]=value`, and if repeated, any of the values matches. A parameter that is an array may be repeated or separated by commas.',
+    '`responses` of an operation has what a request gets that asks for nothing else, and `x-responses` what a header field asks for, by that field. With `fields`, representations have the selected members alone.',
+    'An error is `{"error": "message", "code": "stable_code"}`, or RFC 9457 for `Accept: application/problem+json`; `x-errors` has the codes by status, of any operation at the response `default` and of one at the operation, and the [list of codes](/docs/errors) their meanings.',
+    `Any response may have the fields under \`x-headers\`. Content may be coded: \`gzip\`, \`deflate\`, \`br\` or \`zstd\` in requests (Content-Encoding), \`br\` or \`gzip\` in longer responses (Accept-Encoding). HEAD is answered wherever GET is, without content. OPTIONS is answered everywhere, without a credential: it lists the methods, and is the preflight request of pages of other origins.${traceEnabled ? ' TRACE echoes the request without its credentials.' : ''}`,
+  ];
+}
+
+/**
+ * The path items of a part, and their resources. A resource belongs to the part of its tag (what is done to a member, to that of its
+ * collection), and single operations to the other.
+ */
+function partOf(
+  part: OpenApiPart | undefined,
+  whole: {
+    readonly resources: readonly Resource[];
+    /** Path items by the pattern of their resource. */
+    readonly items: Readonly<Record<string, Item>>;
+    /** Single operations, as `GET /path`. */
+    readonly ofOperators: ReadonlySet<string>;
+  },
+): { readonly inPart: readonly Resource[]; readonly paths: Record<string, Item> } {
+  const { resources, items, ofOperators } = whole;
+  const collections = new Set<string>();
+  for (const { documentation } of resources) {
+    if (documentation !== undefined && 'part' in documentation && documentation.audience === 'operator')
+      collections.add(documentation.collection.name);
+  }
+  const inPart: Resource[] = [];
+  const paths: Record<string, Item> = {};
+  for (const resource of resources) {
+    const { pattern, documentation, operations } = resource;
+    const item = items[pattern];
+    if (documentation === undefined || item === undefined) continue;
+    const tag = tagOf(documentation);
+    const isOperators = tag.audience === 'operator' || collections.has(tag.name);
+    const kept = [...operations.keys()].filter((method) => {
+      const isFor = isOperators || ofOperators.has(`${method} ${pattern}`);
+      return part === undefined || isFor === (part === 'operator');
+    });
+    if (kept.length === 0) continue;
+    inPart.push(resource);
+    const methods = new Set(['parameters', ...kept.map((method) => method.toLowerCase())]);
+    paths[pattern] = Object.fromEntries(Object.entries(item).filter(([name]) => methods.has(name)));
+  }
+  return { inPart, paths };
+}
+
+function tagOf(documentation: NonNullable<Resource['documentation']>): Tag {
+  return 'part' in documentation ? documentation.collection : documentation.tag;
+}
 
 /** In the order of the paths. */
 function tags(resources: readonly Resource[]): readonly Item[] {
   const found = new Map<string, Tag>();
   for (const { documentation } of resources) {
     if (documentation === undefined) continue;
-    const { name, description } = 'part' in documentation ? documentation.collection : documentation.tag;
+    const { name, description } = tagOf(documentation);
     found.set(name, { name, description });
   }
   return [...found.values()].map(({ name, description }) =>
@@ -186,12 +265,13 @@ const schemes = {
     description:
       'E-mail address and password of an account, or an API key as the user name with an empty password.',
   },
-  apiKey: {
-    type: 'http',
-    scheme: 'ApiKey',
-    description: '`Authorization: ApiKey` or `Api-Key` with an API key.',
+  // `ApiKey` is no registered scheme (RFC 9110 §16.4.1): generators of clients do not know it, and viewers show it as Bearer.
+  apiKeyHeader: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'An API key; also as `Authorization: ApiKey` or `Api-Key`.',
   },
-  apiKeyHeader: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
   apiKeyQuery: {
     type: 'apiKey',
     in: 'query',
@@ -266,7 +346,9 @@ function givenNames(resources: Iterable<Resource>): ReadonlyMap<string, Collecti
 }
 
 /** Names of schemas that every document has. */
-const always: readonly string[] = ['Error', 'JsonPatch', 'ProblemDetails'];
+const always: readonly string[] = [
+  ...['Error', 'ErrorCode', 'EventEnvelope', 'JsonPatch', 'ProblemDetails', 'StandardMessage'],
+];
 
 /**
  * Returns a pair of names for each collection; all differ.
@@ -324,130 +406,3 @@ function singularOf(plural: string): string {
 const wordBoundary = /[-_.]/;
 const innerCapital = /(?<=.)[A-Z]/g;
 const startsWithVowel = /^[aeiou]/i;
-
-// The member `webhooks` of the document (OpenAPI 3.1 and later): the requests that receivers get, one entry for each
-// type of event. The body has one of two shapes, by the endpoint's scheme (§2.6, §2.7); §5.6 has the signature fields.
-//
-
-/** A type of event that the program knows, from the list that it also serves. */
-type DescribedEventType = {
-  readonly type: string;
-  readonly description: string;
-  /** The collection whose writes cause these events. */
-  readonly collection: { readonly name: string } | undefined;
-  /** Schema of `data.object`; undefined: any object. */
-  readonly schema: Item | undefined;
-  /** An example of `data.object`. */
-  readonly sample: Item | undefined;
-};
-
-function sentEvents(
-  eventTypes: readonly DescribedEventType[],
-  names: ReadonlyMap<string, CollectionNames>,
-  components: Components,
-): Item {
-  const parameters = signatureFields.map((field) => components.add('parameters', field.name, field));
-  return Object.fromEntries(
-    eventTypes.map((eventType) => [
-      eventType.type,
-      { post: operation(eventType, objectSchema(eventType, names), parameters) },
-    ]),
-  );
-}
-
-/** Schemas of resources are references to the components. */
-function objectSchema(
-  { collection, schema }: DescribedEventType,
-  names: ReadonlyMap<string, CollectionNames>,
-): Item {
-  const named = collection === undefined ? undefined : names.get(collection.name);
-  return named === undefined ? (schema ?? { type: 'object' }) : ref('schemas', named.singular);
-}
-
-function operation(
-  { type, description, sample }: DescribedEventType,
-  object: Item,
-  parameters: readonly Item[],
-): Item {
-  return {
-    summary: type,
-    ...(description === '' ? {} : { description }),
-    tags: ['events'],
-    parameters,
-    requestBody: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: { oneOf: [envelope(type, object), standardMessage(type, object)] },
-          ...(sample === undefined ? {} : { example: exampleOf(type, sample) }),
-        },
-      },
-    },
-    responses: {
-      '2XX': { description: 'Received. Comity ignores the content of the response.' },
-      default: { description: 'Not received: Comity retries by the schedule of the endpoint.' },
-    },
-    // The receiver authenticates a delivery by its signature; the request has no credential.
-    security: [],
-  };
-}
-
-function envelope(type: string, object: Item): Item {
-  return {
-    title: 'Schemes timestamped and plain',
-    type: 'object',
-    properties: {
-      id: { type: 'string' },
-      object: { const: 'event' },
-      type: { const: type },
-      created: { type: 'integer', description: 'Unix time in seconds.' },
-      tenant: { type: 'string' },
-      data: { type: 'object', properties: { object }, required: ['object'] },
-    },
-    required: ['id', 'object', 'type', 'created', 'data'],
-  };
-}
-
-function standardMessage(type: string, object: Item): Item {
-  return {
-    title: 'Scheme standard',
-    type: 'object',
-    properties: {
-      type: { const: type },
-      timestamp: { type: 'string', format: 'date-time', description: 'Time of the event.' },
-      data: object,
-    },
-    required: ['type', 'timestamp', 'data'],
-  };
-}
-
-function exampleOf(type: string, sample: Item): Item {
-  return {
-    id: 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga',
-    object: 'event',
-    type,
-    created: 1_785_576_600,
-    data: { object: sample },
-  };
-}
-
-const text: Item = { type: 'string' };
-const field = (name: string, description: string) =>
-  ({ name, in: 'header', description, schema: text }) as const;
-
-const signatureFields = [
-  field(
-    'Service-Signature',
-    'Scheme timestamped: `t=<Unix seconds>,v1=<hex>`, one `v1` for each active secret.',
-  ),
-  field('X-Hub-Signature-256', 'Scheme plain: `sha256=<hex>`.'),
-  field('X-Hub-Signature-256-Previous', 'Scheme plain: the same for secrets that are being replaced.'),
-  field('X-Service-Event', 'Scheme plain: the type of the event.'),
-  field('X-Service-Delivery', 'Scheme plain: the id of the delivery, the same for every attempt.'),
-  field('webhook-id', 'Scheme standard: the id of the event, the same for every attempt.'),
-  field('webhook-timestamp', 'Scheme standard: Unix time of the attempt in seconds.'),
-  field(
-    'webhook-signature',
-    'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`) unless `signatures` of the endpoint lacks it.',
-  ),
-] as const;

@@ -8,6 +8,7 @@ import { type Collection, tagFieldOf } from '../model/collection.ts';
 import { type Field, type Fields, rankFieldOf, type ScalarType } from '../model/field.ts';
 import { type Operator, operatorsOf } from '../resources/query/conditions.ts';
 import type { Components } from './components.ts';
+import { inputParameter } from './input-schemas.ts';
 
 /** A list's source: a collection, or the event log. */
 type Listed = {
@@ -23,7 +24,7 @@ type Listed = {
 export function listParameters(listed: Listed, limits: ListLimits, components: Components): readonly Item[] {
   return [
     ...pageParameters(components),
-    ...limitParameters(limits, components),
+    limitParameter(limits, components),
     sortParameter(listed),
     shared('order', components),
     ...(listed.searched ? [shared('q', components)] : []),
@@ -31,7 +32,7 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
     ...filterable(listed.fields).map((field) => ({
       name: field.name,
       in: 'query',
-      description: filterDescription(field),
+      ...filterNote(field),
       style: 'deepObject',
       explode: true,
       schema: operatorSchema(field, 'text', components),
@@ -39,17 +40,16 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
   ];
 }
 
-function filterDescription({ name, column }: Field): string {
+/** The description of the document says what filters are. */
+function filterNote({ name, column }: Field): { readonly description?: string } {
   if (column === 'owner')
-    return `Filters by the owner, the id of an account. For administrators; others have no such field.`;
-  return queryParameters.has(name)
-    ? `Filters by \`${name}\`. Requires an operator: \`${name}[eq]=\`.`
-    : `Filters by \`${name}\`. \`${name}=x\` is short for \`${name}[eq]=x\`; if repeated, any of the values matches.`;
+    return { description: 'The owner, the id of an account. For administrators; others have no such field.' };
+  return queryParameters.has(name) ? { description: `Requires an operator: \`${name}[eq]=\`.` } : {};
 }
 
 /** The parameters of a list without filters, sort keys or selection. */
 export function pagingParameters(limits: ListLimits, components: Components): readonly Item[] {
-  return [...pageParameters(components), ...limitParameters(limits, components)];
+  return [...pageParameters(components), limitParameter(limits, components)];
 }
 
 /** The start of a page: the only parameters of a stored query. */
@@ -66,8 +66,6 @@ export function selectionParameter(selectable: Pick<Listed, 'fields' | 'tag'>): 
     name: 'fields',
     in: 'query',
     description: `Returns only these members; \`*\` returns all that representations have. The entity tag is that of the whole resource.${tagged}`,
-    style: 'form',
-    explode: false,
     schema: selectionSchema(selectable),
   };
 }
@@ -98,31 +96,19 @@ function sortParameter({ fields, rank }: Listed): Item {
     description: `Sort keys in order; \`-\` sorts in descending order. Equal resources are sorted by id.${
       rank === undefined ? '' : ` \`-${rank}\` sorts what \`q\` finds, the best first.`
     }`,
-    style: 'form',
-    explode: false,
     schema: { type: 'array', items: { type: 'string', enum: sortKeys(fields, rank) } },
   };
 }
 
-function limitParameters(
-  { listLimitDefault, listLimitMax }: ListLimits,
-  components: Components,
-): readonly Item[] {
-  const schema = { type: 'integer', minimum: 1, maximum: listLimitMax };
-  return [
-    components.add('parameters', 'limit', {
-      name: 'limit',
-      in: 'query',
-      description: 'Number of resources on a page.',
-      schema: { ...schema, default: listLimitDefault },
+function limitParameter({ listLimitDefault, listLimitMax }: ListLimits, components: Components): Item {
+  return components.add(
+    'parameters',
+    'limit',
+    inputParameter({
+      ...{ name: 'limit', in: 'query', description: 'Number of resources on a page; also `per_page`.' },
+      schema: { type: 'integer', minimum: 1, maximum: listLimitMax, default: listLimitDefault },
     }),
-    components.add('parameters', 'per_page', {
-      name: 'per_page',
-      in: 'query',
-      description: 'Another name for `limit`.',
-      schema,
-    }),
-  ];
+  );
 }
 
 const described: Readonly<Record<'page' | 'cursor' | 'order' | 'q', { description: string; schema: Item }>> =
@@ -158,10 +144,7 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   number: { type: 'number' },
   integer: { type: 'integer' },
   boolean: { type: 'boolean' },
-  timestamp: {
-    ...{ type: 'string', format: 'date-time' },
-    description: 'An instant: any offset of RFC 3339, or a day, which means its first moment in UTC.',
-  },
+  timestamp: { type: 'string', format: 'date-time' },
 };
 
 export function filterable(fields: Fields): readonly Field[] {
@@ -180,7 +163,8 @@ function valueSchema({ type, item }: Field): Item {
 
 /**
  * The field's operators as properties of an object, stored once for each type of field.
- * @param form in a query string, `in` is a comma list and `null` an operator; in JSON, `in` is an array, null a value
+ * @param form in a query string, `in` is a comma list and `null` an operator; in JSON, `in` is an array, null a value, and a plain value
+ * means equality
  */
 export function operatorSchema(field: Field, form: 'text' | 'json', components: Components): Item {
   const type = field.type === 'array' ? `${field.item ?? ''}-array` : field.type;
@@ -204,15 +188,20 @@ function operators(field: Field, form: 'text' | 'json'): Item {
   // In JSON, null is a value and needs no operator.
   const taken = operatorsOf(field).filter((operator) => form === 'text' || operator !== 'null');
   const properties = Object.fromEntries(taken.map((operator) => [operator, special[operator] ?? value]));
-  return { type: 'object', properties, additionalProperties: false };
+  const schema = {
+    ...(field.type === 'timestamp' ? { description: instantNote } : {}),
+    ...{ type: 'object', properties, additionalProperties: false },
+  };
+  return form === 'text' ? schema : { anyOf: [orNull, schema] };
 }
 
 /** A value for equality in JSON: null matches absent and null members. */
-export function orNullSchema(field: Field): Item {
+function orNullSchema(field: Field): Item {
   const value = valueSchema(field);
   return { ...value, type: [value.type, 'null'] };
 }
 
+const instantNote = 'Instants: any offset of RFC 3339, or a day, which means its first moment in UTC.';
 const commaList: Item = { type: 'string', description: 'Any of these values, separated by commas.' };
 const pattern: Item = {
   type: 'string',

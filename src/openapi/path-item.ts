@@ -1,109 +1,49 @@
 /**
- * A path with its operations. The kernel answers HEAD, OPTIONS and, if enabled, TRACE for every resource (§4.3, §4.8,
- * §4.11), so they are described here.
+ * A path with its operations. HEAD, OPTIONS and, if enabled, TRACE, which the kernel answers for every resource (§4.3,
+ * §4.8, §4.11), are said once, in the description of the document.
+ *
+ * `responses` has what a request gets that asks for nothing else. What a header field asks for (`Prefer: respond-async`,
+ * `Accept: text/event-stream`) is under `x-responses`, by that field: clients are generated with the union of all 2xx as
+ * the type of an answer, which an operation in place of the resource would spoil
+ * (docs/decisions/0102-the-document-is-the-applications.md).
  */
 
 import { type AnswerName, answers } from '../http/conduct/answers.ts';
 import type { FieldName } from '../http/response-fields.ts';
-import { acceptFields, answerEnds } from '../kernel/answer/respond.ts';
+import { answerEnds } from '../kernel/answer/respond.ts';
 import type { Content, Item, SchemeName } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
-import { fieldItems, type Refused, rateFields, refusals } from './refusals.ts';
-import { endsOf, plainRead, type Traits } from './traits.ts';
+import { fieldItems, type Refused, refusal } from './refusals.ts';
+import { endsOf, type Traits } from './traits.ts';
 
 export type PathDescription = {
   readonly path: string;
-  /** `Products`: suffix of the operation ids of HEAD, OPTIONS and TRACE. */
-  readonly name: string;
-  /** Name of the path in summaries: `the products`. */
-  readonly noun: string;
   readonly parameters?: readonly Item[] | undefined;
   readonly operations: readonly Description[];
 };
 
-export type Setting = OperationSetting & {
-  readonly traceEnabled: boolean;
-  /** Fields of cross-origin responses, if any origin is allowed. */
-  readonly corsFields: readonly FieldName[];
-};
-
-export function pathItem(described: PathDescription, setting: Setting): Item {
-  const [first] = described.operations;
-  if (first === undefined) throw new Error(`the path ${described.path} has no operation`);
-  const all = [...described.operations, ...kernelOperations(described, first, setting.traceEnabled)];
-  const operations = all.map((operation) => {
-    const constantFields = [...(operation.constantFields ?? []), ...setting.corsFields];
-    const accepts = acceptNames(described.operations, operation.traits.method);
-    const item = operationItem({ ...operation, accepts, constantFields }, setting);
-    return [operation.traits.method.toLowerCase(), item] as const;
+export function pathItem({ path, parameters, operations }: PathDescription, setting: OperationSetting): Item {
+  if (operations.length === 0) throw new Error(`the path ${path} has no operation`);
+  const items = operations.map((operation) => {
+    return [operation.traits.method.toLowerCase(), operationItem(operation, setting)] as const;
   });
-  return {
-    ...(described.parameters === undefined ? {} : { parameters: described.parameters }),
-    ...Object.fromEntries(operations),
-  };
-}
-
-function kernelOperations(
-  { name, noun, operations }: PathDescription,
-  { tag, deprecated = false, constantFields = [] }: Description,
-  traceEnabled: boolean,
-): readonly Description[] {
-  const found: Description[] = [];
-  const get = operations.find(({ traits }) => traits.method === 'GET');
-  if (get !== undefined) {
-    const traits = { ...get.traits, method: 'HEAD', streams: false };
-    found.push({ ...get, id: `head${name}`, summary: `Read only the header fields of ${noun}`, traits });
-  }
-  const traits = { ...plainRead, method: 'OPTIONS', validators: 'none' } as const;
-  found.push({
-    tag,
-    deprecated,
-    id: `options${name}`,
-    summary: `List the methods of ${noun}`,
-    description:
-      'Requires no credential. With Origin and Access-Control-Request-Method it is a cross-origin preflight request.',
-    traits,
-    constantFields: [...constantFields, ...optionsFields(operations)],
-  });
-  if (traceEnabled) {
-    found.push({
-      tag,
-      deprecated,
-      id: `trace${name}`,
-      summary: 'Echo the request as received',
-      description: 'Leaves out fields that carry credentials.',
-      traits: { ...traits, method: 'TRACE' },
-      content: { trace: traceContent },
-    });
-  }
-  return found;
-}
-
-const traceContent: Content = { 'message/http': { schema: { type: 'string' } } };
-
-function optionsFields(operations: readonly Description[]): readonly FieldName[] {
-  const accepts = acceptNames(operations, 'OPTIONS');
-  return accepts.length === 0 ? [] : [...accepts, 'Max-Content-Length'];
-}
-
-function acceptNames(operations: readonly Description[], method: string): readonly FieldName[] {
-  const typesOf = (name: string) => {
-    const types = operations.find(({ traits }) => traits.method === name)?.traits.contentTypes ?? [];
-    return types.length === 0 ? undefined : types;
-  };
-  return acceptFields(method, typesOf).map(([field]) => field);
+  return { ...(parameters === undefined ? {} : { parameters }), ...Object.fromEntries(items) };
 }
 
 // Builds one operation of the document from its `Traits` and its texts: parameters, content, and a response for every
-// status with which the decision graph or the server can end it.
+// answer with which the decision graph can end it.
 //
 
 export type Description = Refused & {
+  readonly traits: Traits;
   readonly id: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string | undefined;
+  readonly audience?: 'operator' | undefined;
   readonly deprecated?: boolean | undefined;
+  /** Fields of every response. */
+  readonly constantFields?: readonly FieldName[] | undefined;
   /** Without the request header fields, which the traits determine. */
   readonly parameters?: readonly Item[] | undefined;
   readonly preferences?: readonly string[] | undefined;
@@ -117,7 +57,7 @@ export type Description = Refused & {
   readonly schemes?: readonly SchemeName[] | undefined;
 };
 
-type OperationSetting = {
+export type OperationSetting = {
   readonly components: Components;
   /** Requirements of the document's schemes, without the empty alternative. */
   readonly security: readonly Item[];
@@ -126,10 +66,12 @@ type OperationSetting = {
 
 function operationItem(described: Description, setting: OperationSetting): Item {
   const { components } = setting;
-  const { traits, parameters = [], preferences = [], requestContent } = described;
+  const { traits, parameters = [], preferences = [], requestContent, schemes } = described;
   const ends = endsOf(traits, setting.verifiedEmailRequired);
-  const security = described.schemes?.map((name) => ({ [name]: [] })) ?? setting.security;
+  const security = schemes?.map((name) => ({ [name]: [] })) ?? setting.security;
   const allParameters = [...parameters, ...requestFields(traits, preferences, components)];
+  const refused = refusal(ends.refusals, described, components);
+  const asked = [...ends.asked].map(([field, names]) => [field, answerItems(described, names, components)]);
   return {
     operationId: described.id,
     tags: [described.tag],
@@ -140,15 +82,17 @@ function operationItem(described: Description, setting: OperationSetting): Item 
     ...(requestContent === undefined
       ? {}
       : { requestBody: { required: !traits.contentOptional, content: requestContent } }),
-    responses: byStatus({
+    responses: {
       ...answerItems(described, ends.answers, components),
-      ...refusals(ends.refusals, described, components),
-    }),
-    security: traits.gate.anonymous ? [{}, ...security] : security,
+      default: refused.response,
+    },
+    'x-errors': refused.errors,
+    ...(asked.length === 0 ? {} : { 'x-responses': Object.fromEntries(asked) }),
+    ...(traits.gate.anonymous ? { security: [{}, ...security] } : schemes === undefined ? {} : { security }),
   };
 }
 
-/** Responses with the same status are merged: a stream and a representation are both 200. */
+/** Answers with the same status are one response. */
 function answerItems(
   described: Description,
   names: ReadonlySet<AnswerName>,
@@ -162,32 +106,29 @@ function answerItems(
     const { status, meaning } = answers[name];
     const entry = gathered.get(status) ?? { meanings: [], fields: [...constantFields], content: {} };
     entry.meanings.push(meaning);
-    entry.fields.push(...answerEnds[name].fields(answering), ...rateFields(traits, status));
-    const content = traits.method === 'HEAD' ? {} : (described.content?.[name] ?? {});
-    gathered.set(status, { ...entry, content: { ...entry.content, ...content } });
+    entry.fields.push(...answerEnds[name].fields(answering));
+    gathered.set(status, { ...entry, content: { ...entry.content, ...described.content?.[name] } });
   }
   return Object.fromEntries(
-    [...gathered].map(([status, { meanings, fields, content }]) => [
-      String(status),
-      {
-        description: meanings.join('\n\n'),
-        headers: fieldItems(fields, components),
-        ...(Object.keys(content).length === 0 ? {} : { content }),
-      },
-    ]),
+    [...gathered].map(([status, { meanings, fields, content }]) => {
+      const headers = fieldItems(fields, components);
+      return [
+        String(status),
+        {
+          description: meanings.join('\n\n'),
+          ...(Object.keys(headers).length === 0 ? {} : { headers }),
+          ...(Object.keys(content).length === 0 ? {} : { content }),
+        },
+      ];
+    }),
   );
 }
 
-function byStatus(responses: Record<string, unknown>): Item {
-  return Object.fromEntries(Object.entries(responses).sort(([a], [b]) => Number(a) - Number(b)));
-}
-
 // The request header fields that an operation reads, as parameters. Accept, Content-Type and Authorization are left
-// out: OpenAPI (Parameter Object, `in`) ignores them as parameters and has media types and security schemes instead.
+// out: OpenAPI (Parameter Object, `in`) ignores them as parameters and has media types and security schemes instead; and
+// so are Accept-Encoding and Content-Encoding, which HTTP libraries set for any resource.
 
 type Name =
-  | 'Accept-Encoding'
-  | 'Content-Encoding'
   | 'If-Match'
   | 'If-Modified-Since'
   | 'If-None-Match'
@@ -198,15 +139,6 @@ type Name =
 const described: Readonly<
   Record<Name, { readonly description: string; readonly example: string; readonly schema?: Item }>
 > = {
-  'Accept-Encoding': {
-    description:
-      'Content codings that the client accepts; Comity uses `br` and `gzip` for longer representations.',
-    example: 'br, gzip',
-  },
-  'Content-Encoding': {
-    description: 'Coding of the content: `gzip`, `deflate`, `br` or `zstd`.',
-    example: 'gzip',
-  },
   'If-Match': {
     description:
       'Carries out the request only if the current entity tag is one of these (strong comparison); otherwise 412. `*`: only if the resource exists.',
@@ -246,13 +178,14 @@ function requestFields(
   components: Components,
 ): readonly Item[] {
   const names: Name[] = [];
-  const safe = traits.method === 'GET' || traits.method === 'HEAD' || traits.method === 'QUERY';
-  if (traits.validators !== 'none') names.push('If-Match', 'If-None-Match');
-  if (traits.validators === 'tag-and-date') names.push('If-Unmodified-Since');
-  if (traits.validators === 'tag-and-date' && safe) names.push('If-Modified-Since');
+  const safe = traits.method === 'GET' || traits.method === 'QUERY';
+  // Of the conditions that any request may have, those that clients have a use for: to read what changed, and to change what was read.
+  const dated = traits.validators === 'tag-and-date';
+  if (traits.validators !== 'none' && safe) names.push('If-None-Match');
+  if (dated && safe) names.push('If-Modified-Since');
+  if (dated && !safe) names.push('If-Match', 'If-Unmodified-Since');
+  if (dated && traits.creates === 'sometimes') names.push('If-None-Match');
   if (traits.idempotent) names.push('Idempotency-Key');
-  if (traits.contentTypes.length > 0) names.push('Content-Encoding');
-  if (safe) names.push('Accept-Encoding');
   if (traits.streams) names.push('Last-Event-ID');
   const parameters = names.map((name) => parameter(name, traits, components));
   return preferences.length === 0 ? parameters : [...parameters, prefer(preferences, components)];

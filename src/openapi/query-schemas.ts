@@ -1,6 +1,6 @@
 /**
  * The content of QUERY (§4.9; RFC 10008) in its three media types: a JSON query with a filter over the collection's
- * fields, the same names as a form, and one SQL SELECT.
+ * fields, the parameters of the list as a form, and one SQL SELECT.
  */
 
 import type {
@@ -11,14 +11,13 @@ import type {
   ListLimits,
 } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
-import type { Field } from '../model/field.ts';
 import { type Components, ref } from './components.ts';
+import { inputSchema } from './input-schemas.ts';
 
 import {
   filterable,
   listedOf,
   operatorSchema,
-  orNullSchema,
   selectionSchema,
   sortable,
   sortKeys,
@@ -48,32 +47,18 @@ export function queryContent(
   const grouped = components.add(
     'schemas',
     `${names.plural}AggregateQuery`,
-    aggregateSchema(collection, limits, filter),
+    aggregateSchema(collection, names.plural, { limits, filter, components }),
   );
   const json = components.add('schemas', `${names.plural}Query`, { anyOf: [list, grouped] });
-  const form = components.add(
-    'schemas',
-    `${names.plural}QueryForm`,
-    formSchema(collection, limits, components, related),
-  );
-  const filters = filterable(collection.fields).map(({ name }) => [
-    name,
-    { style: 'deepObject', explode: true },
-  ]);
-  const lists = ['sort', 'fields', ...Object.keys(related)].map((name) => [
-    name,
-    { style: 'form', explode: false },
-  ]);
   return {
     'application/json': { schema: json, examples: examples.json },
     'application/x-www-form-urlencoded': {
-      schema: form,
-      encoding: Object.fromEntries([...filters, ...lists]) as Item,
+      schema: { type: 'object', description: 'The query parameters of GET here, as a form.' },
     },
     'application/sql': {
       schema: {
         type: 'string',
-        description: `One SELECT over the fields of \`${collection.name}\`, with WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, and the aggregates count, sum, avg, min and max. Anything else is answered 422.`,
+        description: `One SELECT from \`${collection.name}\`.`,
       },
       examples: examples.sql,
     },
@@ -85,7 +70,7 @@ type Related = Readonly<Record<string, Item>>;
 function filterSchema(collection: Collection, name: string, components: Components): Item {
   const self = ref('schemas', name);
   const fields = filterable(collection.fields).map((field) => {
-    return [field.name, { anyOf: [orNullSchema(field), operatorSchema(field, 'json', components)] }] as const;
+    return [field.name, operatorSchema(field, 'json', components)] as const;
   });
   return {
     description:
@@ -108,7 +93,7 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
     properties: {
       filter,
       sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields, listedOf(collection).rank) } },
-      ...positions(limits, true),
+      ...positions(limits),
       fields: selectionSchema(listedOf(collection)),
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
       ...related,
@@ -118,20 +103,31 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
 }
 
 /** An aggregate query (§4.18): `having` and `sort` name its results. */
-function aggregateSchema(collection: Collection, limits: ListLimits, filter: Item): Item {
+function aggregateSchema(
+  collection: Collection,
+  plural: string,
+  { limits, filter, components }: { limits: ListLimits; filter: Item; components: Components },
+): Item {
   const scalars = sortable(collection.fields);
   const numbers = scalars.filter(({ type }) => type === 'number' || type === 'integer');
-  const results = (fields: readonly Field[], special: readonly unknown[] = []): Item => {
-    const field = { enum: [...special, ...fields.map(({ name }) => name)] };
-    return {
+  const aggregated = (kind: string, names: readonly unknown[]): Item => {
+    const field = { enum: names };
+    return components.add('schemas', `${plural}Aggregate${kind}`, {
       anyOf: [field, { type: 'array', items: field }, { type: 'object', additionalProperties: field }],
-    };
+    });
   };
+  const all = scalars.map(({ name }) => name);
+  const ofAll = aggregated('Fields', all);
+  const ofNumbers = () =>
+    aggregated(
+      'Numbers',
+      numbers.map(({ name }) => name),
+    );
   const functions = {
-    count: results(scalars, [true]),
-    ...(numbers.length === 0 ? {} : { sum: results(numbers), avg: results(numbers) }),
-    min: results(scalars),
-    max: results(scalars),
+    count: aggregated('Counts', [true, ...all]),
+    ...(numbers.length === 0 ? {} : { sum: ofNumbers(), avg: ofNumbers() }),
+    min: ofAll,
+    max: ofAll,
   };
   const names = { type: 'array', items: { type: 'string' } };
   return {
@@ -140,48 +136,22 @@ function aggregateSchema(collection: Collection, limits: ListLimits, filter: Ite
     type: 'object',
     properties: {
       filter,
-      groupBy: { type: 'array', items: { type: 'string', enum: scalars.map(({ name }) => name) } },
+      groupBy: { type: 'array', items: { type: 'string', enum: all } },
       aggregate: { type: 'object', properties: functions, additionalProperties: false },
       having: { type: 'object' },
       sort: names,
-      ...positions(limits, true),
+      ...positions(limits),
       ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
     },
-    anyOf: [{ required: ['aggregate'] }, { required: ['groupBy'] }],
+    anyOf: ['aggregate', 'groupBy'].map((name) => ({ properties: { [name]: {} }, required: [name] })),
     additionalProperties: false,
   };
 }
 
-function formSchema(
-  collection: Collection,
-  limits: ListLimits,
-  components: Components,
-  related: Related,
-): Item {
-  const { fields } = collection;
+function positions({ listLimitDefault, listLimitMax }: ListLimits): Item {
   return {
-    description: 'The parameters of a list.',
-    type: 'object',
-    properties: {
-      // The list's own parameters take precedence over fields of the same name.
-      ...Object.fromEntries(
-        filterable(fields).map((field) => [field.name, operatorSchema(field, 'text', components)]),
-      ),
-      sort: { type: 'array', items: { type: 'string', enum: sortKeys(fields, listedOf(collection).rank) } },
-      order: { type: 'string', enum: ['asc', 'desc'] },
-      ...positions(limits, false),
-      fields: selectionSchema(listedOf(collection)),
-      ...(collection.searchFields.length === 0 ? {} : { q: { type: 'string' } }),
-      ...related,
-    },
-    additionalProperties: false,
-  };
-}
-
-function positions({ listLimitDefault, listLimitMax }: ListLimits, nullable: boolean): Item {
-  return {
-    limit: { type: 'integer', minimum: 1, maximum: listLimitMax, default: listLimitDefault },
-    cursor: { type: nullable ? ['string', 'null'] : 'string' },
+    limit: inputSchema({ type: 'integer', minimum: 1, maximum: listLimitMax, default: listLimitDefault }),
+    cursor: { type: ['string', 'null'] },
     page: { type: 'integer', minimum: 1 },
   };
 }

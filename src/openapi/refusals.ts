@@ -1,14 +1,16 @@
 /**
- * Refusals as responses (§2.2, §7): for each status, the codes with which an operation can be refused, in both forms of
- * the error body, each with an example from the registry.
+ * Refusals (§2.2, §7): one response, `default`, for all operations, which keeps the document short and gives generated
+ * clients one type for errors (docs/decisions/0102-the-document-is-the-applications.md). The codes with which an operation
+ * can be refused are under `x-errors`, by their statuses: those of any operation at the response, the others at the operation.
  */
-import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
+import { problemStatus } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import { type FieldName, type ResponseField, responseFields } from '../http/response-fields.ts';
 import { allowanceFields, refusalFields } from '../kernel/answer/respond.ts';
 import type { Item, OwnCode } from '../kernel/documentation.ts';
+import { listFields } from '../resources/collection/list-answer.ts';
 import { type Components, ref } from './components.ts';
-import type { Traits } from './traits.ts';
+import { endsOf, plainRead, type Traits } from './traits.ts';
 
 /** Codes with which the server ends any operation before or after the graph. */
 const everywhere: readonly ProblemCode[] = [
@@ -22,113 +24,83 @@ const everywhere: readonly ProblemCode[] = [
 
 /** An operation, as far as its refusals depend on it. */
 export type Refused = {
-  readonly traits: Traits;
-  readonly constantFields?: readonly FieldName[] | undefined;
-  /** Accept-* fields of its 415. */
-  readonly accepts?: readonly FieldName[] | undefined;
   /** Codes that the application refuses with. */
   readonly ownCodes?: readonly OwnCode[] | undefined;
   /** Members of its 409 that count dependants. */
   readonly counts?: readonly string[] | undefined;
 };
 
-export function refusals(codes: Iterable<ProblemCode>, refused: Refused, components: Components): Item {
-  const byStatus = new Map<number, ProblemCode[]>();
-  for (const code of new Set([...codes, ...everywhere])) {
-    byStatus.set(problemStatus(code), [...(byStatus.get(problemStatus(code)) ?? []), code]);
-  }
-  for (const { status } of refused.ownCodes ?? []) byStatus.set(status, byStatus.get(status) ?? []);
-  return Object.fromEntries(
-    [...byStatus].map(([status, raised]) => [
-      String(status),
-      refusal(status, raised.sort(), refused, components),
-    ]),
-  );
-}
-
-function refusal(
-  status: number,
-  codes: readonly ProblemCode[],
-  { traits, constantFields = [], accepts = [], ownCodes = [], counts: all = [] }: Refused,
+/** @returns the members `responses.default` and `x-errors` of an operation */
+export function refusal(
+  codes: ReadonlySet<ProblemCode>,
+  { ownCodes = [], counts = [] }: Refused,
   components: Components,
-): Item {
-  // A response to HEAD is described with fields and without content.
-  const headOnly = traits.method === 'HEAD';
-  const demanded = [...refusalFields(status, codes), ...(status === 415 ? accepts : [])];
-  const fields = [...new Set([...demanded, ...rateFields(traits, status), ...constantFields])].sort();
-  const own = ownCodes.filter((each) => each.status === status).map(({ code }) => code);
-  const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
-  const counts = codes.includes('dependants_exist') ? all : [];
-  const raised = { codes, own, counts };
-  return components.intern('responses', name, { raised, fields }, () => ({
-    description: describe(raised),
-    headers: fieldItems(fields, components),
-    ...(headOnly ? {} : { content: contentOf(raised, components) }),
-  }));
+): { readonly response: Item; readonly errors: Item } {
+  const all = new Set([...codes, ...everywhere]);
+  // A request that is judged by its signature has no credential that could be refused.
+  const kind = kindsOfOperations().find(({ general }) => all.isSupersetOf(general));
+  const errors = errorsOf(kind === undefined ? all : all.difference(kind.general), ownCodes);
+  const counted = all.has('dependants_exist') ? counts : [];
+  const make = () => errorResponse(kind === undefined ? {} : errorsOf(kind.general), counted);
+  const isShared = kind !== undefined && counted.length === 0;
+  return { response: isShared ? components.once('responses', kind.name, make) : make(), errors };
 }
 
-type Raised = {
-  readonly codes: readonly ProblemCode[];
-  readonly own: readonly string[];
-  readonly counts: readonly string[];
-};
-
-function describe({ codes, own }: Raised): string {
-  const meanings = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`);
-  return [...own.map((code) => `\`${code}\``), ...meanings].join('\n\n');
+/** Codes of every operation that takes content and may change something, and of every other that takes credentials. */
+function kindsOfOperations(): readonly {
+  readonly name: string;
+  readonly general: ReadonlySet<ProblemCode>;
+}[] {
+  const generalOf = (traits: Partial<Traits>) => {
+    const { refusals } = endsOf({ ...plainRead, validators: 'none', ...traits }, false);
+    return new Set([...refusals, ...everywhere]);
+  };
+  return [
+    { name: 'ContentError', general: generalOf({ method: 'POST', contentTypes: ['application/json'] }) },
+    { name: 'Error', general: generalOf({}) },
+  ];
 }
 
-function contentOf(raised: Raised, components: Components): Item {
+function errorsOf(codes: ReadonlySet<ProblemCode>, ownCodes: readonly OwnCode[] = []): Item {
+  const raised = [...[...codes].sort().map((code) => ({ code, status: problemStatus(code) })), ...ownCodes];
+  const byStatus = [...Map.groupBy(raised, ({ status }) => status)].sort(([one], [other]) => one - other);
+  return Object.fromEntries(byStatus.map(([status, found]) => [status, found.map(({ code }) => code)]));
+}
+
+/** @param counts members that come with one code */
+function errorResponse(errors: Item, counts: readonly string[] = []): Item {
+  const properties = Object.fromEntries(counts.map((name) => [name, { type: 'integer', minimum: 0 }]));
+  const schemaOf = (name: string) =>
+    counts.length === 0
+      ? ref('schemas', name)
+      : { allOf: [ref('schemas', name), { type: 'object', properties }] };
   return {
-    'application/json': body('Error', raised, components),
-    'application/problem+json': body('ProblemDetails', raised, components),
+    description: 'An error; `code` tells which.',
+    content: {
+      'application/json': { schema: schemaOf('Error') },
+      'application/problem+json': { schema: schemaOf('ProblemDetails') },
+    },
+    ...(Object.keys(errors).length === 0 ? {} : { 'x-errors': errors }),
   };
 }
 
-function body(
-  schema: 'Error' | 'ProblemDetails',
-  { codes, own, counts }: Raised,
-  components: Components,
-): Item {
-  const all = [...own, ...codes];
-  const members = {
-    // A function may refuse with a code that nothing declares.
-    code: codes.includes('refused_by_application')
-      ? { type: 'string' }
-      : all.length === 1
-        ? { const: all[0] }
-        : { enum: all },
-    ...Object.fromEntries(counts.map((name) => [name, { type: 'integer', minimum: 0 }])),
-  };
-  return {
-    schema: { allOf: [ref('schemas', schema), { type: 'object', properties: members }] },
-    examples: Object.fromEntries(codes.map((code) => [code, exampleOf(schema, code, components)])),
-  };
+/** Fields that any response may have. */
+const commonFields: ReadonlySet<FieldName> = new Set([
+  ...(['API-Version', 'Accept-Ranges', 'Cache-Control', 'Content-Encoding', 'Content-Location'] as const),
+  ...(['ETag', 'Last-Modified', 'Preference-Applied', 'Vary', 'X-Content-Type-Options'] as const),
+  ...listFields,
+  ...allowanceFields,
+]);
+
+/** The fields that any response, or any refusal, may have: the document describes them once, beside its paths. */
+export function generalFields(further: readonly FieldName[]): Item {
+  const names = [...new Set([...commonFields, ...refusalFields, ...further])].sort();
+  return Object.fromEntries(names.map((name) => [name, fieldItem(responseFields[name])]));
 }
 
-function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, components: Components): Item {
-  const details = schema === 'ProblemDetails';
-  return components.once('examples', `${details ? 'problem' : 'error'}.${code}`, () => ({
-    value: JSON.parse(details ? problemDetailsBody({ code }) : problemBody({ code })) as unknown,
-  }));
-}
-
-/** Statuses of responses before the rate limit is checked, and of failures. */
-const uncountedStatuses: ReadonlySet<number> = new Set([408, 414, 417, 431, 500, 501, 505]);
-
-/** The fields about the rate limit that applied to the request. */
-export function rateFields(
-  { method, unlimited }: Pick<Traits, 'method' | 'unlimited'>,
-  status: number,
-): readonly FieldName[] {
-  if (method === 'OPTIONS' || method === 'TRACE' || uncountedStatuses.has(status)) return [];
-  // A bad credential counts at every resource.
-  return unlimited && status !== 401 && status !== 429 ? [] : allowanceFields;
-}
-
-/** Returns references to the fields, sorted by name, and stores each among the components. */
+/** Returns references to the fields beside the common ones, sorted by name, and stores each among the components. */
 export function fieldItems(names: readonly FieldName[], components: Components): Item {
-  const sorted = [...new Set<FieldName>([...names, 'API-Version', 'X-Content-Type-Options'])].sort();
+  const sorted = [...new Set(names)].filter((name) => !commonFields.has(name)).sort();
   return Object.fromEntries(
     sorted.map((name) => [name, components.once('headers', name, () => fieldItem(responseFields[name]))]),
   );
@@ -141,10 +113,10 @@ function fieldItem({ description, type, example }: ResponseField): Item {
 export function addErrorSchemas(components: Components): void {
   const members = {
     error: { type: 'string', description: 'Message for people.' },
-    code: {
+    code: components.add('schemas', 'ErrorCode', {
       anyOf: [{ enum: Object.keys(problems) }, { type: 'string' }],
       description: 'Stable code for programs: one of Comity, or one of the application itself.',
-    },
+    }),
     errors: {
       type: 'array',
       description: 'The errors in the content.',

@@ -28,8 +28,6 @@ export function relatedParameters(relating: Relating, limits: PathLimits): reado
     name,
     in: 'query',
     description: name === 'expand' ? expandNote : countsNote,
-    style: 'form',
-    explode: false,
     schema,
   }));
 }

@@ -3,11 +3,13 @@
  * any collection, and from its operations.
  */
 
+import { isNode } from '../config/declared-schema.ts';
 import type { FieldName } from '../http/response-fields.ts';
 import {
   type CollectionDocumentation,
   type CollectionNames,
   type CollectionOperation,
+  type Content,
   type Item,
   type MemberAccess,
   type OperationDocumentation,
@@ -17,9 +19,11 @@ import {
 import type { Operation, Resource } from '../kernel/resource.ts';
 import { permission, type Rule } from '../model/access.ts';
 import { type Collection, withOwner } from '../model/collection.ts';
+import { clientIdCharactersMax, clientIdPattern } from '../model/id.ts';
 import { anonymous, authenticated, type Principal, type Scope } from '../model/principal.ts';
 import { collectionOperations, type Described } from './collection-operations.ts';
 import { type Components, ref } from './components.ts';
+import { inputParameter, inputSchema } from './input-schemas.ts';
 import { listParameters, pageParameters, pagingParameters } from './list-parameters.ts';
 import type { Description, PathDescription } from './path-item.ts';
 import { addResourceSchemas, resourceExamples } from './resource-schemas.ts';
@@ -46,7 +50,7 @@ export function resourcePath(resource: Resource, naming: Naming): PathDescriptio
 
 function ownPath(
   resource: Resource,
-  { name, noun, parameters, tag }: PathDocumentation,
+  { parameters, tag }: PathDocumentation,
   naming: Naming,
 ): PathDescription {
   const shared: Shared = { tag: tag.name, ...ofEveryResponse(resource) };
@@ -55,7 +59,7 @@ function ownPath(
     if (documentation === undefined) return [];
     return [describe(resource, method, operation, documentation, shared, naming)];
   });
-  return { path: resource.pattern, name, noun, parameters, operations };
+  return { path: resource.pattern, parameters, operations };
 }
 
 function collectionPath(
@@ -83,7 +87,8 @@ function collectionPath(
     const documentation = revise?.[name]?.(standard) ?? standard;
     return describe(resource, method, operation, documentation, shared, naming);
   });
-  return { path: resource.pattern, ...pathNames(part, names), operations };
+  const parameters = part === 'member' ? [idParameter(components)] : undefined;
+  return { path: resource.pattern, parameters, operations };
 }
 
 const operationNames: Readonly<
@@ -95,20 +100,22 @@ const operationNames: Readonly<
   'bulk-delete': { POST: 'bulk-delete' },
 };
 
-function pathNames(
-  part: CollectionDocumentation['part'],
-  { singular, plural, one, many }: CollectionNames,
-): Pick<PathDescription, 'name' | 'noun' | 'parameters'> {
-  if (part === 'collection') return { name: plural, noun: `the ${many}` };
-  if (part === 'bulk') return { name: `${plural}Bulk`, noun: `bulk creation and export of ${many}` };
-  if (part === 'bulk-delete') return { name: `${plural}BulkDelete`, noun: `bulk deletion of ${many}` };
-  const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
-  return { name: singular, noun: one, parameters: [id] };
+/** As model/id.ts takes ids of clients; those of the server are such as well. */
+function idParameter(components: Components): Item {
+  return components.add('parameters', 'id', {
+    ...{ name: 'id', in: 'path', required: true },
+    schema: { type: 'string', minLength: 1, maxLength: clientIdCharactersMax, pattern: clientIdPattern },
+  });
 }
 
 function ofEveryResponse(resource: Resource): Pick<Shared, 'deprecated' | 'constantFields'> {
-  const names = resource.constantFields.filter((_text, index) => index % 2 === 0);
-  return { deprecated: names.includes('Deprecation'), constantFields: names as readonly FieldName[] };
+  const names = fieldNames(resource.constantFields);
+  return { deprecated: names.includes('Deprecation'), constantFields: names };
+}
+
+/** @param fields name, value, name, value ... */
+export function fieldNames(fields: readonly string[]): readonly FieldName[] {
+  return fields.filter((_text, index) => index % 2 === 0) as readonly FieldName[];
 }
 
 type Shared = Pick<Description, 'tag' | 'deprecated' | 'constantFields' | 'counts'>;
@@ -121,15 +128,15 @@ function describe(
   shared: Shared,
   naming: Naming,
 ): Description {
-  const { id, summary, description, takes, gives, representationFields, madeFields, ownCodes } =
+  const { id, summary, description, audience, takes, gives, representationFields, madeFields, ownCodes } =
     documentation;
   const schemes = resource.judgedBySignature === true ? [] : documentation.schemes;
   return {
-    ...{ ...shared, id, summary, description, representationFields, madeFields, schemes, ownCodes },
+    ...{ ...shared, id, summary, description, audience, representationFields, madeFields, schemes, ownCodes },
     traits: traitsOf(resource, method, operation, documentation),
-    parameters: parametersOf(documentation, naming.components),
+    parameters: parametersOf(documentation, naming.components).map(inputParameter),
     preferences: preferencesOf(method, operation, documentation),
-    requestContent: placed(takes, naming),
+    requestContent: takes === undefined ? undefined : placed(inputContent(takes), naming),
     content: placed(gives, naming),
   };
 }
@@ -197,10 +204,19 @@ function parametersOf(
 ): readonly Item[] {
   if (listed !== undefined) {
     const { limits, ...of } = listed;
-    return listParameters({ ...of, searched: false }, limits, components);
+    return [...parameters, ...listParameters({ ...of, searched: false }, limits, components)];
   }
   if (paged === undefined) return parameters;
   return paged === 'as-stored' ? pageParameters(components) : pagingParameters(paged, components);
+}
+
+function inputContent(content: Content): Content {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, { schema, ...rest }]) => [
+      type,
+      isNode(schema) ? { schema: inputSchema(schema), ...rest } : { ...rest },
+    ]),
+  );
 }
 
 function namesOf({ name }: Pick<Collection, 'name'>, { names }: Naming): CollectionNames {

@@ -1,8 +1,10 @@
 /**
  * The schemas of a collection, from its declaration: the served representation (§2.1), the input of POST and PUT, a
- * merge patch (RFC 7396), and a page of a list. Descriptions say what no keyword can: the bytes of an indexed text,
- * restricted writing (`readOnly`), restricted visibility (`hidden`), the origin of a value (`tenantField`). They do not
- * say which callers the restrictions exempt: that is the application's own affair.
+ * merge patch (RFC 7396), and a page of a list. Representations are one schema, whatever `fields` and `expand` ask for,
+ * and none has the keyword `readOnly`: events send the same schema, where it would mean that a member is not sent.
+ * Descriptions say what no keyword can: the bytes of an indexed text, restricted writing (`readOnly`), restricted
+ * visibility (`hidden`), the origin of a value (`tenantField`). They do not say which callers the restrictions exempt:
+ * that is the application's own affair.
  */
 import { isNode, mapParts, plainSchema, withDefaults } from '../config/declared-schema.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
@@ -10,13 +12,13 @@ import type { Stamp } from '../model/collection.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
 import type { Scalar } from '../model/field.ts';
 import { type Components, located } from './components.ts';
+import { inputSchema, outputSchema } from './input-schemas.ts';
 import { sortable } from './list-parameters.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
 
-const time: Item = { type: 'string', format: 'date-time', readOnly: true };
+const time: Item = { type: 'string', format: 'date-time' };
 const id: Item = {
   type: 'string',
-  readOnly: true,
   description: 'Assigned by the server, or by the client if PUT creates the resource.',
 };
 
@@ -28,51 +30,46 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
   const required = Array.isArray(declared.required) ? (declared.required as readonly string[]) : [];
   const described = collection.description === '' ? {} : { description: collection.description };
-  const members = {
-    id,
-    ...located(properties, names.singular),
-    createdAt: time,
-    updatedAt: time,
-    ...(collection.softDelete
-      ? { deletedAt: { ...time, description: 'Only in the response to the deletion.' } }
-      : {}),
-  };
-  const whole = components.add('schemas', names.singular, {
-    ...declared,
-    ...described,
-    properties: members,
-    required: ['id', ...alwaysSeen(required, collection), 'createdAt', 'updatedAt'],
-  });
-  const selected = components.add('schemas', `${names.singular}Selection`, {
-    description: 'The members that `fields` selects.',
-    type: 'object',
-    properties: {
-      ...members,
-      [tagFieldOf(collection).name]: { type: 'string', readOnly: true, description: 'The entity tag.' },
-    },
-  });
-  if (Object.keys(related).length > 0) {
-    components.add('schemas', `${names.singular}Expanded`, {
-      description: 'The resource with what `expand` and `counts` add.',
-      type: 'object',
-      properties: { ...members, ...related },
-    });
-  }
+  const whole = components.add(
+    'schemas',
+    names.singular,
+    outputSchema({
+      ...declared,
+      ...described,
+      properties: {
+        id,
+        ...located(properties, names.singular),
+        createdAt: time,
+        updatedAt: time,
+        ...(collection.softDelete
+          ? { deletedAt: { ...time, description: 'Only in the response to the deletion.' } }
+          : {}),
+        [tagFieldOf(collection).name]: {
+          type: 'string',
+          description: 'The entity tag; only where `fields` names it.',
+        },
+      },
+      required: ['id', ...alwaysSeen(required, collection), 'createdAt', 'updatedAt'],
+    }),
+  );
+  if (Object.keys(related).length > 0)
+    components.add('schemas', `${names.singular}Related`, { type: 'object', properties: related });
+  const sendable = withoutServers(declared, collection);
   components.add('schemas', `${names.singular}Input`, {
     description:
-      'A complete resource. PUT removes members that it leaves out; it may contain members that the server sets, with their current values.',
-    ...closed(sent(declared, required, collection)),
+      'A complete resource. PUT removes members that it leaves out; it may also contain members that the server sets, with their current values.',
+    ...closed(inputSchema(sent(sendable, collection))),
   });
-  components.add(
-    'schemas',
-    `${names.singular}Patch`,
-    patchSchema(collection, closed(declared), properties, required),
-  );
+  components.add('schemas', `${names.singular}Patch`, {
+    ...patchSchema(closed(inputSchema(sendable)), collection.unpatchable),
+    description:
+      'A merge patch (RFC 7396): sets the members that it contains, removes those that are null and keeps the others.',
+  });
   components.add('schemas', `${names.singular}List`, {
     description: 'A page of the list.',
     type: 'object',
     properties: {
-      items: { type: 'array', items: { anyOf: [whole, selected] } },
+      items: { type: 'array', items: whole },
       nextCursor: {
         type: ['string', 'null'],
         description: 'Cursor of the next page; null on the last page.',
@@ -83,36 +80,41 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   });
 }
 
+/** What clients may send: the server alone sets computed members and stamps. */
+function withoutServers(declared: Item, { computed, stamp }: Collection): Item {
+  if ((computed?.size ?? 0) + (stamp?.size ?? 0) === 0 || !isNode(declared.properties)) return declared;
+  const isServers = (name: string) => computed?.has(name) === true || stamp?.has(name) === true;
+  const members = Object.entries(declared.properties).filter(([name]) => !isServers(name));
+  const required = requiredOf(declared).filter((name) => !isServers(name));
+  return { ...declared, properties: Object.fromEntries(members), required };
+}
+
 /** A member that some caller may leave out is not required. */
-function sent(declared: Item, required: readonly string[], collection: Collection): Item {
+function sent(declared: Item, collection: Collection): Item {
+  const required = requiredOf(declared);
   const always = alwaysSent(required, collection);
   if (always.length === required.length) return declared;
   const { required: _required, ...rest } = declared;
   return always.length === 0 ? rest : { ...rest, required: always };
 }
 
-/** Every member is optional; null is allowed for those that may be removed. */
-function patchSchema(
-  { unpatchable }: Collection,
-  declared: Item,
-  properties: Item,
-  required: readonly string[],
-): Item {
-  const members = Object.entries(isNode(declared.properties) ? declared.properties : properties).map(
-    ([name, schema]): [string, unknown] => {
-      if (required.includes(name)) return [name, schema];
-      const nullable = { anyOf: [schema, { type: 'null' }] };
-      const fixed = 'Cannot be changed after creation; a patch may contain the current value.';
-      return [name, unpatchable.has(name) ? { ...nullable, description: fixed } : nullable];
-    },
-  );
-  const { required: _required, ...rest } = declared;
-  return {
-    ...rest,
-    description:
-      'A merge patch (RFC 7396): sets the members that it contains, removes those that are null and keeps the others.',
-    properties: Object.fromEntries(members),
-  };
+function requiredOf({ required }: Item): readonly string[] {
+  return Array.isArray(required) ? required : [];
+}
+
+const fixedNote = 'Cannot be changed after creation; a patch may contain the current value.';
+
+/** Every member is optional, at any depth; null is allowed for those that may be removed, or go back to their default. */
+function patchSchema(schema: Item, unpatchable: ReadonlySet<string> = new Set()): Item {
+  const { properties, required: _required, ...rest } = schema;
+  if (!isNode(properties)) return schema;
+  const required = requiredOf(schema);
+  const members = Object.entries(properties).map(([name, declared]): [string, unknown] => {
+    const member = isNode(declared) ? patchSchema(declared) : declared;
+    const patched = required.includes(name) ? (member as Item) : { anyOf: [member, { type: 'null' }] };
+    return [name, unpatchable.has(name) ? annotated(patched, [fixedNote]) : patched];
+  });
+  return { ...rest, properties: Object.fromEntries(members) };
 }
 
 /** Objects allow only declared properties unless they say otherwise, as the server's validation does (422). */
@@ -205,14 +207,9 @@ function withConduct(properties: Item, collection: Conduct): Item {
         ...(name === tenantField ? [tenantNote] : []),
       ];
       const shown = notes.length === 0 ? schema : annotated(schema, notes);
-      const isServers = computed?.has(name) === true || stamped !== undefined;
       const target = referred.get(name);
-      const further = {
-        ...(isServers ? { readOnly: true } : {}),
-        // The collection whose ids the member holds.
-        ...(target === undefined ? {} : { 'x-references': target }),
-      };
-      return [name, Object.keys(further).length === 0 ? shown : { ...(shown as Item), ...further }];
+      // The collection whose ids the member holds.
+      return [name, target === undefined ? shown : { ...(shown as Item), 'x-references': target }];
     }),
   );
 }
@@ -244,7 +241,6 @@ type Examples = Readonly<Record<string, Item>>;
 export type ResourceExamples = {
   readonly input: Examples;
   readonly representation: Examples;
-  readonly list: Examples;
   readonly mergePatch: Examples;
   readonly jsonPatch: Examples;
   readonly text: Examples;
@@ -279,7 +275,6 @@ export function resourceExamples(
   return {
     input: keep('Input', bodies),
     representation: keep('', represented),
-    list: bodies.length === 0 ? {} : keep('List', [{ items: represented, nextCursor: null }]),
     mergePatch: patched === undefined ? {} : keep('Patch', [{ [patched[0]]: patched[1] }]),
     jsonPatch:
       patched === undefined

@@ -113,6 +113,15 @@ function contentCodes({ signed }: Traits): readonly ProblemCode[] {
   return signed ? always : [...always, 'content_malformed', 'content_missing'];
 }
 
+/** Questions that a header field answers: a request without it never gets the answers behind them. */
+const asking = [
+  ['Accept: text/event-stream', 'stream_asked'],
+  ['Accept: text/html', 'browser_form'],
+  ['Prefer: respond-async', 'async_asked'],
+  ['Prefer: return=minimal', 'minimal_asked'],
+  ['Prefer: return=representation', 'deletion_representation'],
+] as const satisfies readonly (readonly [field: string, node: NodeName])[];
+
 /**
  * Returns every end of a request for this operation.
  * @param verifiedEmailRequired a correct password may still be refused
@@ -129,7 +138,22 @@ export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
     proposal_sound: traits.codes,
     change_made: traits.codes,
   };
-  return reach(settledBy(traits), (node) => raised[node]);
+  const settled = settledBy(traits);
+  // No preference makes an action silent: its output does.
+  const open = asking.filter(
+    ([, node]) => !settled.has(node) && !(traits.action && node === 'minimal_asked'),
+  );
+  const answersIf = (wanted: NodeName | undefined) => {
+    const given = open.map(([, node]) => [node, node === wanted] as const);
+    return reach(new Map([...settled, ...given]), () => []).answers;
+  };
+  const answers = answersIf(undefined);
+  const asked = open.map(([field, node]) => [field, answersIf(node).difference(answers)] as const);
+  return {
+    answers,
+    asked: new Map(asked.filter(([, found]) => found.size > 0)),
+    refusals: reach(settled, (node) => raised[node]).refusals,
+  };
 }
 
 function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
@@ -205,8 +229,11 @@ function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'QUERY';
 }
 
-export type Ends = {
+type Ends = {
+  /** Answers to a request that asks for no other. */
   readonly answers: ReadonlySet<AnswerName>;
+  /** Further answers, by the header field that asks for them. */
+  readonly asked: ReadonlyMap<string, ReadonlySet<AnswerName>>;
   readonly refusals: ReadonlySet<ProblemCode>;
 };
 
@@ -218,7 +245,7 @@ export type Ends = {
 function reach(
   settled: ReadonlyMap<NodeName, boolean>,
   raised: (node: NodeName) => readonly ProblemCode[] | undefined,
-): Ends {
+): Pick<Ends, 'answers' | 'refusals'> {
   const answers = new Set<AnswerName>();
   const refusals = new Set<ProblemCode>();
   const seen = new Set<NodeName>();

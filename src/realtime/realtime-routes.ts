@@ -78,7 +78,7 @@ export function realtimeResources(options: RealtimeOptions): readonly Resource[]
   return [
     {
       pattern: `${base}/realtime`,
-      documentation: { name: 'Realtime', noun: 'the WebSocket', tag: realtimeTag },
+      documentation: { name: 'Realtime', tag: realtimeTag },
       operations: new Map([['GET', converseOperation(options) as Operation]]),
       constantFields: [],
       offers: ['application/json'],
@@ -197,7 +197,6 @@ function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
       path: `${options.base}/realtime/tickets`,
       tag: realtimeTag,
       name: 'RealtimeTickets',
-      noun: 'tickets for WebSockets',
       id: 'createRealtimeTicket',
       summary: 'Create a ticket for one WebSocket',
       description:

@@ -81,6 +81,7 @@ function operationListResource({ base, settings, listingOf }: Serving): Resource
     ...listOperation(listing),
     documentation: {
       id: 'listOperations',
+      audience: 'operator' as const,
       summary: 'List asynchronous requests',
       description: 'Administrators only. `sort=-id` returns the newest first.',
       listed: { fields, limits: settings },
@@ -93,7 +94,6 @@ function operationListResource({ base, settings, listingOf }: Serving): Resource
     pattern: path,
     documentation: {
       name: 'OperationList',
-      noun: 'the asynchronous requests',
       tag: { name: 'operations', description: 'Asynchronous requests: answered 202 and carried out later.' },
     },
     operations: new Map([['GET', operation as Operation]]),

@@ -49,6 +49,7 @@ export type ShownSubscriber = {
 const subscribersTag: Tag = {
   name: 'subscribers',
   description: 'The declared subscribers and how far they are.',
+  audience: 'operator',
 };
 const subscriberParameter = pathParameter('name', 'Name of the subscriber, as in the configuration.');
 
@@ -109,7 +110,7 @@ export function subscriberResources(
     );
   return [
     declaredList(path, mayRead, items, services.settings, {
-      ...{ name: 'Subscribers', noun: 'the subscribers', tag: subscribersTag },
+      ...{ name: 'Subscribers', tag: subscribersTag },
       list: {
         id: 'listSubscribers',
         summary: 'List the declared subscribers',
@@ -132,7 +133,7 @@ export function subscriberResources(
         return subscriber === undefined ? missing : shown(await textOf(subscriber));
       },
       {
-        ...{ name: 'Subscriber', noun: 'a subscriber', tag: subscribersTag },
+        ...{ name: 'Subscriber', tag: subscribersTag },
         parameters: [subscriberParameter],
         read: {
           id: 'readSubscriber',
@@ -242,7 +243,6 @@ export function replayEventsResource(
       path: `${base}/subscribers/{name}/replay`,
       parameters: [subscriberParameter],
       tag: subscribersTag,
-      noun: 'the replay of events to a subscriber',
       id: 'replayEvents',
       summary: 'Replay events to a subscriber',
       description: `In the order of the log, at most ${settings.receivedReplayMax} messages per request. The subscriber gets events again that it has handled.`,

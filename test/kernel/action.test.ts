@@ -16,7 +16,7 @@ const handled: string[] = [];
 
 const roll = actionResource(
   {
-    ...{ path: `${base}/rolls`, tag, noun: 'a roll', id: 'rollDice', summary: 'Roll dice' },
+    ...{ path: `${base}/rolls`, tag, id: 'rollDice', summary: 'Roll dice' },
     input: {
       name: 'Roll',
       schema: Type.Object({ dice: Type.Integer({ minimum: 1, maximum: 6, description: 'How many.' }) }),
@@ -35,7 +35,7 @@ const roll = actionResource(
 
 const odds = actionResource(
   {
-    ...{ path: `${base}/odds`, tag, noun: 'odds', id: 'readOdds', summary: 'Ask for odds' },
+    ...{ path: `${base}/odds`, tag, id: 'readOdds', summary: 'Ask for odds' },
     method: 'QUERY',
     input: { name: 'OddsQuery', schema: Type.Object({ of: Type.String() }), example: { of: 'six' } },
     output: { schema: count },
@@ -52,7 +52,6 @@ const rules = actionResource(
       path: `${base}/rules`,
       tag,
       name: 'Rules',
-      noun: 'the rules',
       id: 'readRules',
       summary: 'Read the rules',
     },
@@ -103,7 +102,7 @@ test('takes the members that any part of a composed schema names, and no others'
   const b = { type: 'object', properties: { b: { type: 'integer' } } };
   const composed = actionResource(
     {
-      ...{ path: `${base}/composed`, tag, noun: 'a whole', id: 'compose', summary: 'Compose', codes: [] },
+      ...{ path: `${base}/composed`, tag, id: 'compose', summary: 'Compose', codes: [] },
       input: {
         name: 'Whole',
         schema: Type.Object({ a: Type.Integer() }, { allOf: [b] }),
@@ -157,9 +156,10 @@ test('is described where it is, with its codes, its examples and its tag', () =>
     schema: count,
     example: { count: 7 },
   });
-  assert('403' in post.responses && !('204' in post.responses) && !('404' in post.responses));
-  assert('404' in document.paths[`${base}/odds`].query.responses);
-  assert.deepEqual(Object.keys(document.paths[`${base}/rules`]), ['get', 'head', 'options']);
+  assert.deepEqual(Object.keys(post.responses), ['200', 'default']);
+  assert(post['x-errors']['403'].includes('forbidden') && !('404' in post['x-errors']));
+  assert.deepEqual(document.paths[`${base}/odds`].query['x-errors']['404'], ['not_found']);
+  assert.deepEqual(Object.keys(document.paths[`${base}/rules`]), ['get']);
   assert.deepEqual(document.tags, [tag]);
 });
 

@@ -7,6 +7,7 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { type OpenApiOptions, type OpenApiVersion, openApiDocument } from '../../src/openapi/document.ts';
 import { eventTypesOf } from '../../src/webhooks/sending/event-types/event-types.ts';
+import type { RunningServer } from '../harness/running-server.ts';
 import {
   type AccountsSetting,
   type ProgramSetting,
@@ -54,7 +55,7 @@ export const shopReceiving: ReceivingSetting = { senders: shopConfiguration.send
 
 /** How the program is set up: by default with default settings, accounts, a provider and sending, without receiving. */
 export type DocumentSetting = Partial<Omit<ProgramSetting, 'collections'>> &
-  Partial<Pick<OpenApiOptions, 'traceEnabled' | 'corsEnabled'>>;
+  Partial<Pick<OpenApiOptions, 'traceEnabled' | 'corsEnabled' | 'part'>>;
 
 export function documentOf(
   collections: ReadonlyMap<string, Collection>,
@@ -73,6 +74,7 @@ export function documentOf(
     resources: resourcesOf(program),
     traceEnabled: setting.traceEnabled ?? false,
     corsEnabled: setting.corsEnabled ?? false,
+    part: setting.part,
     verifiedEmailRequired: program.accounts?.verifiedEmailRequired ?? false,
     ...(program.eventTypes === undefined ? {} : { eventTypes: [...program.eventTypes.values()] }),
     version,
@@ -81,9 +83,22 @@ export function documentOf(
   return JSON.parse(JSON.stringify(document)) as Item;
 }
 
+/** The path items that a program serves, of both parts of its document. */
+export async function servedPaths(
+  program: Pick<RunningServer, 'send'>,
+): Promise<Readonly<Record<string, Readonly<Record<string, Item>>>>> {
+  const paths: Record<string, Record<string, Item>> = {};
+  for (const part of ['application', 'operator']) {
+    const served = (await program.send('GET', `/openapi.json?part=${part}`)).json();
+    for (const [path, item] of Object.entries(served.paths as Record<string, Record<string, Item>>))
+      paths[path] = { ...paths[path], ...item };
+  }
+  return paths;
+}
+
 export type Operation = { readonly path: string; readonly method: string; readonly item: Item };
 
-const methods = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options', 'trace', 'query', 'x-query'];
+const methods = ['get', 'post', 'put', 'patch', 'delete', 'query', 'x-query'];
 
 export function operationsOf(document: Item): readonly Operation[] {
   return Object.entries(document.paths as Record<string, Item>).flatMap(([path, item]) =>
@@ -97,6 +112,12 @@ export function operation(document: Item, method: string, path: string): Item {
   return found.item;
 }
 
+/** True if a request needs no credential; the document says once which credentials the others take. */
+export function isOpen(document: Item, operation: Item): boolean {
+  const [first] = (operation.security ?? document.security) as readonly Item[];
+  return JSON.stringify(first) === '{}';
+}
+
 /** Follows `$ref` as far as it goes. */
 export function resolved(document: Item, item: unknown): Item {
   const { $ref } = item as { $ref?: string };
@@ -105,6 +126,29 @@ export function resolved(document: Item, item: unknown): Item {
   for (const part of $ref.split('/').slice(1)) found = (found as Item | undefined)?.[part];
   if (found === undefined) throw new Error(`${$ref} leads nowhere`);
   return resolved(document, found);
+}
+
+/** Responses of an operation by status: those of any request, and those that a header field asks for. */
+export function responsesOf(
+  document: Item,
+  operation: Item,
+): readonly (readonly [status: string, response: Item])[] {
+  const asked = Object.values((operation['x-responses'] ?? {}) as Record<string, Item>);
+  return [operation.responses as Item, ...asked]
+    .flatMap((responses) => Object.entries(responses))
+    .filter(([status]) => status !== 'default')
+    .map(([status, response]) => [status, resolved(document, response)]);
+}
+
+/** The codes with which an operation can be refused, by status: its own, and those of its response `default`. */
+export function errorsOf(document: Item, operation: Item): ReadonlyMap<number, readonly string[]> {
+  const { default: refused } = operation.responses as Item;
+  const general = resolved(document, refused)['x-errors'] ?? {};
+  const found = new Map<number, readonly string[]>();
+  for (const errors of [general, operation['x-errors']] as Record<string, readonly string[]>[])
+    for (const [status, codes] of Object.entries(errors))
+      found.set(Number(status), [...(found.get(Number(status)) ?? []), ...codes].sort());
+  return found;
 }
 
 const compiled = new WeakMap<Item, Map<string, (value: unknown) => readonly string[]>>();

@@ -86,11 +86,11 @@ test('names the header fields that each sender signs with, and no credential', (
 
 test('describes no operation of the inbox and of the senders that there is not', () => {
   const methods = (path: string) => methodsOf(document, path);
-  assert.equal(methods('received'), 'get head options query');
-  assert.equal(methods('received/{id}'), 'get head patch options');
+  assert.equal(methods('received'), 'get query');
+  assert.equal(methods('received/{id}'), 'get patch');
   assert.equal(methods('received/bulk-delete'), '');
-  assert.equal(methods('webhooks/billing'), 'post options');
-  assert.equal(methods('senders'), 'get head options');
+  assert.equal(methods('webhooks/billing'), 'post');
+  assert.equal(methods('senders'), 'get');
 });
 
 test('gives examples that fit their schemas', () => {

@@ -3,13 +3,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Answer } from '../harness/exchange.ts';
 import { serverOfFile } from '../harness/running-server.ts';
-import { accounts, documentOf, type Item, shopCollections, shopReceiving } from './fixture.ts';
+import {
+  accounts,
+  type DocumentSetting,
+  documentOf,
+  type Item,
+  shopCollections,
+  shopReceiving,
+} from './fixture.ts';
 import { promisedBy } from './promised.ts';
 
-const document = documentOf(shopCollections, '3.2', {
+const setting: DocumentSetting = {
   receiving: shopReceiving,
   accounts: { ...accounts, registration: 'closed', verifiedEmailRequired: true, providers: [] },
-});
+};
+const document = documentOf(shopCollections, '3.2', setting);
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
@@ -45,9 +53,12 @@ test('says 503 where a mail would be needed and none can be sent, as the documen
   assert.equal((await post('password-reset', { email })).status, 503);
 });
 
-test('serves the document of how it is set up', async () => {
-  const served = (await program.send('GET', '/openapi.json', { anonymous: true })).json();
-  assert.deepEqual(Object.keys(served.paths as Item), Object.keys(document.paths as Item));
-  assert.deepEqual(served.paths, document.paths);
-  assert.deepEqual(served.components, document.components);
-});
+for (const part of ['application', 'operator'] as const) {
+  test(`serves the part of the document of how it is set up: ${part}`, async () => {
+    const served = (await program.send('GET', `/openapi.json?part=${part}`, { anonymous: true })).json();
+    const expected = documentOf(shopCollections, '3.2', { ...setting, part });
+    assert.deepEqual(Object.keys(served.paths as Item), Object.keys(expected.paths as Item));
+    assert.deepEqual(served.paths, expected.paths);
+    assert.deepEqual(served.components, expected.components);
+  });
+}

@@ -15,12 +15,17 @@ describe('the query component of one resource', () => {
     assert.equal(names('api_key=sk_x'), undefined);
   });
 
-  test('selects the named fields', () => assert.deepEqual(names('fields=price%2Cname'), ['name', 'price']));
+  test('selects the named fields, in either spelling of a list', () => {
+    assert.deepEqual(names('fields=price%2Cname'), ['name', 'price']);
+    assert.deepEqual(names('fields=price&fields=name'), ['name', 'price']);
+    assert.deepEqual(names('fields%5B%5D=price&fields[]=name'), ['name', 'price']);
+  });
 
   const faults: readonly (readonly [query: string, message: RegExp])[] = [
     ['fields=prize', /^unknown field "prize"; fields: id/],
     ['fields=', /^fields has an empty field name$/],
-    ['fields=a&fields=b', /^fields is given more than once$/],
+    ['fields=price&fields=prize', /^unknown field "prize"; fields: id/],
+    ['fields=price&fields=', /^fields has an empty field name$/],
     ['page=2', /^unknown parameter "page"; parameters: fields, expand, counts$/],
     ['fields=%', /^malformed query string$/],
   ];

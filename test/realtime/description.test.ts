@@ -10,7 +10,6 @@ const path = '/api/v1/realtime';
 test('gives the handshake and the tickets the statuses that they can end in', () => {
   for (const [method, at, expected] of [
     ['get', path, '101 401 403 406 412 426 429'],
-    ['head', path, '426'],
     ['post', `${path}/tickets`, '200 401 403 406 412 429'],
   ] as const) {
     assert.equal(statusesOf(document, method, at).join(' '), expected);
@@ -26,15 +25,8 @@ test('gives the handshake and the tickets the statuses that they can end in', ()
 test('names the fields of the handshake', () => {
   const { responses } = operation(document, 'get', path) as { responses: Record<string, unknown> };
   const fieldsOf = (status: number) => Object.keys(resolved(document, responses[status]).headers as object);
-  assert.deepEqual(fieldsOf(101), [
-    'API-Version',
-    'RateLimit',
-    'RateLimit-Policy',
-    'Sec-WebSocket-Protocol',
-    'Upgrade',
-    'X-Content-Type-Options',
-    'X-RateLimit-Remaining',
-  ]);
-  assert.ok(fieldsOf(426).includes('Upgrade'));
-  assert.ok(fieldsOf(400).includes('Sec-WebSocket-Version'));
+  assert.deepEqual(fieldsOf(101), ['Sec-WebSocket-Protocol', 'Upgrade']);
+  const ofAnyResponse = Object.keys(document['x-headers'] as object);
+  for (const name of ['RateLimit', 'Upgrade', 'Sec-WebSocket-Version'])
+    assert.ok(ofAnyResponse.includes(name));
 });

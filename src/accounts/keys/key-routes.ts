@@ -67,6 +67,7 @@ export function keyResources(
     operations,
     documentation: {
       names: { singular: 'Key', plural: 'Keys', one: 'an API key', many: 'API keys' },
+      audience: 'operator',
       idPrefix: 'key_',
     },
   });
@@ -237,7 +238,6 @@ function rotateResource(parts: AccountParts, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'rotate', 'update', 'Id of the key.'),
-      noun: 'the rotation of an API key',
       id: 'rotateKey',
       summary: 'Rotate an API key',
       description:

@@ -52,19 +52,16 @@ export function oauthResources(
       schema: { type: 'string', enum: [...providers.keys()] },
     },
   ];
-  const resource = (path: string, name: string, noun: string, operation: Operation): Resource => ({
+  const resource = (path: string, name: string, operation: Operation): Resource => ({
     pattern: path,
-    ...(providers.size === 0 ? {} : { documentation: { name, noun, tag: accountsTag, parameters } }),
+    ...(providers.size === 0 ? {} : { documentation: { name, tag: accountsTag, parameters } }),
     operations: new Map([['GET', operation]]),
     constantFields: [],
     offers: ['application/json'],
   });
   const start = startOperation(oauth, redirectOrigins, parts.isCrossSite) as Operation;
   const finish = finishOperation(oauth, parts.addressOf) as Operation;
-  return [
-    resource(pattern, 'SignIn', 'a sign-in with a provider', start),
-    resource(`${pattern}/callback`, 'SignInCallback', 'the callback of a provider', finish),
-  ];
+  return [resource(pattern, 'SignIn', start), resource(`${pattern}/callback`, 'SignInCallback', finish)];
 }
 
 const startDocumentation: OperationDocumentation = {

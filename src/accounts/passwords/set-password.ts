@@ -102,7 +102,6 @@ export function passwordResource(parts: AccountParts): Resource {
       path: `${base}/auth/password`,
       tag: accountsTag,
       name: 'Password',
-      noun: 'the password',
       id: 'changePassword',
       summary: 'Change the password',
       description: 'Ends all other sessions of the account. Keys are refused with 403.',
@@ -243,7 +242,6 @@ export function passwordResetResources(parts: AccountParts): readonly Resource[]
       ...shared,
       path: `${base}/auth/password-reset`,
       name: 'PasswordReset',
-      noun: 'the reset of a password',
       id: 'requestPasswordReset',
       summary: 'Request a mail with a code to reset the password',
       description:
@@ -269,7 +267,6 @@ export function passwordResetResources(parts: AccountParts): readonly Resource[]
       ...shared,
       path: `${base}/auth/password-reset/confirm`,
       name: 'PasswordResetConfirmation',
-      noun: 'a new password',
       id: 'confirmPasswordReset',
       summary: 'Set a new password with the code',
       description: 'Ends all sessions of the account and verifies its address.',

@@ -53,6 +53,7 @@ export function portalLinkResources(parts: AccountParts, serving: Serving): Serv
         one: 'a link to the portal',
         many: 'links to the portal',
       },
+      audience: 'operator',
       idPrefix: 'plk_',
     },
   });
@@ -159,7 +160,7 @@ const schema = Type.Object({
     description: 'The token of the link: the fragment of its URL, without `#`.',
   }),
 });
-const tag: Tag = { name: 'portal', description: 'The portal of a tenant.' };
+const tag: Tag = { name: 'portal', description: 'The portal of a tenant.', audience: 'operator' };
 const expiresAt = '2026-08-01T10:30:00.000Z';
 
 export function portalSessionResource(parts: AccountParts): Resource {
@@ -167,7 +168,6 @@ export function portalSessionResource(parts: AccountParts): Resource {
     {
       path: `${parts.base}/portal-sessions`,
       tag,
-      noun: 'the opening of a session of the portal',
       ignoresCredentials: true,
       id: 'openPortalSession',
       summary: 'Exchange a link to the portal for a session',

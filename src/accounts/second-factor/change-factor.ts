@@ -309,9 +309,12 @@ export const proofMembers = {
   password: Type.Optional(passwordSchema),
   code: Type.Optional(factorCodeSchema),
   passkey: Type.Optional(
-    Type.Object(
-      { challenge: Type.String(), response: assertionSchema },
-      { description: 'A passkey, with the challenge of `/auth/second-factor/passkey-options`.' },
+    named(
+      'PasskeyProof',
+      Type.Object(
+        { challenge: Type.String(), response: assertionSchema },
+        { description: 'A passkey, with the challenge of `/auth/second-factor/passkey-options`.' },
+      ),
     ),
   ),
 };
@@ -378,9 +381,8 @@ export function resetFactorResource(parts: AccountParts): Resource {
     {
       path: `${base}/${usersTable}/{id}/reset-second-factor`,
       parameters: [pathParameter('id', 'Id of the account.')],
-      tag: usersCollection,
+      tag: { ...usersCollection, audience: 'operator' },
       name: 'SecondFactorReset',
-      noun: 'the reset of a second factor',
       id: 'resetSecondFactor',
       summary: 'Remove the second factor of an account',
       description:

@@ -75,7 +75,6 @@ function statusResource({ base, settings, addressOf, store, findUser }: AccountP
       method: 'GET',
       path: `${base}/auth/second-factor`,
       name: 'SecondFactor',
-      noun: 'the second factor of the caller',
       id: 'readSecondFactor',
       summary: 'Read the second factor of your account',
       output: status,
@@ -126,7 +125,6 @@ function beginResource(parts: AccountParts): Resource {
     {
       ...people,
       path: `${parts.base}/auth/second-factor/totp`,
-      noun: 'an authenticator application',
       id: 'beginTotp',
       summary: 'Begin to add an authenticator application (TOTP)',
       description: `Changes nothing until \`confirm\`. ${proofDescription}`,
@@ -144,7 +142,6 @@ function confirmResource(parts: AccountParts): Resource {
     {
       ...people,
       path: `${parts.base}/auth/second-factor/totp/confirm`,
-      noun: 'the confirmation of an authenticator application',
       id: 'confirmTotp',
       summary: 'Add the authenticator application by one of its codes',
       description:
@@ -172,7 +169,6 @@ function removalResource(parts: AccountParts): Resource {
     {
       ...people,
       path: `${parts.base}/auth/second-factor/totp/remove`,
-      noun: 'the removal of an authenticator application',
       id: 'removeTotp',
       summary: 'Remove the authenticator application',
       description: 'Also removes the recovery codes if no other factor is left.',
@@ -189,7 +185,6 @@ function recoveryCodesResource(parts: AccountParts): Resource {
     {
       ...people,
       path: `${parts.base}/auth/second-factor/recovery-codes`,
-      noun: 'recovery codes',
       id: 'renewRecoveryCodes',
       summary: 'Replace the recovery codes',
       description: 'The earlier codes no longer work.',

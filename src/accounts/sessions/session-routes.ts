@@ -61,7 +61,7 @@ function listResource(parts: AccountParts): Resource {
     {
       method: 'GET',
       path: `${base}/${usersTable}/{id}/sessions`,
-      ...{ parameters, tag: usersCollection, name: 'UserSessions', noun: 'the sessions of an account' },
+      ...{ parameters, tag: usersCollection, name: 'UserSessions' },
       id: 'listUserSessions',
       summary: 'List the sessions of an account',
       description: 'For the account itself and for administrators. The newest comes first.',
@@ -111,7 +111,7 @@ function endResource(parts: AccountParts): Resource {
   return actionResource(
     {
       path: `${base}/${usersTable}/{id}/sessions/end`,
-      ...{ parameters, tag: usersCollection, noun: 'the end of sessions of an account' },
+      ...{ parameters, tag: usersCollection },
       id: 'endUserSessions',
       summary: 'End sessions of an account',
       description:
@@ -185,7 +185,6 @@ export function logoutResource(parts: AccountParts): Resource {
     {
       path: `${base}/auth/logout`,
       tag: accountsTag,
-      noun: 'logout',
       id: 'logout',
       summary: 'End the session',
       description:

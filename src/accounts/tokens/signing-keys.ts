@@ -188,6 +188,11 @@ const jwkSet = {
             kid: { type: 'string' },
             alg: { type: 'string' },
             use: { const: 'sig' },
+            crv: {
+              type: 'string',
+              description: 'Of elliptic curves, as `x` and `y`; RSA keys have `n` and `e`.',
+            },
+            x: { type: 'string' },
           },
           required: ['kty', 'kid', 'alg', 'use'],
         },
@@ -239,7 +244,7 @@ export function jwksResource(rings: readonly PublishedKeys[]): Resource {
   };
   return {
     pattern: '/.well-known/jwks.json',
-    documentation: { name: 'JwkSet', noun: 'the public keys', tag: accountsTag },
+    documentation: { name: 'JwkSet', tag: accountsTag },
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
     offers,

@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../../config/accounts.ts';
 import type { Problem } from '../../http/problem.ts';
 import { actionResource, type Done } from '../../kernel/action.ts';
-import { pathParameter } from '../../kernel/documentation.ts';
+import { type OperationDocumentation, pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Resource, Result, Standing } from '../../kernel/resource.ts';
 import { normalizeEmail } from '../../mail/email.ts';
 import { permission, permits, type Subject } from '../../model/access.ts';
@@ -78,6 +78,7 @@ export function userResources(
     documentation: {
       names: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
       idPrefix: 'usr_',
+      ...(accounts.isListed ? {} : { revise: ofAdministrators }),
     },
   });
   return {
@@ -119,6 +120,17 @@ function short(operation: Operation, accountBytesMax: number): Operation {
         : understand(ask, bytes, mediaType),
   };
 }
+
+const forOperators = (standard: OperationDocumentation): OperationDocumentation => ({
+  ...standard,
+  audience: 'operator',
+});
+
+/** Operations on accounts that are for administrators alone, unless the configuration lets others read accounts. */
+const ofAdministrators = {
+  ...{ list: forOperators, query: forOperators, create: forOperators },
+  'bulk-delete': forOperators,
+};
 
 type IdsOf = (ask: Ask, proposal: Proposal | undefined) => readonly string[];
 
@@ -245,9 +257,8 @@ function setPasswordResource(parts: UserParts, served: Served): Resource {
     {
       path: `${served.path}/{id}/password`,
       parameters: [pathParameter('id', 'Id of the account.')],
-      tag: served.collection,
+      tag: accounts.admin === undefined ? { ...served.collection, audience: 'operator' } : served.collection,
       name: 'UserPassword',
-      noun: 'the password of an account',
       id: 'setUserPassword',
       summary: 'Set the password of an account',
       description:

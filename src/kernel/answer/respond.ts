@@ -271,11 +271,11 @@ const demands: readonly Demand[] = [
   },
 ];
 
-/** The names of the fields of a refusal, beside those of the accepted content in a 415, for the API document. */
-export function refusalFields(status: number, codes: readonly ProblemCode[]): readonly FieldName[] {
-  const demanded = demands.filter(({ by }) => by === status || codes.some((code) => code === by));
-  return ['Cache-Control', 'Vary', ...demanded.map(({ field }) => field)];
-}
+/** The fields that a refusal may have, for the API document: `demands`, and those of the accepted content in a 415. */
+export const refusalFields: readonly FieldName[] = [
+  ...new Set(demands.map(({ field }) => field)),
+  ...(['Accept', 'Accept-Patch', 'Accept-Post', 'Accept-Query'] as const),
+];
 
 function demandedFields(problem: Problem, ended: Ended, context: WalkContext): readonly string[] {
   const status = statusOf(problem);
@@ -354,7 +354,7 @@ const anyType: readonly string[] = ['*/*'];
  * The fields with the media types that a resource accepts with a method, or with all for OPTIONS.
  * @param typesOf the media types of a method; undefined: its content has no meaning
  */
-export function acceptFields(
+function acceptFields(
   method: string,
   typesOf: (method: string) => readonly string[] | undefined,
 ): readonly (readonly [field: FieldName, types: readonly string[]])[] {

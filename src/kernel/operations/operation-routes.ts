@@ -73,20 +73,16 @@ export function operationResources(store: Store, path: string): readonly Resourc
       return represent(row, JSON.stringify(outcome ?? null), false);
     },
   };
-  const resource = (
-    pattern: string,
-    described: { readonly name: string; readonly noun: string },
-    operation: Operation<OperationStanding>,
-  ): Resource => ({
+  const resource = (pattern: string, name: string, operation: Operation<OperationStanding>): Resource => ({
     pattern,
-    documentation: { ...described, tag, parameters },
+    documentation: { name, tag, parameters },
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
     offers: ['application/json'],
   });
   return [
-    resource(`${path}/{id}`, { name: 'Operation', noun: 'an asynchronous operation' }, read),
-    resource(`${path}/{id}/result`, { name: 'OperationResult', noun: 'the result of an operation' }, result),
+    resource(`${path}/{id}`, 'Operation', read),
+    resource(`${path}/{id}/result`, 'OperationResult', result),
   ];
 }
 

@@ -48,7 +48,6 @@ export function actionResources(
         pattern: `${base}${first.pattern}`,
         documentation: {
           name: nameOf(first),
-          noun: `the action ${first.name}`,
           tag: first.collection ?? ownTag,
           ...parametersOf(first),
         },

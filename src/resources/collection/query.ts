@@ -263,7 +263,7 @@ export function queryResources(
     {
       ...shared,
       pattern: `${path}/{token}`,
-      documentation: { name: 'Query', noun: 'a stored query', tag, parameters: [token] },
+      documentation: { name: 'Query', tag, parameters: [token] },
       operations: new Map([['GET', { ...repeat, documentation: { ...repeatDocumentation, mayBeClosed } }]]),
     },
     {
@@ -271,7 +271,6 @@ export function queryResources(
       pattern: `${path}/{token}/results/{version}`,
       documentation: {
         name: 'QueryResult',
-        noun: 'the result of a query',
         tag,
         parameters: [token, pathParameter('version', 'Id from the Content-Location of a QUERY response.')],
       },

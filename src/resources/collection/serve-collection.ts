@@ -166,7 +166,6 @@ export function restoreResource(served: Served): Resource {
     pattern: `${served.path}/{id}/restore`,
     documentation: {
       name: `${pascalCase(collection.name)}Restoration`,
-      noun: `the restoration of a deleted document of ${collection.name}`,
       tag: collection,
       parameters: [pathParameter('id', 'Id of the document.')],
     },

@@ -124,7 +124,7 @@ export function eventResources(log: EventLog, post: Operation | undefined): read
   return [
     {
       pattern: log.path,
-      documentation: { name: 'Events', noun: 'the events', tag: eventsTag },
+      documentation: { name: 'Events', tag: eventsTag },
       operations: new Map([
         ['GET', logOperation(log) as Operation],
         ...(post === undefined ? [] : [['POST', post] as const]),
@@ -136,7 +136,6 @@ export function eventResources(log: EventLog, post: Operation | undefined): read
       pattern: `${log.path}/{id}`,
       documentation: {
         name: 'Event',
-        noun: 'an event',
         tag: eventsTag,
         parameters: [pathParameter('id', 'Id of the event.')],
       },

@@ -11,6 +11,7 @@ import { formatLink } from '../../http/syntax/link.ts';
 import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Representation } from '../../kernel/resource.ts';
 import { type LogPosition, StoreUnavailable } from '../../store/store.ts';
+import { withoutBrackets } from '../query/selection.ts';
 import type { Batch } from './shared-batches.ts';
 import {
   batchesReserved,
@@ -38,7 +39,7 @@ export function readFeedQuery(query: string): FeedQuery | { readonly problem: Pr
   const [found, ...others] = pairs.filter(([name]) => name === 'after');
   if (found === undefined) return undefined;
   if (others.length > 0) return malformed('after is given more than once');
-  const [other] = pairs.find(([name]) => refused.has(name)) ?? [];
+  const [other] = pairs.find(([name]) => refused.has(withoutBrackets(name))) ?? [];
   if (other !== undefined)
     return malformed(`after reads the log in the order of commits; leave out ${other}`);
   return { after: found[1], rest: formatQueryString(pairs.filter(([name]) => name !== 'after')) };
@@ -49,7 +50,8 @@ const refusedByStreams: ReadonlySet<string> = new Set([...refused, 'limit', 'per
 
 /** @returns undefined if a stream can carry out the query, as far as its parameters decide */
 export function streamProblem(query: string): Problem | undefined {
-  const [given] = (parseQueryString(query) ?? []).find(([name]) => refusedByStreams.has(name)) ?? [];
+  const [given] =
+    (parseQueryString(query) ?? []).find(([name]) => refusedByStreams.has(withoutBrackets(name))) ?? [];
   if (given === undefined) return undefined;
   return malformed(`a stream sends every event in the order of commits; leave out ${given}`).problem;
 }

@@ -52,7 +52,6 @@ export function historyResource(served: Served, views: Views): Resource {
     pattern: `${served.path}/{id}/history`,
     documentation: {
       name: `${pascalCase(served.collection.name)}History`,
-      noun: `the history of a document of ${served.collection.name}`,
       tag: served.collection,
       parameters: [pathParameter('id', 'Id of the document.')],
     },
@@ -304,7 +303,7 @@ function documentationOf(collection: Collection, limits: QueryTextLimits) {
     summary: `List the versions of a document of ${name}`,
     description:
       'Newest first, while the events are kept. Versions that the caller may not read are left out.',
-    listed: { fields: noFields, limits },
+    paged: limits,
     mayBeMissing: true,
     mayBeHidden: true,
     gives: { representation: json(page, { items: [versionExample], nextCursor: null }) },

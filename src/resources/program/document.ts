@@ -22,7 +22,11 @@ export type Document =
   /** The representation that the caller accepts is at another URI (§4.12). */
   | { readonly elsewhere: string };
 
-export const serviceTag: Tag = { name: 'service', description: 'Health, metrics and this document.' };
+export const serviceTag: Tag = {
+  name: 'service',
+  description: 'Health, metrics and this document.',
+  audience: 'operator',
+};
 
 export type DocumentOptions = {
   readonly documentation?: Omit<PathDocumentation, 'tag'> & { readonly read: OperationDocumentation };
@@ -83,9 +87,7 @@ export function documentResource(options: DocumentOptions): Resource {
   };
   return {
     pattern: options.path,
-    ...(documentation === undefined
-      ? {}
-      : { documentation: { name: documentation.name, noun: documentation.noun, tag: serviceTag } }),
+    ...(documentation === undefined ? {} : { documentation: { name: documentation.name, tag: serviceTag } }),
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
     offers: options.offers ?? [mediaType.split(';', 1)[0] ?? mediaType],

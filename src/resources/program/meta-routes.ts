@@ -90,7 +90,7 @@ function programResource(services: Reporting, base: string, program: ProgramRepo
   const { version, node, startedAt, storeBytes, differences } = program;
   return actionResource(
     {
-      ...{ method: 'GET', path: `${base}/meta`, tag: serviceTag, name: 'Meta', noun: 'the program' },
+      ...{ method: 'GET', path: `${base}/meta`, tag: serviceTag, name: 'Meta' },
       id: 'readMeta',
       summary: 'Read what the program is',
       description: 'Administrators only. The process that answers describes itself.',
@@ -147,7 +147,7 @@ function settingsResource(limits: ActionLimits, base: string, settings: readonly
   return actionResource(
     {
       ...{ method: 'GET', path: `${base}/meta/settings`, tag: serviceTag },
-      ...{ name: 'MetaSettings', noun: 'the settings of the program' },
+      ...{ name: 'MetaSettings' },
       id: 'listSettings',
       summary: 'List the settings with their sources',
       description: 'Administrators only. All settings are on one page; secrets are not shown.',
@@ -282,7 +282,7 @@ export function storeResource(
   });
   return actionResource(
     {
-      ...{ method: 'GET', path: `${base}/meta/store`, tag: serviceTag, name: 'MetaStore', noun: 'the store' },
+      ...{ method: 'GET', path: `${base}/meta/store`, tag: serviceTag, name: 'MetaStore' },
       id: 'readStore',
       summary: 'Read what the store has',
       description:
@@ -364,7 +364,7 @@ export function slowListResource(
   return actionResource(
     {
       ...{ method: 'GET', path: `${base}/meta/slow-lists`, tag: serviceTag },
-      ...{ name: 'SlowLists', noun: 'the slow lists' },
+      ...{ name: 'SlowLists' },
       id: 'listSlowLists',
       summary: 'List the slowest lists of late',
       description:
@@ -423,7 +423,7 @@ export function connectionsResource(
   return actionResource(
     {
       ...{ method: 'GET', path: `${base}/meta/connections`, tag: serviceTag },
-      ...{ name: 'MetaConnections', noun: 'the open connections' },
+      ...{ name: 'MetaConnections' },
       id: 'listConnections',
       summary: 'List open streams, WebSockets and tunnels',
       description: `Administrators only. The newest ${shownMax} of the process that answers, on one page.`,

@@ -6,7 +6,7 @@ import { preferredMediaType } from '../../http/syntax/accept.ts';
 import { json, named } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import { type Store, StoreUnavailable } from '../../store/store.ts';
+import { type MaybePromise, type Store, StoreUnavailable } from '../../store/store.ts';
 import { contentTag, type Document, documentResource } from './document.ts';
 
 export type Asset = {
@@ -19,10 +19,11 @@ export type Asset = {
 
 export type ProgramOptions = Health & {
   readonly metrics: { readonly contentType: string; render(): Promise<string> };
-  /** The OpenAPI document of a version, as JSON in UTF-8; undefined: there is no such version. */
-  readonly openApi: (
-    version: string | undefined,
-  ) => Promise<{ readonly content: Uint8Array; readonly tag: string }> | undefined;
+  /** A part of the OpenAPI document in a version, as JSON in UTF-8. */
+  readonly openApi: (asked: {
+    readonly version: string | undefined;
+    readonly part: string | undefined;
+  }) => MaybePromise<{ readonly content: Uint8Array; readonly tag: string } | { readonly refused: string }>;
   readonly assets: readonly Asset[];
   readonly base: string;
   readonly hasDashboard: boolean;
@@ -36,7 +37,6 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
     documentResource({
       documentation: {
         name: 'Metrics',
-        noun: 'metrics',
         read: {
           id: 'readMetrics',
           summary: 'Read metrics in the Prometheus text format',
@@ -54,16 +54,21 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
     documentResource({
       documentation: {
         name: 'OpenApi',
-        noun: 'this document',
         read: {
           id: 'readOpenApi',
-          summary: 'Read this document',
+          summary: 'Read the OpenAPI document',
           parameters: [
             {
               name: 'version',
               in: 'query',
               description: 'Version of the OpenAPI Specification: 3.1 for tools that do not know 3.2 yet.',
               schema: { type: 'string', enum: ['3.2', '3.1'], default: '3.2' },
+            },
+            {
+              name: 'part',
+              in: 'query',
+              description: '`operator`: keys, endpoints, deliveries, received webhooks and the program.',
+              schema: { type: 'string', enum: ['application', 'operator'], default: 'application' },
             },
           ],
           gives: { representation: json({ type: 'object' }) },
@@ -73,10 +78,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       path: '/openapi.json',
       mediaType: 'application/json',
       cacheControl: 'no-cache',
-      read: (ask: Ask) => {
-        const version = versionOf(ask.query);
-        return openApi(version) ?? { refused: `version must be 3.2 or 3.1, not ${version}` };
-      },
+      read: ({ query }: Ask) => openApi({ version: valueIn(query, 'version'), part: valueIn(query, 'part') }),
     }),
     ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
     ...options.assets.filter(({ mediaType }) => mediaType.startsWith('text/html')).map(slashed),
@@ -110,9 +112,9 @@ function readOnce(asset: Asset): () => Promise<Document> {
   };
 }
 
-function versionOf(query: string | undefined): string | undefined {
-  const pair = query?.split('&').find((part) => part.startsWith('version='));
-  return pair?.slice('version='.length);
+function valueIn(query: string | undefined, name: string): string | undefined {
+  const pair = query?.split('&').find((part) => part.startsWith(`${name}=`));
+  return pair?.slice(name.length + 1);
 }
 
 // `GET /`: a browser goes to the dashboard, or to the documentation where there is none (§4.12.1); a program gets the links of the API. The
@@ -133,7 +135,6 @@ function entranceResource(base: string, hasDashboard: boolean): Resource {
   return documentResource({
     documentation: {
       name: 'Entrance',
-      noun: 'the entrance',
       read: {
         id: 'readEntrance',
         summary: 'Read the links of the program',
@@ -213,7 +214,6 @@ function healthResources({ store, phase, program }: Health): readonly Resource[]
       ...common,
       documentation: {
         name: 'Live',
-        noun: 'liveness',
         read: {
           id: 'checkLive',
           summary: 'Check that the process responds',
@@ -227,7 +227,6 @@ function healthResources({ store, phase, program }: Health): readonly Resource[]
       ...common,
       documentation: {
         name: 'Ready',
-        noun: 'readiness',
         read: {
           id: 'checkReady',
           summary: 'Check that the process can serve requests',

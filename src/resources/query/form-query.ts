@@ -1,8 +1,8 @@
 /**
  * Compiles query strings of GET and urlencoded content of QUERY (§4.2, §4.9): `page`, `limit` (or `per_page`),
- * `cursor`, `sort`, `order`, `q`, `fields`, `expand` and `counts`, each at most once; every other name is a filter. `order` sets the
- * direction of sort fields without a `-`, and of the id where `sort` is absent. A blank `q` searches for nothing.
- * `api_key` carries a credential and is skipped.
+ * `cursor`, `sort`, `order`, `q`, `fields`, `expand` and `counts`; every other name is a filter. `sort=a&sort=b` and `sort[]=a&sort[]=b` mean
+ * `sort=a,b`, and `fields`, `expand` and `counts` repeat alike; the others come at most once. `order` sets the direction of sort fields without a `-`, and
+ * of the id where `sort` is absent. A blank `q` searches for nothing. `api_key` carries a credential and is skipped.
  */
 
 import type { Field } from '../../model/field.ts';
@@ -29,7 +29,15 @@ import {
 } from './conditions.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
-import { compileExpansion, type ExpansionNames, namesIn, selectFields } from './selection.ts';
+import {
+  compileExpansion,
+  type ExpansionNames,
+  isListName,
+  type ListName,
+  namesIn,
+  selectFields,
+  withoutBrackets,
+} from './selection.ts';
 import { addSortKey, checkPage, checkRange, checkRank, positionOf, totalOrder } from './sort-keys.ts';
 
 type Pair = readonly [name: string, value: string];
@@ -46,6 +54,8 @@ type Single =
   | 'fields'
   | 'expand'
   | 'counts';
+
+type ListPair = readonly [name: ListName, value: string];
 
 type Singles = { [N in Single]: string | undefined };
 
@@ -92,8 +102,10 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
     expand: undefined,
     counts: undefined,
   };
+  const repeated: ListPair[] = [];
   for (const pair of pairs) {
-    const [name, value] = pair;
+    const [written, value] = pair;
+    const name = withoutBrackets(written);
     switch (name) {
       case 'page':
       case 'cursor':
@@ -106,7 +118,7 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
       case 'fields':
       case 'expand':
       case 'counts':
-        source.push(pair);
+        if (singles[name] === undefined) source.push(name === written ? pair : [name, value]);
         break;
       case 'api_key':
         continue;
@@ -116,9 +128,20 @@ function readSingles(pairs: readonly Pair[], conditions: Pair[], source: Pair[],
         continue;
     }
     if (singles[name] === undefined) singles[name] = value;
+    else if (isListName(name)) repeated.push([name, value]);
     else faults.unprocessable(`${name} is given more than once`, { parameter: name });
   }
+  if (repeated.length > 0) joinLists(singles, repeated, source);
   return singles;
+}
+
+/** Both spellings are one query from here on, so a cursor of one continues the other. */
+function joinLists(singles: Singles, repeated: readonly ListPair[], source: Pair[]): void {
+  for (const [name, pairs] of Map.groupBy(repeated, ([name]) => name)) {
+    const joined = [singles[name], ...pairs.map(([, value]) => value)].join(',');
+    singles[name] = joined;
+    source[source.findIndex(([of]) => of === name)] = [name, joined];
+  }
 }
 
 function expansionNames({ expand, counts }: Singles): ExpansionNames {

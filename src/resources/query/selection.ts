@@ -33,6 +33,23 @@ const faultsMax = 1;
 
 const parameters = ['fields', 'expand', 'counts'] as const;
 
+/**
+ * Parameters that are lists: `sort=a,b`; `sort=a&sort=b` as clients write that are generated from the OpenAPI document; and `sort[]=a&sort[]=b`,
+ * as axios writes an array.
+ */
+export type ListName = 'sort' | (typeof parameters)[number];
+
+export function isListName(name: string): name is ListName {
+  return name === 'sort' || parameters.some((each) => each === name);
+}
+
+/** `sort` of `sort[]`; any other name is itself. */
+export function withoutBrackets(name: string): string {
+  if (!name.endsWith('[]')) return name;
+  const plain = name.slice(0, -2);
+  return isListName(plain) ? plain : name;
+}
+
 /** Reads the query of a single resource: `fields`, `expand` and `counts`, besides `api_key`. @param query undecoded, without `?` */
 export function readSelection(
   query: string,
@@ -42,13 +59,14 @@ export function readSelection(
   const pairs = parseQueryString(query);
   if (pairs === undefined) return { ok: false, message: 'malformed query string' };
   const given = new Map<string, string>();
-  for (const [name, value] of pairs) {
+  for (const [written, value] of pairs) {
+    const name = withoutBrackets(written);
     if (name === 'api_key') continue;
     if (!parameters.some((each) => each === name)) {
       return { ok: false, message: `unknown parameter ${quote(name)}; parameters: ${parameters.join(', ')}` };
     }
-    if (given.has(name)) return { ok: false, message: `${name} is given more than once` };
-    given.set(name, value);
+    const before = given.get(name);
+    given.set(name, before === undefined ? value : `${before},${value}`);
   }
   const faults = new FaultList(faultsMax);
   const list = given.get('fields');

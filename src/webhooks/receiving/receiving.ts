@@ -174,7 +174,6 @@ export function receiveResources(
     pattern: `${base}/webhooks/${sender.name}`,
     documentation: {
       name: `Webhook${pascal(sender.name)}`,
-      noun: `the receiver of ${sender.name}`,
       tag,
     },
     operations: new Map([['POST', postOperation(services, accept, sender) as Operation]]),
@@ -189,6 +188,7 @@ export function receiveResources(
 const tag: Tag = {
   name: 'webhooks',
   description: 'The paths where senders post webhooks, one for each sender.',
+  audience: 'operator',
 };
 
 /** Describes what the sender posts, how it signs, and the responses. */

@@ -25,7 +25,11 @@ import {
 import type { SignatureRule } from '../signature/signature-rule.ts';
 import type { SecretName, SenderSecrets } from './sender-secrets.ts';
 
-const sendersTag: Tag = { name: 'senders', description: 'The declared senders of webhooks.' };
+const sendersTag: Tag = {
+  name: 'senders',
+  description: 'The declared senders of webhooks.',
+  audience: 'operator',
+};
 const senderParameter = pathParameter('name', 'Name of the sender, as in its path.');
 
 export type ShownSender = ShownSecrets & {
@@ -251,7 +255,6 @@ const sendersSchema = pageSchema('Senders', 'A page of declared senders.', sende
 
 const listDocumentation = {
   name: 'Senders',
-  noun: 'the senders',
   tag: sendersTag,
   list: {
     id: 'listSenders',
@@ -262,7 +265,6 @@ const listDocumentation = {
 
 const senderDocumentation = {
   name: 'Sender',
-  noun: 'a sender',
   tag: sendersTag,
   parameters: [senderParameter],
   read: {
@@ -332,7 +334,6 @@ function rotateSenderSecretResource(
       path: `${base}/senders/{name}/rotate-secret`,
       parameters: [senderParameter],
       tag: sendersTag,
-      noun: 'the rotation of a secret of a sender',
       id: 'rotateSenderSecret',
       summary: 'Rotate a secret of a sender',
       description:

@@ -24,7 +24,6 @@ const limitDefault = 200;
 export type AttemptsDocumentation = {
   /** Name of the schema of an attempt, such as `Attempt`; that of a page adds `s`. */
   readonly name: string;
-  readonly noun: string;
   /** Description of the path's id, such as `Of the delivery.` */
   readonly of: string;
   readonly summary: string;
@@ -45,7 +44,7 @@ export function attemptsResource(
 ): Resource {
   const { collection, store, serving } = served;
   const { pageBytesMax: bytesMax } = serving.settings;
-  const { name, noun, summary, pageDescription, schema, example } = described;
+  const { name, summary, pageDescription, schema, example } = described;
   const page = pageSchema(`${name}s`, pageDescription, named(name, schema));
   const limit = Math.min(limitDefault, limitMax);
   const beginning: Asked = { problem: null, afterNumber: 0, limit, bytesMax };
@@ -79,7 +78,6 @@ export function attemptsResource(
     pattern: `${served.path}/{id}/attempts`,
     documentation: {
       name: `${name}s`,
-      noun,
       tag: collection,
       parameters: [pathParameter('id', described.of)],
     },

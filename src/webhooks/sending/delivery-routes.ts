@@ -29,6 +29,7 @@ export function deliveryResources(parts: SendingParts, serving: Serving): Served
     operations,
     documentation: {
       names: { singular: 'Delivery', plural: 'Deliveries', one: 'a delivery', many: 'deliveries' },
+      audience: 'operator',
       idPrefix: 'dlv_',
     },
   });
@@ -111,7 +112,6 @@ const attemptExample: Item = {
 
 const attemptsDocumentation: AttemptsDocumentation = {
   name: 'Attempt',
-  noun: 'the attempts of a delivery',
   of: 'Id of the delivery.',
   summary: 'List the attempts of a delivery',
   pageDescription: 'A page of attempts.',
@@ -137,7 +137,6 @@ function resendResource(parts: SendingParts, served: Served): Resource {
   return actionResource(
     {
       ...onMember(served, 'resend', 'update', 'Id of the delivery.'),
-      noun: 'the resend of a delivery',
       id: 'resendDelivery',
       summary: 'Resend a delivery',
       description:
@@ -225,7 +224,6 @@ function sentRequestResource(parts: SendingParts, served: Served): Resource {
       ...onMember(served, 'request', 'read', 'Id of the delivery.'),
       method: 'GET',
       name: 'SentRequest',
-      noun: 'the request of a delivery',
       id: 'readSentRequest',
       summary: 'Read the request of a delivery',
       description:

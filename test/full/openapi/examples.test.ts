@@ -44,10 +44,11 @@ test('refuses an example that is not what its schema says', () => {
 
 test('shows the declared bodies as requests and as the resources that come of them', () => {
   const document = documentOf(shopCollections);
-  const { requestBody, responses } = operation(document, 'post', '/api/v1/products') as {
-    requestBody: { content: Record<string, { examples: Item }> };
+  const { requestBody: body, responses } = operation(document, 'post', '/api/v1/products') as {
+    requestBody: Item;
     responses: Record<string, { content: Record<string, { examples: Item }> }>;
   };
+  const requestBody = resolved(document, body) as { content: Record<string, { examples: Item }> };
   const declared = shopCollections.get('products')?.examples[0];
   const sent = requestBody.content['application/json']?.examples.ProductInput1;
   assert.deepEqual(resolved(document, sent).value, declared);

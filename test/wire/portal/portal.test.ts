@@ -6,6 +6,7 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import { eventually } from '../../harness/until.ts';
+import { servedPaths } from '../../openapi/fixture.ts';
 import { localEgress, startPair, stopPair } from '../webhooks/program-with-receiver.ts';
 import { askWith, base, exchangeLink, makeLink, openPortal } from './portal-client.ts';
 
@@ -344,9 +345,7 @@ test('reaches nothing but the webhooks of its tenant', async () => {
 
 test('is refused by every other operation of the OpenAPI document, or is answered as a caller without a credential', async () => {
   const { token, ask } = await openPortal(program, 'acme');
-  const { paths } = (await program.send('GET', '/openapi.json')).json() as {
-    paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  };
+  const paths = await servedPaths(program);
   const open = /^\/api\/v1\/(?:endpoints|deliveries|recoveries|event-types)(?:\/|$)/;
   let refusals = 0;
   for (const [path, item] of Object.entries(paths)) {

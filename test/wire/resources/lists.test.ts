@@ -217,6 +217,7 @@ for (const [query, sentence] of [
   ['cursor=nonsense', /cursor/],
   ['cursor=', /cursor is empty/],
   ['page=1&page=2', /page is given more than once/],
+  ['limit=1&limit=1', /limit is given more than once/],
 ] as const) {
   test(`refuses ${query} with 400 and says what would work`, async () => {
     const answer = await program.send('GET', `${path}?${query}`, { anonymous: true });
@@ -225,6 +226,27 @@ for (const [query, sentence] of [
     assert.match(String(answer.json().error), sentence);
   });
 }
+
+test('a list parameter that is repeated means the same as one with commas, on every page', async () => {
+  const commas = await list('fields=id,price&price[gte]=0&sort=-price,name&limit=3');
+  const repeated = await list('fields=id&price[gte]=0&sort=-price&limit=3&fields=price&sort=name');
+  assert.equal(repeated.status, 200);
+  assert.equal(repeated.body, commas.body);
+  const cursor = commas.json().nextCursor;
+  const next = await list(
+    `fields=price&fields=id&price[gte]=0&sort=-price&sort=name&limit=3&cursor=${cursor}`,
+  );
+  assert.equal(next.status, 200);
+  assert.notEqual(next.body, commas.body);
+  const bracketed = await list('fields[]=id&fields[]=price&price[gte]=0&sort[]=-price&sort[]=name&limit=3');
+  assert.equal(bracketed.body, commas.body);
+  const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
+  const asked = await program.send('QUERY', path, {
+    headers: form,
+    body: 'fields=id&fields=price&price[gte]=0&sort=-price&sort=name&limit=3',
+  });
+  assert.deepEqual(asked.json().items, commas.json().items);
+});
 
 test('a cursor of one query does not continue another', async () => {
   const cursor = (await list('sort=price&limit=5')).json().nextCursor;

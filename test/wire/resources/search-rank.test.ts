@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { parseLink } from '../../../src/http/syntax/link.ts';
 import type { Answer } from '../../harness/exchange.ts';
 import { serverOfFile } from '../../harness/running-server.ts';
+import { type Item, operation, resolved } from '../../openapi/fixture.ts';
 
 const program = await serverOfFile({
   config: new URL('./fixtures/search.config.ts', import.meta.url).pathname,
@@ -119,15 +120,13 @@ test('documents that the caller may not read change neither the order nor a curs
 });
 
 test('the OpenAPI document lists the sort key of a collection with an index of words', async () => {
-  const document = (await program.send('GET', '/openapi.json')).json() as {
-    paths: Record<
-      string,
-      { get: { parameters: { name?: string; schema: { items: { enum: string[] } } }[] } }
-    >;
+  const document = (await program.send('GET', '/openapi.json')).json() as Item;
+  const keysOf = (name: string): readonly string[] => {
+    const { parameters } = operation(document, 'get', `/api/v1/${name}`) as { parameters: readonly Item[] };
+    const found = parameters.map((each) => resolved(document, each)).find((each) => each.name === 'sort');
+    const { items } = (found?.schema ?? {}) as { items?: { enum: string[] } };
+    return items?.enum ?? [];
   };
-  const keysOf = (name: string): readonly string[] =>
-    document.paths[`/api/v1/${name}`]?.get.parameters.find((each) => each.name === 'sort')?.schema.items
-      .enum ?? [];
   assert.ok(keysOf('articles').includes('-rank'));
   assert.ok(keysOf('scores').includes('-$rank'));
 });

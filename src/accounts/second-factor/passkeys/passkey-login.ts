@@ -35,7 +35,6 @@ export function passkeyLoginResources(parts: AccountParts): readonly Resource[] 
     {
       ...shared,
       path: `${base}/auth/login/passkey/options`,
-      noun: 'the options for a login by passkey',
       id: 'beginPasskeyLogin',
       summary: 'Get the options for a login by passkey',
       description:
@@ -59,7 +58,6 @@ export function passkeyLoginResources(parts: AccountParts): readonly Resource[] 
     {
       ...shared,
       path: `${base}/auth/login/passkey`,
-      noun: 'a login by passkey',
       id: 'loginByPasskey',
       summary: 'Log in by passkey',
       description: 'A challenge works once.',

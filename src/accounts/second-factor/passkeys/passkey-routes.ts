@@ -60,7 +60,6 @@ function listResource(parts: AccountParts): Resource {
       method: 'GET',
       path,
       name: 'Passkeys',
-      noun: 'the passkeys of the caller',
       id: 'listPasskeys',
       summary: 'List the passkeys of your account',
       output: passkeysOutput,
@@ -78,7 +77,6 @@ function listResource(parts: AccountParts): Resource {
     {
       ...people,
       path,
-      noun: 'a new passkey',
       id: 'addPasskey',
       summary: 'Add a passkey',
       description:
@@ -106,7 +104,6 @@ function beginResource(parts: AccountParts): Resource {
     {
       ...people,
       path: `${parts.base}/auth/passkeys/options`,
-      noun: 'the options for a new passkey',
       id: 'beginPasskey',
       summary: 'Begin to add a passkey',
       description: `Changes nothing. ${proofDescription}`,
@@ -125,7 +122,6 @@ function proofResource(parts: AccountParts): Resource {
       ...people,
       path: `${parts.base}/auth/second-factor/passkey-options`,
       name: 'PasskeyProof',
-      noun: 'the options for a proof by passkey',
       id: 'beginPasskeyProof',
       summary: 'Get options for a passkey that proves a change of the second factor',
       output: passkeyRequestOutput,
@@ -145,7 +141,6 @@ function renameResource(parts: AccountParts): Resource {
       ...people,
       path: `${parts.base}/auth/passkeys/{id}/rename`,
       parameters,
-      noun: 'the name of a passkey',
       id: 'renamePasskey',
       summary: 'Rename a passkey',
       input: { name: 'PasskeyName', schema: Type.Object({ name: passkeyName }), example: { name: 'Phone' } },
@@ -164,7 +159,6 @@ function removalResource(parts: AccountParts): Resource {
       ...people,
       path: `${parts.base}/auth/passkeys/{id}/remove`,
       parameters,
-      noun: 'the removal of a passkey',
       id: 'removePasskey',
       summary: 'Remove a passkey',
       description:

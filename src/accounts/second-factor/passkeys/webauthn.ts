@@ -271,20 +271,23 @@ export const registrationSchema = Type.Object(
   { ...open, description: 'What `navigator.credentials.create` gives, as `toJSON()`.' },
 );
 
-export const assertionSchema = Type.Object(
-  {
-    ...credential,
-    response: Type.Object(
-      {
-        clientDataJSON: Type.String({ maxLength: clientDataCharactersMax }),
-        authenticatorData: Type.String({ maxLength: objectCharactersMax }),
-        signature: Type.String({ maxLength: objectCharactersMax }),
-        userHandle: Type.Optional(Type.String({ maxLength: handleCharactersMax })),
-      },
-      open,
-    ),
-  },
-  { ...open, description: 'What `navigator.credentials.get` gives, as `toJSON()`.' },
+export const assertionSchema = named(
+  'PasskeyAssertion',
+  Type.Object(
+    {
+      ...credential,
+      response: Type.Object(
+        {
+          clientDataJSON: Type.String({ maxLength: clientDataCharactersMax }),
+          authenticatorData: Type.String({ maxLength: objectCharactersMax }),
+          signature: Type.String({ maxLength: objectCharactersMax }),
+          userHandle: Type.Optional(Type.String({ maxLength: handleCharactersMax })),
+        },
+        open,
+      ),
+    },
+    { ...open, description: 'What `navigator.credentials.get` gives, as `toJSON()`.' },
+  ),
 );
 
 const exampleId = 'iNBb1MLvSbqHPzqqVYTbPw';

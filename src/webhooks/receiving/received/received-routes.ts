@@ -77,6 +77,7 @@ export function receivedResources(
         one: 'a received message',
         many: 'received messages',
       },
+      audience: 'operator',
       idPrefix: 'rec_',
       revise: { list: (standard) => ({ ...standard, description: listNote }), patch: markDocumentation },
     },
@@ -222,7 +223,6 @@ const attemptExample: Item = {
 
 const documentation: AttemptsDocumentation = {
   name: 'ReceivedAttempt',
-  noun: 'the attempts to hand on a message',
   of: 'Id of the message.',
   summary: 'List the attempts to hand on a message',
   pageDescription: 'A page of attempts to hand on a message.',
@@ -241,7 +241,6 @@ function replayResource(
   return actionResource(
     {
       ...onMember(served, 'replay', 'update', 'Id of the message.'),
-      noun: 'the replay of a received message',
       id: 'replayReceivedMessage',
       summary: 'Replay a message',
       description:
@@ -306,7 +305,6 @@ function bodyResource(served: Served): Resource {
     pattern: `${served.path}/{id}/body`,
     documentation: {
       name: 'ReceivedBody',
-      noun: 'the body of a received message',
       tag: collection,
       parameters: [pathParameter('id', 'Id of the message.')],
     },

@@ -81,7 +81,6 @@ export function replayByQueryResource(
     {
       path: `${served.path}/replay`,
       tag: collection,
-      noun: 'the replay of received messages',
       id: 'replayReceivedMessages',
       summary: 'Replay all messages that match a filter',
       description: `In the order of receipt, at most ${messagesMax} messages per request. If \`more\` is true, send another request with \`{"id": {"gt": lastId}}\` added to the filter.`,

@@ -69,6 +69,7 @@ export function endpointResources(parts: SendingParts, serving: Serving): Served
     create: (served) => createEndpointOperation(parts, served, revise),
     documentation: {
       names: { singular: 'Endpoint', plural: 'Endpoints', one: 'an endpoint', many: 'endpoints' },
+      audience: 'operator',
       idPrefix: 'ep_',
       revise: {
         create: createDocumentation,
@@ -260,7 +261,6 @@ function testEndpointResource(parts: SendingParts, served: Served, deliveries: s
   return actionResource(
     {
       ...onMember(served, 'test', 'update', 'Id of the endpoint.'),
-      noun: 'a test of an endpoint',
       id: 'testEndpoint',
       summary: 'Send a test event to an endpoint',
       description: 'Sends it only to this endpoint, regardless of its patterns. Location names the delivery.',
@@ -320,7 +320,6 @@ function endpointHealthResource(settings: Settings, served: Served): Resource {
       ...onMember(served, 'health', 'read', 'Id of the endpoint.'),
       method: 'GET',
       name: 'EndpointHealth',
-      noun: 'the health of an endpoint',
       id: 'readEndpointHealth',
       summary: 'Read the health of an endpoint',
       output: { schema: healthSchema, example: healthExample },

@@ -31,7 +31,6 @@ export function rotateSecretResource(parts: SendingParts, served: Served): Resou
   return actionResource(
     {
       ...onMember(served, 'rotate-secret', 'update', 'Id of the endpoint.'),
-      noun: 'the rotation of a secret',
       id: 'rotateSecret',
       summary: 'Rotate the secret of an endpoint',
       description:

@@ -155,7 +155,6 @@ export function eventTypeResources(
   };
   const list = declaredList(path, mayRead, itemsFor, limits, {
     name: 'EventTypes',
-    noun: 'the event types',
     tag: eventTypesTag,
     list: {
       id: 'listEventTypes',
@@ -166,7 +165,6 @@ export function eventTypeResources(
   });
   const member = shownResource(`${path}/{type}`, mayRead, one, {
     name: 'EventType',
-    noun: 'an event type',
     tag: eventTypesTag,
     parameters: [pathParameter('type', 'Name of the type, such as `products.created`.')],
     read: {
@@ -178,7 +176,11 @@ export function eventTypeResources(
   return [list, member];
 }
 
-const eventTypesTag: Tag = { name: 'event-types', description: 'List the event types.' };
+const eventTypesTag: Tag = {
+  name: 'event-types',
+  description: 'List the event types.',
+  audience: 'operator',
+};
 
 const eventTypeSchema = named('EventType', {
   description: 'An event type.',

@@ -84,8 +84,7 @@ export function expungeResource(services: Services, path: string, expunction: Ex
   return actionResource(
     {
       path: `${path}/expunge`,
-      tag: eventsTag,
-      noun: 'the removal of events',
+      tag: { ...eventsTag, audience: 'operator' },
       id: 'expungeEvents',
       summary: 'Remove the events of one subject',
       description:

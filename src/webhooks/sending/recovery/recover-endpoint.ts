@@ -38,7 +38,6 @@ export function recoverResource(
   return actionResource(
     {
       ...onMember(served, 'recover', 'update', 'Id of the endpoint.'),
-      noun: 'a recovery of an endpoint',
       id: 'recoverEndpoint',
       summary: 'Recover missed events of an endpoint',
       description:
@@ -118,6 +117,7 @@ export function recoveryResources(serving: Serving): ServedCollection {
     operations,
     documentation: {
       names: { singular: 'Recovery', plural: 'Recoveries', one: 'a recovery', many: 'recoveries' },
+      audience: 'operator',
       idPrefix: 'rcv_',
       revise: {
         remove: (standard) => ({

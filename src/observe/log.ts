@@ -30,6 +30,7 @@ type Output = { write(line: string): void; flush?(): void };
 
 const standardError = 2;
 const firstServerError = 500;
+const readyRoute = '/health/ready';
 /** Characters kept of lines that could not be written. */
 const waitingCharactersMax = 1_048_576;
 export const provokedLinesPerSecondMax = 10;
@@ -50,7 +51,11 @@ export function createLog(options: LogOptions): Observe {
   const debug = logger.isLevelEnabled('debug');
   const sourceStack = createSourceStacks();
   const thin = createThinning(options.monotonic ?? (() => performance.now()));
+  let isDraining = false;
   return (observation) => {
+    if (observation.kind === 'draining') isDraining = true;
+    // Probes are meant to find that the program is leaving: that is no failure.
+    if (isDraining && observation.kind === 'answered' && observation.route === readyRoute && !debug) return;
     // Every request has this observation: it must cost nothing when it is not logged.
     if (observation.kind === 'answered' && !debug && !isOwnFailure(observation)) return;
     const { level, message } = lineOf(observation);

@@ -54,6 +54,20 @@ for (const [status, code] of [
   });
 }
 
+test('logs no answer to a readiness probe as a failure while the program drains', () => {
+  const unready = { ...answered(503, 'unavailable'), route: '/health/ready' } as Observation;
+  const draining = { kind: 'draining', reason: 'SIGTERM', delayMs: 5000 } as const;
+  const kinds = lines('info', unready, draining, unready, answered(503)).map(({ level, route }) => [
+    level,
+    route,
+  ]);
+  assert.deepEqual(kinds, [
+    ['error', '/health/ready'],
+    ['info', undefined],
+    ['error', '/api/v1/products/{id}'],
+  ]);
+});
+
 test('logs every answer at debug', () => {
   assert.deepEqual(
     lines('debug', answered(200), answered(500)).map((line) => line.level),

@@ -88,7 +88,13 @@ test('every way to import it as an ES module finds its types', async () => {
   )) as { readonly types: unknown; readonly problems?: readonly { readonly resolutionKind?: string }[] };
   assert.notEqual(types, false);
   const { exports } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8'));
-  assert.deepEqual(Object.keys(exports).sort(), ['.', './client', './package.json', './testing', './webhooks']);
+  assert.deepEqual(Object.keys(exports).sort(), [
+    '.',
+    './client',
+    './package.json',
+    './testing',
+    './webhooks',
+  ]);
   // CommonJS and the resolution of Node 10 are not served: the package is an ES module alone.
   const found = problems.filter(
     ({ resolutionKind = '' }) => !['node10', 'node16-cjs'].includes(resolutionKind),

@@ -147,12 +147,22 @@ function buildCode(root: string, entryPoints: Entries, { splitting }: { readonly
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',
-    plugins: [builtinRequires],
+    plugins: [builtinRequires, optionalPeers],
     metafile: true,
     write: false,
     logLevel: 'silent',
   });
 }
+
+/** The optional peers of the package, which a project installs itself. A package that is bundled brings what it requires. */
+const optionalPeers: Plugin = {
+  name: 'optional-peers',
+  setup({ onResolve }) {
+    onResolve({ filter: /^@opentelemetry\// }, ({ kind, path }) =>
+      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    );
+  },
+};
 
 /** The command, what the package exports, and each file that is started as a thread, by the name of its file. */
 function entryPoints(root: string): { readonly program: Entries; readonly threads: Entries } {

@@ -41,7 +41,12 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/observe',
     may: [...values, 'src/config'],
     node: ['node:async_hooks', 'node:fs', 'node:os', 'node:perf_hooks', 'node:process'],
-    packages: ['pino', 'prom-client'],
+    packages: [
+      ...['pino', 'prom-client'],
+      // Optional peers.
+      ...['@opentelemetry/api', '@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-http'],
+      '@opentelemetry/resources',
+    ],
   },
   {
     folder: 'src/store',

@@ -116,6 +116,7 @@ export function resourcesOf(options: Features): readonly Resource[] {
     connectionsResource(configuration.base, settings, options.connections),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
+      metricsToken: settings.metricsToken,
       assets: [...docsAssets(configuration.title, guides.length > 0), ...guides, ...dashboard, ...portal],
       openApi: createDocuments(() => ({
         ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },

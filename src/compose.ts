@@ -33,13 +33,14 @@ import { LoopTurns, watchLoop } from './observe/event-loop.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
 import { createOpenConnections } from './observe/open-connections.ts';
+import { openTracing, type TraceTarget, type Tracing } from './observe/tracing.ts';
 import { openStore, type StoreMembership, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
 import { createContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLife } from './resources/program/program-routes.ts';
 import { createListener } from './server/listener.ts';
 import type { Services } from './store/capabilities.ts';
-import { withStages } from './store/commit-stages.ts';
+import { type CommitStage, withStages } from './store/commit-stages.ts';
 import { type InboxWakes, messagesStage } from './subscribers/with-messages.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
@@ -71,6 +72,8 @@ export type ComposeOptions = {
     /** In place of the connections to receivers of webhooks. */
     readonly exchange: Exchange;
   };
+  /** Where spans are sent; absent: nowhere. */
+  readonly traceTarget?: TraceTarget | undefined;
   /** Ports and store that workers share (src/cli/workers); absent in a process without workers. */
   readonly shared?: Shared;
 };
@@ -92,6 +95,8 @@ export async function createParts(options: ComposeOptions) {
   const { observe: noteDifference, ...differences } = createDifferences(clock);
   const observe = fanOut(options.observe, noteDifference);
   const turns = new LoopTurns();
+  const { traceTarget } = options;
+  const tracing = traceTarget === undefined ? undefined : await openTracing(traceTarget, packageVersion());
   const opened = await openStore(configuration, settings, observe, {
     // The store of a test need not survive the machine.
     ...{ membership: shared?.membership, durable: outside === undefined, clock },
@@ -99,7 +104,7 @@ export async function createParts(options: ComposeOptions) {
   });
   try {
     const program = { startedAt: clock(), ...differences, storeBytes: () => storeBytes(settings) };
-    return await createFeatures({ ...options, clock, observe, turns, program, opened });
+    return await createFeatures({ ...options, clock, observe, turns, program, opened, tracing });
   } catch (error) {
     await opened.close();
     throw error;
@@ -109,20 +114,22 @@ export async function createParts(options: ComposeOptions) {
 type Opened = ComposeOptions & {
   readonly clock: () => number;
   readonly turns: LoopTurns;
+  readonly tracing: Tracing | undefined;
   readonly program: Parameters<typeof resourcesOf>[0]['program'];
   readonly opened: Awaited<ReturnType<typeof openStore>>;
 };
 
 async function createFeatures({ opened, ...options }: Opened) {
-  const { configuration, settings, clock, observe, turns, outside, metrics } = options;
+  const { configuration, settings, clock, observe, turns, outside, metrics, tracing } = options;
   const { digit = () => randomInt(32), bytes: random = randomBytes } = options.random ?? {};
   const { base, collections, accounts: declaredAccounts } = configuration;
   const credentials = createVerifiedCredentials(opened, clock, settings.verifiedCredentialsBytesMax);
-  const store = withStages(opened, credentialsStage(credentials));
+  const traced = tracing === undefined ? [] : [tracedStage(tracing)];
+  const store = withStages(opened, ...traced, credentialsStage(credentials));
   const newId = createIdSource(clock, digit);
   const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
   const memory = createMemory(settings, turns, onRefused);
-  const services: Services = { store, clock, random, newId, observe, settings, memory };
+  const services: Services = { store, clock, random, newId, observe, settings, memory, tracing };
   const own = createOwnListeners(settings);
   const addressOf = createCallerAddress(proxiesOf(settings));
   const connections = createOpenConnections(clock);
@@ -168,7 +175,18 @@ async function createFeatures({ opened, ...options }: Opened) {
   const proxy = createTunnel(services, configuration.tunnel, { ...common, authenticate: authenticateProxy });
   const listener = createListener({
     ...{ ...common, ...handling, proxy, apiVersion: configuration.apiVersion },
+    handler: tracing?.serve(handling.handler) ?? handling.handler,
     ...{ limits: settings, behindProxy: settings.behindProxy },
   });
   return { ...served, ...handling, store, documents, jobs, rates, loop, life, callsAs, listener };
+}
+
+/** A span of each commit within what is traced: others are of due work and of upkeep. */
+function tracedStage(tracing: Tracing): CommitStage {
+  return (unit, commit) =>
+    tracing.isUnderWay
+      ? tracing.within({ name: 'commit', attributes: { 'comity.changes': unit.changes.length } }, () =>
+          commit(unit),
+        )
+      : commit(unit);
 }

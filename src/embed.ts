@@ -12,6 +12,7 @@ import { anonymous, authenticated, operatorId, type Principal, scopes } from './
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { fanOut, type Observe } from './observe/observation.ts';
+import { readTraceTarget } from './observe/tracing.ts';
 import { composeMounted, type Running } from './running.ts';
 import type { Timers } from './work/timers.ts';
 
@@ -35,7 +36,11 @@ export async function embed<R>(
 ): Promise<Comity<R>> {
   const { module } = options;
   const from = module?.startsWith('file:') === true ? new URL(module) : undefined;
-  const { configuration, loaded, senderSecrets } = await readDeclaration(declaration, environment, from);
+  const { configuration, loaded, senderSecrets, traces } = await readDeclaration(
+    declaration,
+    environment,
+    from,
+  );
   const { settings, providers, sources } = loaded;
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
@@ -44,6 +49,7 @@ export async function embed<R>(
     principalOf(declared, configuration.accounts.fieldNames);
   const { callsAs, madeSecrets, stop, fetch, ...shown } = await composeMounted({
     ...{ ...options, configuration, settings, providers, sources, senderSecrets, observe, metrics },
+    traceTarget: traces.target,
   });
   return {
     ...shown,
@@ -71,9 +77,15 @@ async function readDeclaration(
   const senderSecrets = await attempt(errors, () =>
     readSenderSecrets(environment, configuration?.senders ?? new Map()),
   );
-  if (configuration === undefined || loaded === undefined || senderSecrets === undefined)
+  const traces = await attempt(errors, () => ({ target: readTraceTarget(environment) }));
+  if (
+    configuration === undefined ||
+    loaded === undefined ||
+    senderSecrets === undefined ||
+    traces === undefined
+  )
     throw new ConfigurationError(errors.flatMap(({ mistakes }) => mistakes));
-  return { configuration, loaded, senderSecrets };
+  return { configuration, loaded, senderSecrets, traces };
 }
 
 function resourcesAs<R>(

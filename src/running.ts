@@ -186,6 +186,7 @@ function stopOf(parts: Parts, stopRetention: () => Promise<void>): Running['stop
     await stopRetention();
     await parts.rates.close();
     await parts.store.close();
+    await parts.tracing?.close();
     observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
   };
 }

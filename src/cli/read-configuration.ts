@@ -16,6 +16,7 @@ import {
 import { readSenderSecrets } from '../config/sender-secrets.ts';
 import type { DeclaredSender } from '../config/senders.ts';
 import { type SettingOverrides, type Settings, settings } from '../config/settings.ts';
+import { readTraceTarget, type TraceTarget } from '../observe/tracing.ts';
 import type { Terminal } from './terminal.ts';
 
 export type Reading = {
@@ -28,6 +29,7 @@ export type Reading = {
   /** URL of the configuration file, which threads of handlers import. */
   readonly module: string;
   readonly warnings: readonly string[];
+  readonly traceTarget?: TraceTarget | undefined;
 };
 
 /** @throws ConfigurationError with all mistakes in the settings, the configuration and the secrets of senders */
@@ -56,7 +58,8 @@ export async function readConfiguration(
       : await attempt(mistakes, () =>
           readSenderSecrets(environment, senders, (sentence) => ofSenders.push(sentence)),
         );
-  if (loaded === undefined || reading === undefined || senderSecrets === undefined)
+  const traces = await attempt(mistakes, () => ({ target: readTraceTarget(environment) }));
+  if (loaded === undefined || reading === undefined || senderSecrets === undefined || traces === undefined)
     throw await together(path, mistakes);
   const module = pathToFileURL(resolve(path)).href;
   const ofMail = warningsOfMail(loaded.configuration, reading.settings);
@@ -64,7 +67,7 @@ export async function readConfiguration(
   const { settings: found, providers, sources } = reading;
   return {
     ...{ configuration: loaded.configuration, settings: found, providers, sources },
-    ...{ senderSecrets, module, warnings: all },
+    ...{ senderSecrets, module, warnings: all, traceTarget: traces?.target },
   };
 }
 

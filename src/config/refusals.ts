@@ -8,6 +8,13 @@ const keyStart = 'sk_';
 const keySymbols = '0123456789-._~+/=';
 
 /** A secret key (§5.2) in the characters that every place for a credential accepts (token68, RFC 9110 §11.2). */
+/** Text that a Bearer credential can hold (RFC 6750 §2.1). */
+const bearerToken = /^[A-Za-z0-9._~+/-]{16,}=*$/;
+
+export function refuseToken(token: string): string | undefined {
+  return bearerToken.test(token) ? undefined : 'must be 16 or more letters, digits and -._~+/';
+}
+
 export function refuseKey(value: string): string | undefined {
   if (!value.startsWith(keyStart) || value.length === keyStart.length)
     return 'must start with "sk_" and have at least one more character';

@@ -53,6 +53,8 @@ export type Request = {
   readonly peer: string;
   /** Request id in the log and in error responses. */
   readonly id: string;
+  /** Context of the span of this request (W3C Trace Context §3.2), which its events keep. Absent: it is not traced. */
+  readonly traceparent?: string | undefined;
   /** The request came over a reserved connection (`connectionsReservedMax`), where only health and administrators are served. */
   readonly reserved?: boolean;
   /** Counts the memory of this request; absent: not counted, as for a request that the program repeats. */

@@ -49,15 +49,19 @@ export function actorOfAsk({ principal, used }: Pick<Ask, 'principal' | 'used'>)
 
 /** Who asks, in which request. */
 export function causeOfAsk(ask: Ask): Cause {
-  const { id } = ask.request;
-  return { actor: actorOfAsk(ask), ...(id === '' ? {} : { requestId: id }) };
+  const { id, traceparent } = ask.request;
+  return {
+    actor: actorOfAsk(ask),
+    ...(id === '' ? {} : { requestId: id }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
 }
 
 /** Names the caller and the request in the events of a unit. A function's call has no request of its own, and leaves that to its unit. */
 export function caused(events: readonly EventEntry[], ask: Ask): readonly EventEntry[] {
-  const { id } = ask.request;
+  const { id, traceparent } = ask.request;
   if (events.length === 0 || id === '') return events;
-  const cause = causeText(actorOfAsk(ask), id);
+  const cause = causeText(actorOfAsk(ask), id, traceparent);
   return events.map((event) => ({ ...event, doc: withCause(event.doc, cause) }));
 }
 

@@ -17,10 +17,10 @@ export type ApplicationLogic = {
 };
 
 export function createLogic(
-  { clock, settings, observe }: Pick<Services, 'clock' | 'settings' | 'observe'>,
+  { clock, settings, observe, tracing }: Pick<Services, 'clock' | 'settings' | 'observe' | 'tracing'>,
   reach: FunctionReach,
 ): ApplicationLogic {
-  const run = createRunHooks(clock, settings);
+  const run = createRunHooks(clock, settings, tracing);
   const onFailed = (error: Error): void => observe({ kind: 'nested-hook-failed', error });
   let opened: OpenTransaction | undefined;
   const open: OpenTransaction = (caller, cause, how) => {

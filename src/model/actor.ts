@@ -48,11 +48,19 @@ export function actorOf(principal: Principal, used: Used | undefined): Actor {
   return { kind: used?.scheme === 'issuer' || used?.scheme === 'portal' ? used.scheme : 'user', id };
 }
 
-/** Actor and request as the members of an event. @param requestId null without a request */
-export function causeText({ kind, id, keyId }: Actor, requestId: string | null): string {
+/**
+ * Actor and request as the members of an event.
+ * @param requestId null without a request @param traceparent the span in which it was caused, if it was traced
+ */
+export function causeText(
+  { kind, id, keyId }: Actor,
+  requestId: string | null,
+  traceparent?: string | undefined,
+): string {
   const key = keyId === undefined ? '' : `,"keyId":${JSON.stringify(keyId)}`;
   const request = requestId === null ? '' : `,"requestId":${JSON.stringify(requestId)}`;
-  return `,"actor":{"kind":"${kind}","id":${JSON.stringify(id)}${key}}${request}`;
+  const trace = traceparent === undefined ? '' : `,"traceparent":"${traceparent}"`;
+  return `,"actor":{"kind":"${kind}","id":${JSON.stringify(id)}${key}}${request}${trace}`;
 }
 
 /** How much of an event's cause a reader is shown: all, the actor without key and request, or nothing. */
@@ -76,7 +84,17 @@ export function withoutCause(doc: string): string {
   return start < 0 ? doc : `${doc.slice(0, start)}${doc.slice(at)}`;
 }
 
-export type Cause = { readonly actor: Actor; readonly requestId?: string };
+export type Cause = { readonly actor: Actor; readonly requestId?: string; readonly traceparent?: string };
+
+const tracedAt = ',"traceparent":"';
+
+/** The span in which an event was caused. */
+export function traceparentOf(doc: string): string | undefined {
+  const at = doc.lastIndexOf(tracedAt, Math.max(doc.indexOf(dataBegins), 0));
+  if (at < 0) return undefined;
+  const start = at + tracedAt.length;
+  return doc.slice(start, doc.indexOf('"', start));
+}
 
 /** The actor and the request of an event; undefined for an event without them. */
 export function causeOf(doc: string): Cause | undefined {

@@ -148,7 +148,8 @@ const failedForGoodMessage = 'a function failed, and is not called again';
 function membersOf(observation: Observation, sourceStack: SourceStack): Record<string, unknown> {
   if (observation.kind === 'answered') {
     const { exchange, ...facts } = observation;
-    return { ...facts, id: exchange.id, peer: exchange.peer };
+    const { traceId } = exchange;
+    return { ...facts, id: exchange.id, ...(traceId === undefined ? {} : { traceId }), peer: exchange.peer };
   }
   if (observation.kind === 'function-failed') {
     const { frames, ...facts } = observation;

@@ -35,6 +35,7 @@ export type Observation =
         readonly path?: string;
         readonly caller?: string | undefined;
         readonly trace?: string | undefined;
+        readonly traceId?: string | undefined;
       };
       readonly method: string;
       /** The route's pattern, never the path: `/api/v1/products/{id}`. */
@@ -73,7 +74,12 @@ export type Observation =
       /** Processor time of the thread within `heldMs`. The rest went to other threads and programs. */
       readonly busyMs: number;
     }
-  | { readonly kind: 'failed'; readonly id: string; readonly error: unknown }
+  | {
+      readonly kind: 'failed';
+      readonly id: string;
+      readonly traceId?: string | undefined;
+      readonly error: unknown;
+    }
   | {
       readonly kind: 'store-opened';
       readonly engine: string;

@@ -67,7 +67,8 @@ function unavailableProblem({ fault }: StoreUnavailable): Problem {
 /** Handles a failure of the handler, or a response that cannot be sent. */
 export function fail(request: RequestUnderWay, error: unknown): void {
   const { context, id } = request;
-  if (!(error instanceof StoreUnavailable)) context.observe({ kind: 'failed', id, error });
+  if (!(error instanceof StoreUnavailable))
+    context.observe({ kind: 'failed', id, traceId: request.traceId, error });
   const { sentStatus } = request;
   // The walk, which knows the route, ended without a response.
   const route = context.routeOf(request) ?? 'none';

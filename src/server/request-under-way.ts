@@ -12,6 +12,7 @@ import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
 import { requireClient } from '../kernel/walk-context.ts';
 import type { Holder, MemoryLease } from '../memory/budget.ts';
+import { traceIdOf, traceparentIn } from '../observe/tracing.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Connection } from './connection.ts';
 import { ContentReading, type ContentSource } from './content-reading.ts';
@@ -44,6 +45,8 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   readonly connection: Connection;
   readonly startedMs: number;
   answered = false;
+  /** Set by tracing. */
+  traceparent: string | undefined;
   /** The holder whose share a response that stays open counts against (open-stream.ts). */
   holder = '';
   /** The client waits for 100 (Continue) before it sends its content. */
@@ -89,6 +92,11 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   get path(): string {
     const [path = ''] = this.target.split('?', 1);
     return path;
+  }
+
+  /** Of the trace that the request is in, also where this program sends no traces. */
+  get traceId(): string | undefined {
+    return traceIdOf(this.traceparent ?? traceparentIn(this.rawFields));
   }
 
   /** The principal, once it is known. */

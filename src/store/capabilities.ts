@@ -5,6 +5,7 @@
 import type { Settings } from '../config/settings.ts';
 import type { ProgramMemory } from '../memory/program-memory.ts';
 import type { Observe } from '../observe/observation.ts';
+import type { Tracing } from '../observe/tracing.ts';
 import type { Store } from './store.ts';
 
 export type Services = {
@@ -18,4 +19,6 @@ export type Services = {
   readonly observe: Observe;
   readonly settings: Settings;
   readonly memory: ProgramMemory;
+  /** Absent: no traces are sent. */
+  readonly tracing?: Tracing | undefined;
 };

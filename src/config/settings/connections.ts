@@ -10,6 +10,7 @@ import {
   refuseProcesses,
   refuseSecretKey,
   refuseSecretKeys,
+  refuseToken,
 } from '../refusals.ts';
 import { choice, fixed, integer, section, text, toggle } from '../setting.ts';
 
@@ -345,6 +346,11 @@ export const programSettings = section('Program', {
     undefined,
     { charactersMax: 255, secret: true, refuse: refuseKey },
     'Key of the administrator, starting with `sk_`. Without it, Comity creates one at the first start and prints it once.',
+  ),
+  metricsToken: text(
+    undefined,
+    { charactersMax: 255, secret: true, refuse: refuseToken },
+    'Token with which a scraper reads `/metrics`, as `Authorization: Bearer`, and nothing else: 16 or more letters, digits and `-._~+/`. Administrators read the metrics with and without it.',
   ),
   secretKey: text(
     undefined,

@@ -23,6 +23,7 @@ import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs } from '../../observe/running-function.ts';
+import type { Tracing } from '../../observe/tracing.ts';
 import { actionStanding } from '../../resources/collection/member.ts';
 import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
@@ -46,6 +47,7 @@ export type ActionServices = {
   readonly clock: () => number;
   readonly turns: LoopTurns;
   readonly open: OpenTransaction;
+  readonly tracing?: Tracing | undefined;
   readonly limits: ActionLimits & {
     readonly actionTimeoutMs: number;
     readonly actionBytesMax: number;
@@ -265,7 +267,10 @@ async function run(
   let streams = false;
   try {
     const { given: acting } = new ActionRun(served, ask, { row, fields, scope, stopping, running });
-    const began = callAs(running, () => action.handler(acting as never));
+    const call = () => callAs(running, () => action.handler(acting as never));
+    const { tracing } = served;
+    const part = { name: named, parent: ask.request.traceparent };
+    const began = tracing === undefined ? call() : tracing.within(part, call);
     const value = await running.settled<unknown>(began, { ms: limits.actionTimeoutMs, setting });
     const given = served.readOutput(value, { onBegin, onEnd }, running);
     streams = given.stream !== undefined;

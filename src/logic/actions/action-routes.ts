@@ -27,11 +27,11 @@ import {
 } from './action-operation.ts';
 
 export function actionResources(
-  { store, clock, base, turns, settings }: Serving,
+  { store, clock, base, turns, settings, tracing }: Serving,
   actions: readonly DeclaredAction[],
   open: OpenTransaction,
 ): readonly Resource[] {
-  const services: ActionServices = { store, clock, turns, open, limits: settings };
+  const services: ActionServices = { store, clock, turns, open, limits: settings, tracing };
   const byPattern = Map.groupBy(actions, ({ pattern }) => pattern);
   return [...byPattern.values()].flatMap((sharing) => {
     const [first] = sharing;

@@ -8,6 +8,7 @@ import { type RulePrincipal, toRulePrincipal } from '../../model/access-function
 import type { Write } from '../../model/logic/logic.ts';
 import type { Principal } from '../../model/principal.ts';
 import { callAs } from '../../observe/running-function.ts';
+import type { Tracing } from '../../observe/tracing.ts';
 import type { ProposedWrite, Served } from '../../resources/collection/served-collection.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
@@ -21,6 +22,7 @@ import { depthWithin, type HookOutcome, type HookUnit, type RunHooks } from '../
 export function createRunHooks(
   clock: () => number,
   { hookTimeoutMs, hookDepthMax }: Pick<Settings, 'hookTimeoutMs' | 'hookDepthMax'>,
+  tracing?: Tracing,
 ): RunHooks {
   const limit = { ms: hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
   return (served, ask, write, unit) => {
@@ -37,7 +39,12 @@ export function createRunHooks(
     });
     let running: unknown;
     try {
-      running = callAs(run.run, hook, run.given);
+      running =
+        tracing === undefined
+          ? callAs(run.run, hook, run.given)
+          : tracing.within({ name: named, parent: ask.request.traceparent }, () =>
+              callAs(run.run, hook, run.given),
+            );
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };

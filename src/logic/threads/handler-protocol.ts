@@ -111,7 +111,13 @@ export type HandedOn =
   /**
    * `unit`: the handler's writes, committed with the state of the message. `statusCode`: of the response to forwarding.
    */
-  | { readonly outcome: 'processed'; readonly unit: Unit; readonly statusCode: number | null }
+  | {
+      readonly outcome: 'processed';
+      readonly unit: Unit;
+      readonly statusCode: number | null;
+      /** The span of the run, if it was traced. */
+      readonly traceparent?: string;
+    }
   | {
       readonly outcome: 'failed';
       /** As in `ReceivedAttempt`. */

@@ -21,7 +21,7 @@ import type { View } from './view.ts';
 import type { Dependence, Reaches } from './visible-references.ts';
 
 /** The parts that all collections share; built once. */
-export type Serving = Pick<Services, 'store' | 'clock' | 'newId' | 'settings'> & {
+export type Serving = Pick<Services, 'store' | 'clock' | 'newId' | 'settings' | 'tracing'> & {
   /** Asked between two steps of a loop over rows or over functions of the application. */
   readonly turns: LoopTurns;
   readonly base: string;

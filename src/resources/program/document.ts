@@ -40,6 +40,8 @@ export type DocumentOptions = {
   readonly stable?: boolean;
   readonly permission?: (principal: Principal) => Permission;
   /** See `Resource`. */
+  readonly identify?: Resource['identify'];
+  /** See `Resource`. */
   readonly inReserve?: boolean;
 };
 
@@ -92,6 +94,7 @@ export function documentResource(options: DocumentOptions): Resource {
     constantFields: [],
     offers: options.offers ?? [mediaType.split(';', 1)[0] ?? mediaType],
     unlimited: true,
+    ...(options.identify === undefined ? {} : { identify: options.identify }),
     inReserve: options.inReserve ?? false,
   };
 }

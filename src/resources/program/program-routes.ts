@@ -2,10 +2,12 @@
  * Resources about the program itself: health, metrics, the OpenAPI document and its pages. Only the metrics need a
  * credential.
  */
+import { hash, timingSafeEqual } from 'node:crypto';
 import { preferredMediaType } from '../../http/syntax/accept.ts';
+import { parseCredentials } from '../../http/syntax/authorization.ts';
 import { json, named } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
-import { isAdministrator } from '../../model/principal.ts';
+import { authenticated, isAdministrator, type Known } from '../../model/principal.ts';
 import { type MaybePromise, type Store, StoreUnavailable } from '../../store/store.ts';
 import { contentTag, type Document, documentResource } from './document.ts';
 
@@ -25,12 +27,14 @@ export type ProgramOptions = Health & {
     readonly part: string | undefined;
   }) => MaybePromise<{ readonly content: Uint8Array; readonly tag: string } | { readonly refused: string }>;
   readonly assets: readonly Asset[];
+  /** With which a scraper reads the metrics. */
+  readonly metricsToken: string | undefined;
   readonly base: string;
   readonly hasDashboard: boolean;
 };
 
 export function programResources(options: ProgramOptions): readonly Resource[] {
-  const { metrics, openApi } = options;
+  const { metrics, metricsToken, openApi } = options;
   return [
     entranceResource(options.base, options.hasDashboard),
     ...healthResources(options),
@@ -40,7 +44,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
         read: {
           id: 'readMetrics',
           summary: 'Read metrics in the Prometheus text format',
-          description: 'Administrators only.',
+          description: 'Administrators, and the token of `COMITY_METRICS_TOKEN`.',
           gives: { representation: { 'text/plain': { schema: { type: 'string' } } } },
         },
       },
@@ -48,7 +52,8 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       mediaType: metrics.contentType,
       cacheControl: 'no-store',
       stable: false,
-      permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
+      permission: (principal) => (isAdministrator(principal) || principal === scraper ? 'granted' : 'denied'),
+      ...(metricsToken === undefined ? {} : { identify: identifyScraper(metricsToken) }),
       read: async () => ({ content: await metrics.render() }),
     }),
     documentResource({
@@ -83,6 +88,25 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
     ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
     ...options.assets.filter(({ mediaType }) => mediaType.startsWith('text/html')).map(slashed),
   ];
+}
+
+const scraper = authenticated({ id: 'metrics', scopes: [] });
+
+const scraping: Known = {
+  ...{ principal: scraper, scheme: 'token', session: null, key: null, confirmed: undefined },
+  onEnd: () => () => undefined,
+};
+
+/** Compares digests, which have one length, in constant time. */
+function identifyScraper(token: string): NonNullable<Resource['identify']> {
+  const expected = hash('sha256', token, 'buffer');
+  return (request, query, authenticate) => {
+    const { authorization } = request.fields;
+    const credentials = authorization === undefined ? undefined : parseCredentials(authorization);
+    const given = credentials?.scheme === 'bearer' ? credentials.token68 : undefined;
+    const isToken = given !== undefined && timingSafeEqual(hash('sha256', given, 'buffer'), expected);
+    return isToken ? scraping : authenticate(request, query);
+  };
 }
 
 /** Proxies grant all fields of a response 4 KiB. A longer query is left out: pages need none. */

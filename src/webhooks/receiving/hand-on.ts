@@ -11,8 +11,10 @@ import { isToken } from '../../http/syntax/field-value.ts';
 import type { Task } from '../../logic/threads/handler-protocol.ts';
 import { failure, type HandedOn } from '../../logic/threads/handler-protocol.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
+import { traceparentOf } from '../../model/actor.ts';
 import type { Scheme } from '../../model/endpoint.ts';
 import type { Received } from '../../model/received.ts';
+import type { Tracing } from '../../observe/tracing.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, Unit } from '../../store/store.ts';
@@ -48,13 +50,38 @@ export const emptyUnit: Unit = { changes: [], events: [] };
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 
 /** Hands messages to the functions of their sources, which run on threads. */
-export function handlersOn(threads: Pick<HandlerThreads, 'run'>, subscriberDepthMax: number): HandOn {
+export function handlersOn(
+  threads: Pick<HandlerThreads, 'run'>,
+  subscriberDepthMax: number,
+  tracing?: Tracing,
+): HandOn {
   return async (claimed, signal) => {
     const { depth = 0 } = claimed.content;
-    if (depth <= subscriberDepthMax) return threads.run(taskOf(claimed), signal);
+    const run = (): Promise<HandedOn> => threads.run(taskOf(claimed), signal);
+    if (depth <= subscriberDepthMax) return tracing === undefined ? run() : traced(tracing, claimed, run);
     const message = `subscribers caused the event, ${depth} one after the other: more than ${subscriberDepthMax} are taken for a loop`;
     return failure('loop', message, true);
   };
+}
+
+/** The span goes on from the one that caused the event, and what the function causes goes on from it. */
+async function traced(
+  tracing: Tracing,
+  { sender: { handOn, name }, received, content: { body }, attempt }: Claimed,
+  run: () => Promise<HandedOn>,
+): Promise<HandedOn> {
+  const { kind } = handOn;
+  const isOfEvent = kind === 'subscriber' && typeof body === 'string';
+  const span = tracing.begin({
+    name: `the ${kind} ${kind === 'subscriber' || kind === 'job' ? handOn.of : name}`,
+    kind: 'consumer',
+    attributes: { 'messaging.message.id': received.id, 'comity.attempt': attempt },
+    parent: isOfEvent ? traceparentOf(Buffer.from(body, 'base64').toString()) : undefined,
+  });
+  const handedOn = await run();
+  span.end(undefined, handedOn.outcome === 'failed' ? handedOn.error : undefined);
+  if (handedOn.outcome !== 'processed') return handedOn;
+  return { ...handedOn, traceparent: span.traceparent };
 }
 
 function taskOf({ sender: source, received, content, attempt, memory }: Claimed): Task {

@@ -120,9 +120,10 @@ function engineOf(
   secrets: SenderSecrets,
   threads: HandlerThreads | undefined,
 ): HandingOn {
-  const { configuration, settings } = options;
+  const { configuration, settings, tracing } = options;
   const forward = createForward(options, options.exchange, secrets);
-  const handlers = threads === undefined ? undefined : handlersOn(threads, settings.subscriberDepthMax);
+  const handlers =
+    threads === undefined ? undefined : handlersOn(threads, settings.subscriberDepthMax, tracing);
   const handOnOf = ({ handOn }: Source): HandOn | undefined => {
     if (handOn.kind === 'forward') return forward;
     return isFunction(handOn) ? handlers : undefined;

@@ -127,7 +127,11 @@ function settlementOf(
     unitOf({ received, facts, unit }, { rev }) {
       const own = [messageChange(received, rev, run.endedAt), attemptChange(begun.id, facts)];
       const left = leave === undefined || received.status === 'pending' ? [] : [leave];
-      return { own, others: [...unit.changes, ...left], events: causedBy(claimed, unit.events) };
+      return {
+        own,
+        others: [...unit.changes, ...left],
+        events: causedBy(claimed, unit.events, run.handedOn),
+      };
     },
     withNextNumber: (message) => ({ ...message, attempts: message.attempts + 1 }),
     async isLogged(message, { facts }) {
@@ -148,10 +152,15 @@ function settlementOf(
 }
 
 /** What a unit causes is one deeper than its own event, and names the function that ran. */
-function causedBy({ sender, content }: Claimed, events: readonly EventEntry[]): readonly EventEntry[] {
+function causedBy(
+  { sender, content }: Claimed,
+  events: readonly EventEntry[],
+  handedOn: HandedOn,
+): readonly EventEntry[] {
   if (events.length === 0) return events;
   const depth = (content.depth ?? 0) + 1;
-  const cause = causeText(actorOfSource(sender), null);
+  const traceparent = handedOn.outcome === 'processed' ? handedOn.traceparent : undefined;
+  const cause = causeText(actorOfSource(sender), null, traceparent);
   return events.map((event) => ({ ...event, depth, doc: withCause(event.doc, cause) }));
 }
 

@@ -9,6 +9,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../egress/exchange.ts';
 import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
 import type { Principal } from '../../model/principal.ts';
+import type { OpenSpan, Tracing } from '../../observe/tracing.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import type { Begun, Starts } from '../../work/starts.ts';
 import { messageId, ownFields, signedFields } from '../sent-headers.ts';
@@ -43,6 +44,7 @@ export type SendOptions = {
   readonly starts: Pick<Starts, 'begin'>;
   /** Counts the event and its body until the receiver has responded; each party has a share. */
   readonly memory: MemoryBudget;
+  readonly tracing?: Tracing | undefined;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   /** Version of the program, for `User-Agent`. */
@@ -92,6 +94,7 @@ class Attempt {
   readonly #lease: MemoryLease;
   #start: Begun | undefined;
   #startedAt = 0;
+  #span: OpenSpan | undefined;
 
   constructor(sending: Sending, claim: Claim, signal: AbortSignal, end: AttemptEnd) {
     this.#sending = sending;
@@ -140,7 +143,9 @@ class Attempt {
         start?.isUsedUp === true
           ? { kind: 'given_up' }
           : whenKnown(this.#contentOf(event, known, prepared), (content) =>
-              content === undefined ? { kind: 'expunged' } : this.#callOf(content, known, prepared),
+              content === undefined
+                ? { kind: 'expunged' }
+                : this.#callOf(content, known, { prepared, traceparent: event.traceparent }),
             ),
       );
     });
@@ -199,9 +204,28 @@ class Attempt {
     }));
   }
 
-  #callOf(content: Content, { url }: KnownEndpoint, { ownFields }: Prepared): ExchangeCall {
-    const { first, webhookTimeoutMs: timeoutMs } = this.#sending;
-    const fields = [...first, ...content.fields, ...ownFields];
+  #callOf(
+    content: Content,
+    { url, endpoint }: KnownEndpoint,
+    { prepared, traceparent }: { readonly prepared: Prepared; readonly traceparent: string | undefined },
+  ): ExchangeCall {
+    const { first, webhookTimeoutMs: timeoutMs, tracing } = this.#sending;
+    const { delivery } = this.#claim;
+    this.#span = tracing?.begin({
+      name: `POST ${delivery.eventType}`,
+      kind: 'client',
+      attributes: {
+        ...{ 'http.request.method': 'POST', 'server.address': new URL(url).hostname },
+        ...{
+          'comity.delivery': delivery.id,
+          'comity.endpoint': endpoint.id,
+          'comity.event': delivery.eventId,
+        },
+      },
+      parent: traceparent,
+    });
+    const traced = this.#span === undefined ? [] : ['traceparent', this.#span.traceparent];
+    const fields = [...first, ...content.fields, ...prepared.ownFields, ...traced];
     const { body } = content;
     return {
       url,
@@ -222,14 +246,26 @@ class Attempt {
   #ended(outcome: Attempted['outcome']): void {
     this.#lease.release();
     void this.#start?.end();
+    if (this.#span !== undefined) endSpan(this.#span, outcome);
     this.#end.attempted({ outcome, startedAt: this.#startedAt, endedAt: this.#sending.clock() });
   }
 
   #fail(error: unknown): void {
     this.#lease.release();
     void this.#start?.end();
+    this.#span?.end(undefined, error);
     this.#end.failed(error);
   }
+}
+
+function endSpan(span: OpenSpan, outcome: Attempted['outcome']): void {
+  if (outcome.kind !== 'answered') {
+    span.end(undefined, outcome.kind === 'failed' ? outcome.failure : outcome.kind);
+    return;
+  }
+  const { status } = outcome;
+  const isAccepted = status >= 200 && status <= 299;
+  span.end({ 'http.response.status_code': status }, isAccepted ? undefined : String(status));
 }
 
 /** Requested attempts have their own connections, so that slow attempts of the schedule do not delay them. */

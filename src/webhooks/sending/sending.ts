@@ -183,6 +183,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     ...{ keys, starts },
     clock,
     memory: memory.deliveries,
+    tracing: parts.tracing,
     version: packageVersion(),
   });
   const health = createHealth({ ...parts, store: written }, directory, sendingLanes, parts.notify);

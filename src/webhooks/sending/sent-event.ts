@@ -5,7 +5,7 @@
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
-import { withoutCause } from '../../model/actor.ts';
+import { traceparentOf, withoutCause } from '../../model/actor.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { eventsTable, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
 import { standardPrefix } from '../signature/schemes.ts';
@@ -14,6 +14,8 @@ import type { WebhookKeys } from './webhook-keys.ts';
 export type SentEvent = {
   /** As it is sent: without its cause, which only the log and streams show (§2.9). */
   readonly doc: string;
+  /** The span in which it was caused, if it was traced. */
+  readonly traceparent?: string | undefined;
   /** Owner of the resource. */
   readonly owner: string | null;
   /** Milliseconds since the epoch. */
@@ -96,7 +98,7 @@ function sentOf(row: Row | undefined): SentEvent | undefined {
 }
 
 function sentFrom({ doc, owner, createdAt }: SentEvent): SentEvent {
-  return { doc: withoutCause(doc), owner, createdAt };
+  return { doc: withoutCause(doc), traceparent: traceparentOf(doc), owner, createdAt };
 }
 
 /** The text, with one or two octets per character, and the body. */

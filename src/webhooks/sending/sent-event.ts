@@ -98,7 +98,9 @@ function sentOf(row: Row | undefined): SentEvent | undefined {
 }
 
 function sentFrom({ doc, owner, createdAt }: SentEvent): SentEvent {
-  return { doc: withoutCause(doc), traceparent: traceparentOf(doc), owner, createdAt };
+  const event = { doc: withoutCause(doc), owner, createdAt };
+  const traceparent = traceparentOf(doc);
+  return traceparent === undefined ? event : { ...event, traceparent };
 }
 
 /** The text, with one or two octets per character, and the body. */

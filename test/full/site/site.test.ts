@@ -8,6 +8,7 @@ import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { listen } from '../../harness/listening.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
 import { openBrowser } from '../browser/chromium.ts';
 
 const run = promisify(execFile);
@@ -116,7 +117,15 @@ test('search leads a reader to the section', async (context) => {
     if (response.status() >= 400) complaints.push(`${response.status()} ${response.url()}`);
   });
   await page.goto(`${url}/guides/querying`);
-  await page.keyboard.press('Control+k');
+  // The page listens for keys some time after it is shown.
+  const box = page.locator('.VPLocalSearchBox input');
+  await until(async () => {
+    await page.keyboard.press('Control+k');
+    return box.waitFor({ timeout: 1000 }).then(
+      () => true,
+      () => false,
+    );
+  });
   await page.fill('.VPLocalSearchBox input', 'idempotency keys');
   await page.locator('.VPLocalSearchBox .result').first().click();
   await page.waitForURL('**/guides/writing#idempotency-keys');

@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { type Ending, listen } from '../harness/listening.ts';
+import { until } from '../harness/until.ts';
 
 export type Fault =
   /** The program answers, and the connection to the client is cut in its place. */
@@ -74,9 +75,12 @@ export async function startFaultyProxy(portOf: () => number, ending: Ending): Pr
       upstream.pipe(socket).pipe(upstream);
     });
     upstream.on('error', () => socket.destroy());
-    socket.on('error', () => upstream.destroy());
+    socket.on('close', () => upstream.destroy());
+    upstream.on('close', () => socket.destroy());
   });
   const listening = await listen(server, ending);
+  // The pool of fetch hears of the end of its connections a moment later.
+  ending.after(() => until(() => !process.getActiveResourcesInfo().includes('TCPSocketWrap')));
   proxy.baseUrl = `${listening.url}/api/v1`;
   return proxy;
 }

@@ -89,6 +89,7 @@ export type Event = {
     readonly keyId?: string;
   };
   readonly requestId?: string;
+  readonly traceparent?: string;
   readonly tenant?: string;
   readonly data: {
     readonly object: { readonly [name: string]: unknown };

@@ -361,6 +361,11 @@ export const eventSchema = named('Event', {
       description:
         'The request that caused the event, as in the log. Shown to administrators and to its caller.',
     },
+    traceparent: {
+      type: 'string',
+      description:
+        'The span in which the event was caused (W3C Trace Context), if it was traced; shown as `requestId` is.',
+    },
     tenant: { type: 'string', description: 'Tenant of the event, if it was posted for one.' },
     data: {
       type: 'object',

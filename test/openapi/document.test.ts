@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { TObject } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
 import {
+  type DocumentSetting,
   documentOf,
   type Item,
   operation,
@@ -125,6 +126,54 @@ test('describes the items of the event stream in 3.2', () => {
   assert.deepEqual(Object.keys(contentOf(responses['200'])), ['application/json']);
   const stream = contentOf(asked['Accept: text/event-stream']?.['200']);
   assert('itemSchema' in (stream['text/event-stream'] ?? {}));
+});
+
+test('demands no member with a default of what is sent, and says the default in words there', () => {
+  const { schemas } = documentOf(variety).components as { schemas: Record<string, Item> };
+  const { PeopleItem, PeopleItemInput, PeopleItemPatch } = schemas as Record<
+    string,
+    { required?: readonly string[]; properties: Record<string, Item> }
+  >;
+  assert.equal(PeopleItem?.properties.name?.default, 'Ada');
+  assert(PeopleItem?.required?.includes('name'));
+  assert.equal(PeopleItemInput?.required, undefined);
+  assert.match(String(PeopleItemInput?.properties.name?.description), /Default: `"Ada"`[.]$/);
+  // Null brings the default back.
+  assert.deepEqual(Object.keys(PeopleItemPatch?.properties.name ?? {}), ['anyOf']);
+});
+
+test('has no default in what is sent, and readOnly nowhere', () => {
+  for (const collections of [shopCollections, variety]) {
+    const document = documentOf(collections);
+    assert(!JSON.stringify(document).includes('"readOnly":'));
+    const seen = new Set<unknown>();
+    const inspect = (value: unknown, place: string): void => {
+      if (typeof value !== 'object' || value === null || seen.has(value)) return;
+      seen.add(value);
+      assert(!('default' in value), place);
+      if ('$ref' in value) inspect(resolved(document, value), place);
+      for (const [name, part] of Object.entries(value))
+        if (name !== 'example' && name !== 'examples') inspect(part, `${place}/${name}`);
+    };
+    for (const { path, method, item } of operationsOf(document)) {
+      inspect(item.parameters, `${method} ${path}`);
+      inspect(item.requestBody, `${method} ${path}`);
+    }
+  }
+});
+
+test('has two parts, which are the whole together; that of the application is under 200 kB for the shop', () => {
+  const ids = (setting: DocumentSetting) =>
+    operationsOf(documentOf(shopCollections, '3.2', setting)).map(({ item }) => String(item.operationId));
+  const application = ids({ part: 'application' });
+  const operator = ids({ part: 'operator' });
+  assert.deepEqual([...application, ...operator].sort(), ids({}).sort());
+  for (const id of ['createProduct', 'login', 'listEvents', 'patchUser'])
+    assert(application.includes(id), id);
+  for (const id of ['createKey', 'listEndpoints', 'exportProducts', 'readMetrics', 'listUsers'])
+    assert(operator.includes(id), id);
+  const text = JSON.stringify(documentOf(shopCollections, '3.2', { part: 'application' }));
+  assert(text.length < 200_000, String(text.length));
 });
 
 test('takes from TypeBox the JSON Schema and nothing else', () => {

@@ -53,6 +53,16 @@ test('says 503 where a mail would be needed and none can be sent, as the documen
   assert.equal((await post('password-reset', { email })).status, 503);
 });
 
+test('refuses a part and a version that there is not', async () => {
+  for (const [query, message] of [
+    ['part=all', 'part must be application or operator, not all'],
+    ['version=2', 'version must be 3.2 or 3.1, not 2'],
+  ] as const) {
+    const { status, json } = await program.send('GET', `/openapi.json?${query}`, { anonymous: true });
+    assert.deepEqual([status, json().code, json().error], [400, 'query_parameter_invalid', message]);
+  }
+});
+
 for (const part of ['application', 'operator'] as const) {
   test(`serves the part of the document of how it is set up: ${part}`, async () => {
     const served = (await program.send('GET', `/openapi.json?part=${part}`, { anonymous: true })).json();

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { servedPaths } from '../../openapi/fixture.ts';
 import { startAttacked } from '../attack/attacked-program.ts';
 import { type Ask, type Attack, attacks, bounded, inboxSecret, type Known, many } from './growth-attacks.ts';
 
@@ -113,14 +114,12 @@ async function attack(
 }
 
 /** `METHOD pattern` below the base, with `{collection}` for those of the declaration, which all have the same routes. */
-async function routesOf({ send }: RunningServer): Promise<readonly string[]> {
-  const { paths, tags } = (await send('GET', '/openapi.json')).json() as unknown as Described;
-  const isCollection = new Set(tags.map(({ name }) => name));
+async function routesOf(server: RunningServer): Promise<readonly string[]> {
+  const paths: Described = await servedPaths(server);
   const routes = Object.entries(paths).flatMap(([path, { additionalOperations = {}, ...operations }]) => {
     const below = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     const [, first = '', ...rest] = below.split('/');
-    const pattern =
-      isCollection.has(first) && declared.has(first) ? ['{collection}', ...rest].join('/') : below;
+    const pattern = declared.has(first) ? ['{collection}', ...rest].join('/') : below;
     return [...Object.keys(operations), ...Object.keys(additionalOperations)]
       .filter((method) => methods.has(method.toUpperCase()))
       .map((method) => `${method.toUpperCase()} ${pattern}`);
@@ -128,10 +127,7 @@ async function routesOf({ send }: RunningServer): Promise<readonly string[]> {
   return [...new Set(routes)];
 }
 
-type Described = {
-  readonly paths: Readonly<Record<string, { readonly additionalOperations?: object }>>;
-  readonly tags: readonly { readonly name: string }[];
-};
+type Described = Readonly<Record<string, { readonly additionalOperations?: object }>>;
 
 const methods = new Set(['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const declared = new Set('words plain data texts links parents children kept shown hooked'.split(' '));

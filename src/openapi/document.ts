@@ -1,7 +1,7 @@
 /**
  * Generates the OpenAPI document from the declarations that the program serves. Statuses come from the decision graph
  * (traits.ts), codes from the registry. It has two parts: what clients of the application need, and what its operators
- * need besides (docs/decisions/0102-the-document-is-the-applications.md).
+ * need besides (docs/decisions/0104-the-document-is-the-applications.md).
  */
 import { setImmediate } from 'node:timers/promises';
 import { crossOriginFields } from '../kernel/answer/cors.ts';

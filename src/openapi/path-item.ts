@@ -5,7 +5,7 @@
  * `responses` has what a request gets that asks for nothing else. What a header field asks for (`Prefer: respond-async`,
  * `Accept: text/event-stream`) is under `x-responses`, by that field: clients are generated with the union of all 2xx as
  * the type of an answer, which an operation in place of the resource would spoil
- * (docs/decisions/0102-the-document-is-the-applications.md).
+ * (docs/decisions/0104-the-document-is-the-applications.md).
  */
 
 import { type AnswerName, answers } from '../http/conduct/answers.ts';

@@ -1,6 +1,6 @@
 /**
  * Refusals (§2.2, §7): one response, `default`, for all operations, which keeps the document short and gives generated
- * clients one type for errors (docs/decisions/0102-the-document-is-the-applications.md). The codes with which an operation
+ * clients one type for errors (docs/decisions/0104-the-document-is-the-applications.md). The codes with which an operation
  * can be refused are under `x-errors`, by their statuses: those of any operation at the response, the others at the operation.
  */
 import { problemStatus } from '../http/problem.ts';

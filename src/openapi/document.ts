@@ -113,10 +113,11 @@ function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
       if (audience === 'operator') ofOperators.add(`${traits.method} ${path.path}`);
     yield;
   }
-  const sent =
-    eventTypes === undefined || part === 'operator'
-      ? {}
-      : { webhooks: sentEvents(eventTypes, names, components) };
+  // Events about endpoints are for their operators.
+  const sentTypes = (eventTypes ?? []).filter(
+    ({ type }) => part === undefined || type.startsWith('endpoint.') === (part === 'operator'),
+  );
+  const sent = sentTypes.length === 0 ? {} : { webhooks: sentEvents(sentTypes, names, components) };
   yield;
   // Components are shared and named before the parts are separated: one name means the same in both.
   const shared = yield* components.shared(described);

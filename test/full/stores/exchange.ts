@@ -24,6 +24,7 @@ const answerMsMax = 20_000;
 
 /** Methods for which node:http announces no content of its own accord. */
 const neverWithContent = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+const ofConnection = new Set(['Connection', 'Keep-Alive']);
 
 /** One connection that is kept, so that answers cannot differ by how it is treated. */
 export function connectTo(port: number): Connection {
@@ -33,10 +34,9 @@ export function connectTo(port: number): Connection {
     exchange: ({ method, path, headers, body }) =>
       new Promise((resolve, reject) => {
         const fields = headers.flat();
-        // Without a length, node:http sends the content of most methods in chunks, and the last may come after the answer, which then closes.
-        if (body !== undefined || !neverWithContent.has(method)) {
-          fields.push('Content-Length', String(body?.byteLength ?? 0));
-        }
+        if (body !== undefined) fields.push('Content-Length', String(body.byteLength));
+        // Without a length, node:http sends the content of most methods in chunks, and the last may be read after the answer, which then closes.
+        const mayClose = body === undefined && !neverWithContent.has(method);
         const asked = request(
           { host: '127.0.0.1', port, agent, method, path, headers: fields },
           (response) => {
@@ -46,7 +46,7 @@ export function connectTo(port: number): Connection {
             response.on('end', () => {
               resolve({
                 status: response.statusCode ?? 0,
-                headers: pairs(response.rawHeaders),
+                headers: pairs(response.rawHeaders).filter(([name]) => !mayClose || !ofConnection.has(name)),
                 body: Buffer.concat(chunks),
               });
             });

@@ -172,9 +172,9 @@ for (const engine of engineNames) {
         assert.equal(json.status, 422);
         assert.equal((await query('ada', 'application/x-www-form-urlencoded', `expand=${path}`)).status, 422);
       }
-      assert.equal((await get('hana', `tickets/${ticket}?expand=shadowId,customerId.bossId`)).status, 200);
-      const twice = await get('ada', `tickets/${ticket}?expand=customerId&expand=parentId`);
-      assert.equal(twice.status, 400);
+      const twice = await get('hana', `tickets/${ticket}?expand=shadowId&expand=customerId.bossId`);
+      const once = await get('hana', `tickets/${ticket}?expand=shadowId,customerId.bossId`);
+      assert.deepEqual(twice.json(), once.json());
       assert.equal((await get('ada', `tickets/${ticket}?counts=nothing`)).status, 400);
       assert.equal((await get('ada', 'events?expand=customerId')).status, 400);
     });

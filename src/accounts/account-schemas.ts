@@ -21,11 +21,12 @@ export const cookieSchema = Type.Optional(
   Type.Boolean({ default: false, description: '`true`: the response also sets a session cookie.' }),
 );
 
-/** The bounds are of characters and of bytes, so no keyword says them. */
+/** It is judged with the other members of an account, so that one answer names all faults: the keywords are for the API document. */
 export function newPasswordSchema({ passwordCharactersMin, passwordBytesMax }: PasswordBounds) {
   return Type.String({
     format: 'password',
     description: `At least ${passwordCharactersMin} characters, at most ${passwordBytesMax} bytes of UTF-8; 422 otherwise.`,
+    '~documented': { minLength: passwordCharactersMin, maxLength: passwordBytesMax },
   });
 }
 
@@ -121,7 +122,8 @@ export function newPasswordFault(password: string, bounds: PasswordBounds): stri
   const composed = password.normalize('NFC');
   if (Buffer.byteLength(composed) > passwordBytesMax) return `must be at most ${passwordBytesMax} bytes long`;
   if (!password.isWellFormed() || control.test(password)) return 'must not contain control characters';
-  if ([...composed].length < passwordCharactersMin) {
+  // As it was sent too, so that `minLength` in the API document is exact: a few letters become two when they are composed.
+  if (Math.min([...composed].length, [...password].length) < passwordCharactersMin) {
     return `must be at least ${passwordCharactersMin} characters long`;
   }
   return undefined;

@@ -237,9 +237,13 @@ function place(value: unknown, naming: Naming): unknown {
   if (reference !== undefined && 'collection' in reference) {
     return ref('schemas', namesOf({ name: reference.collection }, naming).singular);
   }
-  // TypeBox keeps members of its own beside the keywords; their names begin with a tilde.
+  // TypeBox keeps members of its own beside the keywords; their names begin with a tilde. Keywords of `~documented` are for this document alone.
   const parts = Object.entries(value).filter(([name]) => !name.startsWith('~'));
-  const plain = Object.fromEntries(parts.map(([name, part]) => [name, place(part, naming)]));
+  const { '~documented': documented = {} } = value as { readonly '~documented'?: object };
+  const plain = {
+    ...Object.fromEntries(parts.map(([name, part]) => [name, place(part, naming)])),
+    ...documented,
+  };
   if (reference === undefined) return plain;
   const { name } = reference;
   const known = naming.components.get('schemas', name);

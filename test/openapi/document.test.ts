@@ -176,6 +176,15 @@ test('has two parts, which are the whole together; that of the application is un
   assert(text.length < 200_000, String(text.length));
 });
 
+test('says the length of a new password, and of one that exists nothing', () => {
+  type Schemas = Record<string, { readonly properties?: Record<string, Item> }>;
+  const { schemas } = documentOf(shopCollections).components as { schemas: Schemas };
+  const passwordOf = (name: string) => schemas[name]?.properties?.password;
+  const { minLength, maxLength } = passwordOf('Registration') as Item;
+  assert.deepEqual({ minLength, maxLength }, { minLength: 8, maxLength: 1024 });
+  assert.equal((passwordOf('Login') as Item).minLength, undefined);
+});
+
 test('takes from TypeBox the JSON Schema and nothing else', () => {
   assert(!JSON.stringify(documentOf(variety)).includes('"~'));
 });

@@ -16,6 +16,12 @@ test('counts a letter with a combining accent as the one letter that is hashed',
   assert.equal(faultOf('é'.normalize('NFD').repeat(7)), 'must be at least 8 characters long');
 });
 
+test('counts a letter that is composed of two as the one that was sent', () => {
+  assert.equal('\u0958'.normalize('NFC').length, 2);
+  assert.equal(faultOf('\u0958'.repeat(7)), 'must be at least 8 characters long');
+  assert.equal(faultOf('\u0958'.repeat(8)), undefined);
+});
+
 test('takes a password of exactly the greatest length, counted in octets of UTF-8', () => {
   assert.equal(faultOf('x'.repeat(64)), undefined);
   assert.equal(faultOf('x'.repeat(65)), 'must be at most 64 bytes long');

@@ -1,6 +1,7 @@
 /**
  * The proxies of deploy/ before two programs on one database, as their files stand there but for ports, files and names: one program after the
- * other is stopped and started again, and no request fails. What is not installed is skipped, and says so.
+ * other is stopped and started again, and no request fails. It runs alone, because beside other tests a probe may come later than the delay of
+ * the drain. What is not installed is skipped, and says so.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -36,7 +36,6 @@ export async function findNamesInFunctions(
 ): Promise<NamedInFunctions> {
   const path = typeof configuration === 'string' ? configuration : fileURLToPath(configuration);
   const words = wanted === 'all' ? allWords : checkedWords;
-  const { parse } = await import('acorn');
   const found = { templates: [] as NamedThere[], emitted: [] as NamedThere[], codes: new Set<string>() };
   const files = new Set([resolve(path)]);
   // A set hands out what is added to it while it is walked.
@@ -48,6 +47,7 @@ export async function findNamesInFunctions(
         if (files.size < filesMax && scriptFile.test(from) && existsSync(imported)) files.add(imported);
       }
       if (!words.test(text)) continue;
+      const { parse } = await import('acorn');
       const shown = file === resolve(path) ? path : relative(process.cwd(), file);
       new CallReader(programOf(parse, file), shown, found).read();
     } catch {

@@ -113,9 +113,8 @@ function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
       if (audience === 'operator') ofOperators.add(`${traits.method} ${path.path}`);
     yield;
   }
-  // Events about endpoints are for their operators.
   const sentTypes = (eventTypes ?? []).filter(
-    ({ type }) => part === undefined || type.startsWith('endpoint.') === (part === 'operator'),
+    ({ audience = 'application' }) => part === undefined || audience === part,
   );
   const sent = sentTypes.length === 0 ? {} : { webhooks: sentEvents(sentTypes, names, components) };
   yield;

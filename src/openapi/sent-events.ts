@@ -16,6 +16,8 @@ export type DescribedEventType = {
   readonly schema: Item | undefined;
   /** An example of `data.object`. */
   readonly sample: Item | undefined;
+  /** See `Tag`. */
+  readonly audience?: 'operator';
 };
 
 export function sentEvents(

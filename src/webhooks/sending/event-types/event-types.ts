@@ -36,6 +36,8 @@ export type EventType = {
   readonly collection: Collection | undefined;
   /** A `data.object` of the type; undefined if none could be made from the schema (an example would provide one). */
   readonly sample: Readonly<Record<string, unknown>> | undefined;
+  /** See `Tag` of kernel/documentation.ts. */
+  readonly audience?: 'operator';
 };
 
 /** By type: collections in the order of their declaration, then declared types, then those of endpoints. */
@@ -58,6 +60,7 @@ export function eventTypesOf({ collections, eventTypes }: EventTypeSources): Eve
         schema,
         collection: undefined,
         sample,
+        audience: 'operator',
       }),
     ),
   ];

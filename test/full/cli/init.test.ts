@@ -3,15 +3,13 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { plainEnvironment, runCommand, spawnCommand } from '../../harness/command-line.ts';
+import { fetching, nodePath, unreachable, whyUnreachable } from '../../harness/npm-install.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const npmBoundMs = 120_000;
-
-/** What npm says when a package is neither in its cache nor to be fetched. */
-const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
 
 /** For npm, also where the registry is reached through a proxy with a certificate of its own. */
 function environmentOf(path: string): Environment {
@@ -19,9 +17,8 @@ function environmentOf(path: string): Environment {
   return plainEnvironment({ PATH: path, ...(NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS }) });
 }
 
-/** The Node that runs the tests before any other, as npm and the project's scripts look for one. */
 function environmentWith(): Environment {
-  return environmentOf(`${dirname(process.execPath)}:${process.env.PATH ?? ''}`);
+  return environmentOf(nodePath);
 }
 
 test('writes a project, installs, checks its types, tests itself, starts, and takes and gives a task', {
@@ -37,7 +34,7 @@ test('writes a project, installs, checks its types, tests itself, starts, and ta
   assert.equal(manifest.optionalDependencies, undefined);
 
   const installed = await install(project, ['--prefer-offline'], environmentWith());
-  if (unreachable.test(installed.output)) return context.skip('the npm registry cannot be reached');
+  if (unreachable.test(installed.output)) return context.skip(whyUnreachable);
   assert.equal(installed.code, 0, installed.output);
   const npm = (...args: string[]) =>
     spawnSync('npm', args, { cwd: project, env: environmentWith(), encoding: 'utf8' });
@@ -71,7 +68,7 @@ test('brings the Node of this repository, locked with its integrity and installe
   const outside = PATH.split(':').filter((folder) => !folder.includes('node_modules'));
   const environment = environmentOf(outside.join(':'));
   const installed = await install(project, ['--prefer-offline', '--ignore-scripts'], environment);
-  if (unreachable.test(installed.output)) return context.skip('the npm registry cannot be reached');
+  if (unreachable.test(installed.output)) return context.skip(whyUnreachable);
   assert.equal(installed.code, 0, installed.output);
   const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8'));
   for (const [name, version] of Object.entries(own.optionalDependencies)) {
@@ -100,8 +97,6 @@ async function install(
   options: readonly string[],
   env: Environment,
 ): Promise<{ readonly code: number | null; readonly output: string }> {
-  // A registry that falls silent is asked again: npm by itself waits for five minutes.
-  const fetching = ['--fetch-timeout=15000', '--fetch-retry-mintimeout=1000'];
   const args = ['install', '--no-audit', '--no-fund', ...fetching, ...options];
   const npm = spawn('npm', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: npmBoundMs });
   let output = '';

@@ -15,6 +15,7 @@ import { build } from '../../../scripts/build.ts';
 import { repositoryRoot } from '../../../scripts/source-tree.ts';
 import { plainEnvironment } from '../../harness/command-line.ts';
 import { listen } from '../../harness/listening.ts';
+import { unreachable, whyUnreachable } from '../../harness/npm-install.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { linkModules } from '../../repository/fixture-tree.ts';
 
@@ -23,9 +24,6 @@ const npmBoundMs = 180_000;
 /** Of all packages that `npm install` of a new project brings, without a Node of its own. */
 const installedBytesMax = 60e6;
 const tarballBytesMax = 5e6;
-
-/** What npm says when a package is neither in its cache nor to be fetched. */
-const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
 
 type Packed = {
   readonly filename: string;
@@ -147,7 +145,7 @@ test('from an empty folder to the first answer, with a project under 60 MB', {
   const project = temporaryFolder();
   const began = performance.now();
   const written = npx(project, ['--yes', '--prefer-offline', '--package', tarball, '--', 'comity', 'init']);
-  if (unreachable.test(written.stderr)) return context.skip('the npm registry cannot be reached');
+  if (unreachable.test(written.stderr)) return context.skip(whyUnreachable);
   assert.equal(written.status, 0, written.stderr);
   const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
   assert.deepEqual(

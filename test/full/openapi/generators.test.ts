@@ -8,28 +8,30 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { adminKey } from '../../harness/exchange.ts';
+import { installLocked, nodePath } from '../../harness/npm-install.ts';
 import { serverOfFile } from '../../harness/running-server.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const run = promisify(execFile);
 const folder = temporaryFolder();
 const program = await serverOfFile();
-const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-const options = { cwd: folder, env: { ...process.env, PATH, NO_COLOR: '1' }, maxBuffer: 64 * 2 ** 20 };
-/** What npm says when a package is neither in its cache nor to be fetched. */
-const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
+const options = {
+  cwd: folder,
+  env: { ...process.env, PATH: nodePath, NO_COLOR: '1' },
+  maxBuffer: 64 * 2 ** 20,
+};
 const parts = ['application', 'operator'] as const;
 let missing = '';
 
 before(
   async () => {
     cpSync(fileURLToPath(new URL('generators', import.meta.url)), folder, { recursive: true });
-    missing = await install();
+    missing = await installLocked(folder);
     for (const part of parts) {
       const { body } = await program.send('GET', `/openapi.json?part=${part}`, { anonymous: true });
       writeFileSync(join(folder, `${part}.json`), body);
@@ -37,19 +39,6 @@ before(
   },
   { timeout: 5 * 60_000 },
 );
-
-/** @returns why the packages cannot be had; empty if they are there */
-async function install(): Promise<string> {
-  try {
-    const fetching = ['--prefer-offline', '--fetch-timeout=15000', '--fetch-retry-mintimeout=1000'];
-    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', ...fetching], options);
-    return '';
-  } catch (error) {
-    const { stderr } = error as { stderr: string };
-    if (unreachable.test(stderr)) return 'the npm registry cannot be reached';
-    throw error;
-  }
-}
 
 const tool = (name: string, ...rest: readonly string[]) =>
   run(join(folder, 'node_modules/.bin', name), [...rest], options);

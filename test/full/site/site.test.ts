@@ -3,18 +3,17 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { dirname, extname, join, posix } from 'node:path';
+import { extname, join, posix } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { listen } from '../../harness/listening.ts';
+import { installLocked } from '../../harness/npm-install.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 import { openBrowser } from '../browser/chromium.ts';
 
 const run = promisify(execFile);
 const output = temporaryFolder();
-/** What npm says when a package is neither in its cache nor to be fetched. */
-const unreachable = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT/;
 const pages = new Map<string, string>();
 let missing = '';
 
@@ -38,16 +37,7 @@ async function install(): Promise<string> {
     existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).version : undefined;
   const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages['node_modules/vitepress'].version;
   if (versionOf('site/node_modules/vitepress/package.json') === wanted) return '';
-  const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-  try {
-    const options = ['--no-audit', '--no-fund', '--fetch-timeout=15000', '--fetch-retry-mintimeout=1000'];
-    await run('npm', ['ci', ...options], { cwd: 'site', env: { ...process.env, PATH } });
-    return '';
-  } catch (error) {
-    const { stderr } = error as { stderr: string };
-    if (unreachable.test(stderr)) return 'the npm registry cannot be reached';
-    throw error;
-  }
+  return installLocked('site');
 }
 
 test('every link leads to a page and a place that exist', (context) => {

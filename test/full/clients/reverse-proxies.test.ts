@@ -3,9 +3,8 @@
  * proxies. What is not installed is skipped, and says so.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
@@ -13,16 +12,22 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { WebSocket } from 'ws';
-import { cert, key } from '../../accounts/mail/certificate.ts';
+import { cert } from '../../accounts/mail/certificate.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import { freePort } from '../../wire/free-port.ts';
 import { findCommand } from './command.ts';
+import {
+  caddy,
+  haproxy,
+  nginx,
+  type ProxyProgram,
+  type RunningProxy,
+  startProxy,
+  tlsFiles,
+} from './proxy-program.ts';
 
 const fieldsBytesMax = 4 * 1024;
 const guide = readFileSync('docs/guides/behind-a-proxy.md', 'utf8');
@@ -46,50 +51,15 @@ before(async () => {
 
 after(() => program?.stop());
 
-type Place = { readonly folder: string; readonly port: number };
-
-type Proxy = {
-  readonly command: string;
+type GuideProxy = ProxyProgram & {
   /** Of the block in the guide. */
   readonly language: string;
   /** Default: https. */
   readonly scheme?: 'http';
-  /** What the guide shows, and what stands there in the test. */
-  edits(place: Place): Readonly<Record<string, string>>;
-  /** What a whole file needs around what the guide shows. */
-  around?(place: Place): readonly [string, string];
-  args(place: Place, file: string): readonly string[];
 };
 
-const certificate = '/etc/ssl/shop.example.pem';
-const certificateKey = '/etc/ssl/shop.example.key';
-const tlsFiles = ({ folder }: Place) => ({
-  [certificate]: join(folder, 'cert.pem'),
-  [certificateKey]: join(folder, 'key.pem'),
-});
-
-const proxies: Readonly<Record<string, Proxy>> = {
-  nginx: {
-    command: 'nginx',
-    language: 'nginx',
-    edits: (place) => ({
-      ...tlsFiles(place),
-      'listen 443': `listen 127.0.0.1:${place.port}`,
-      'server_name shop.example': 'server_name localhost',
-    }),
-    around: ({ folder }) => {
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-        (name) => `${name}_temp_path ${join(folder, name)};`,
-      );
-      // Its worker stores uploads in the folder of the test.
-      return [
-        `daemon off; user ${userInfo().username}; pid ${join(folder, 'pid')}; error_log stderr; worker_processes 1;
-events { worker_connections 64; } http { access_log off; ${temporary.join(' ')}`,
-        '}',
-      ];
-    },
-    args: ({ folder }, file) => ['-p', folder, '-e', 'stderr', '-c', file],
-  },
+const proxies: Readonly<Record<string, GuideProxy>> = {
+  nginx: { ...nginx, language: 'nginx' },
   Apache: {
     command: 'apache2',
     language: 'apache',
@@ -108,24 +78,8 @@ events { worker_connections 64; } http { access_log off; ${temporary.join(' ')}`
     ],
     args: (_place, file) => ['-D', 'FOREGROUND', '-f', file],
   },
-  HAProxy: {
-    command: 'haproxy',
-    language: 'haproxy',
-    edits: (place) => ({
-      [certificate]: join(place.folder, 'both.pem'),
-      ':443': `127.0.0.1:${place.port}`,
-    }),
-    args: (_place, file) => ['-db', '-f', file],
-  },
-  Caddy: {
-    command: 'caddy',
-    language: 'caddyfile',
-    edits: ({ folder, port }) => ({
-      'shop.example {': `https://localhost:${port} {\n  tls ${join(folder, 'cert.pem')} ${join(folder, 'key.pem')}`,
-    }),
-    around: () => ['{\n  admin off\n  auto_https disable_redirects\n}\n', ''],
-    args: (_place, file) => ['run', '--adapter', 'caddyfile', '--config', file],
-  },
+  HAProxy: { ...haproxy, language: 'haproxy' },
+  Caddy: { ...caddy, language: 'caddyfile' },
   Varnish: {
     command: 'varnishd',
     language: 'vcl',
@@ -138,6 +92,7 @@ events { worker_connections 64; } http { access_log off; ${temporary.join(' ')}`
   },
   Envoy: {
     command: 'envoy',
+    file: 'configuration.yaml',
     language: 'yaml',
     edits: (place) => ({
       ...tlsFiles(place),
@@ -161,18 +116,14 @@ events { worker_connections 64; } http { access_log off; ${temporary.join(' ')}`
   },
 };
 
-/** The configuration of the guide; every place that the test changes is there. */
-function configurationOf(proxy: Proxy, place: Place): string {
-  let block = new RegExp(`\`\`\`${proxy.language}\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1];
-  assert.ok(block !== undefined, `the guide has a block of ${proxy.language}`);
-  const port = proxy.language === 'vcl' || proxy.language === 'yaml' ? '4000' : '127.0.0.1:4000';
-  const edits = { ...proxy.edits(place), [port]: port.replace('4000', String(program.port)) };
-  for (const [shown, used] of Object.entries(edits)) {
-    assert.ok(block.includes(shown), `the block of ${proxy.language} has ${shown}`);
-    block = block.replaceAll(shown, used);
-  }
-  const [start = '', end = ''] = proxy.around?.(place) ?? [];
-  return start + block + end;
+/** The block of the guide, and the address of the program in it. */
+function blockOf({
+  language,
+}: GuideProxy): readonly [block: string, edits: Readonly<Record<string, string>>] {
+  const block = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1];
+  assert.ok(block !== undefined, `the guide has a block of ${language}`);
+  const port = language === 'vcl' || language === 'yaml' ? '4000' : '127.0.0.1:4000';
+  return [block, { [port]: port.replace('4000', String(program.port)) }];
 }
 
 const json = { 'content-type': 'application/json' };
@@ -247,46 +198,21 @@ for (const [name, proxy] of Object.entries(proxies)) {
   describe(`behind ${name}`, {
     skip: path === undefined ? `${proxy.command} is not installed` : false,
   }, () => {
-    const folder = temporaryFolder();
     // Over HTTP/2, undici loses what the proxies answer early.
     const dispatcher = new Agent({ allowH2: false, connect: { ca: cert } });
-    let child: ChildProcess;
+    let running: RunningProxy;
     let port = 0;
     let url = '';
 
     before(async () => {
-      port = await freePort();
+      running = await startProxy(proxy, path ?? '', ...blockOf(proxy), answers);
+      port = running.port;
       url = `${proxy.scheme ?? 'https'}://localhost:${port}`;
-      // Varnish compiles its configuration as a user of its own.
-      chmodSync(folder, 0o755);
-      writeFileSync(join(folder, 'cert.pem'), cert);
-      writeFileSync(join(folder, 'key.pem'), key);
-      writeFileSync(join(folder, 'both.pem'), cert + key);
-      const place = { folder, port };
-      const file = join(folder, `configuration.${proxy.language}`);
-      writeFileSync(file, configurationOf(proxy, place));
-      child = spawn(path ?? '', proxy.args(place, file), {
-        detached: true,
-        stdio: ['ignore', 'ignore', 'pipe'],
-        env: { HOME: folder, PATH: process.env.PATH },
-      });
-      let told = '';
-      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-        told += text;
-      });
-      for (let looks = 0; !(await answers(port)); looks += 1) {
-        assert.ok(looks < 400 && child.exitCode === null, `${name} did not start: ${told}`);
-        await delay(50);
-      }
     });
 
     after(async () => {
       await dispatcher.destroy();
-      if (child.exitCode === null) {
-        // With its workers, and at once: Caddy waits a minute for connections that have ended.
-        process.kill(-(child.pid ?? assert.fail()), 'SIGKILL');
-        await once(child, 'exit');
-      }
+      await running?.stop();
     });
 
     const ask = (target: string, options: Parameters<typeof request>[1] = {}) =>

@@ -32,7 +32,7 @@ export type AttemptLimit = {
 type Exhausted = { readonly name: string; readonly waitMs: number };
 
 export type AttemptRule = {
-  /** Of the policy in `RateLimit-Policy`, and of the counters. */
+  /** Names the policy in `RateLimit-Policy`, and the counters in the store. */
   readonly name: string;
   /** 0: without a limit. */
   readonly attempts: number;

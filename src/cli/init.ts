@@ -1,6 +1,6 @@
 /**
- * `comity init`: writes a project that runs unchanged. It depends on what this program is: a checkout, a version of a registry, or the file
- * that npm installed. If the machine's Node is too old, the project brings one of its own; this file and what it imports run on Node 20.
+ * `comity init`: writes a project that runs unchanged. Its dependency `comity` is the checkout, the registry version or the file
+ * that this program runs from. If the machine's Node is too old, the project brings one of its own; this file and what it imports run on Node 20.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ function machineNode(environment: Environment): string {
   return nodeVersion.exec(stdout ?? '')?.[1] ?? '0';
 }
 
-/** What package.json says of `comity`: the checkout, the file that npm installed it from, or the version in a registry. */
+/** @returns the dependency in package.json: the checkout, the file that npm installed, or the version in a registry */
 function dependencyOn(root: string): string {
   if (!isInstalledByNpm(root)) return fileDependency(root);
   const modules = dirname(root);

@@ -175,7 +175,7 @@ function created(members: readonly Member[], collection: Collection): readonly M
   );
 }
 
-/** What is fixed at creation is in no patch. */
+/** A patch has no member that is fixed at creation. */
 function patched(members: readonly Member[], collection: Collection): readonly Member[] {
   return settable(members, collection).filter(({ name }) => !collection.unpatchable.has(name));
 }

@@ -1,11 +1,11 @@
 /**
- * `Api`: what a client knows of a program at compile time. `comity types` prints one, and `ApiOf<typeof config>` is that of a configuration.
+ * `Api`: the description of a program that a client has at compile time. `comity types` prints one, and `ApiOf<typeof config>` is that of a configuration.
  * It names no type of Node, of TypeBox or of the program, because pages and workers compile it. At run time there is nothing of it: the
  * client knows names only by the calls that it gets.
  */
 
 /**
- * What a program serves.
+ * The collections, actions, events and codes that a program serves.
  *
  * ```ts
  * export interface Api {

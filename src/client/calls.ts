@@ -54,7 +54,7 @@ type Target<C, Field> = Field extends keyof References<C> ? References<C>[Field]
 type TargetCollection<A, C, Field> =
   Target<C, Field> extends infer N ? (N extends keyof CollectionsOf<A> ? CollectionsOf<A>[N] : never) : never;
 
-/** What `expand` follows: a field that refers, or such a field of what it refers to. */
+/** A path of `expand`: a reference, or a reference of the document that it leads to. */
 export type ExpandPath<A, C> = {
   [Field in Text<keyof References<C>>]:
     | Field

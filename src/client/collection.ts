@@ -27,10 +27,10 @@ export type JsonPage = {
   readonly [further: string]: unknown;
 };
 
-/** What a page was read from. */
+/** A page, and its place in the event log. */
 export type Listed = { readonly page: JsonPage; readonly position: string | null };
 
-/** What the collections of a client share. */
+/** The parts that all collections of a client share. */
 export type Shared = {
   readonly send: Send;
   /** A proxy refused the method QUERY. */

@@ -18,7 +18,7 @@ export type { LiveList, LiveState } from './live.ts';
 export type { CallOptions } from './send.ts';
 export type { SessionStorage, SessionTokens } from './session.ts';
 
-/** What a client is made of. @template A an `Api` */
+/** The arguments of `createClient`. @template A an `Api` */
 export type ClientDeclaration<A> = Fetching &
   Credential & {
     /**

@@ -12,7 +12,7 @@ import type { Session } from './session.ts';
 
 export type Transport = 'socket' | 'stream' | 'poll';
 
-/** What of a client it needs. */
+/** The parts of a client that a line needs. */
 export type Parts = Fetching & {
   readonly transport?: Transport | undefined;
   readonly session: Session;

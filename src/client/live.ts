@@ -3,8 +3,8 @@
  * in between; it reads again whenever a connection is new, because rights may have changed while there was none. Of each document it keeps
  * the version with which it read it, and drops events about earlier ones.
  *
- * What a document does to the list is decided here where that is certain, for conditions and orders of numbers, texts and booleans, and
- * otherwise by the server: the list is read again, which costs a 304 if it is the same.
+ * For conditions and orders of numbers, texts and booleans the client decides how a changed document changes the list. Otherwise it reads the
+ * list again, which costs a 304 if it is the same.
  */
 import type { CollectionCalls, Doc, JsonPage, JsonQuery } from './collection.ts';
 import { ComityError } from './error.ts';
@@ -103,7 +103,7 @@ export function connect(parts: Parts): Connection {
 type Listing = {
   readonly connection: Connection;
   readonly calls: CollectionCalls;
-  /** Of the collection. */
+  /** The name of the collection. */
   readonly name: string;
 };
 
@@ -353,7 +353,7 @@ function included(page: JsonPage, next: JsonPage): object {
   return { included: Object.fromEntries(names.map((name) => [name, { ...one?.[name], ...other?.[name] }])) };
 }
 
-/** What the server may answer otherwise later. */
+/** True for a refusal that may be a different answer later. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof ComityError) || error.status === 0 || error.status >= 500 || error.status === 429;
 }
@@ -475,7 +475,7 @@ function compareScalars(one: unknown, other: unknown): number {
   }
 }
 
-/** Of instants in UTC the digits, without zeros at the end: a text that is longer is later. */
+/** Removes the zeros at the end of an instant in UTC, so that of two texts with the same beginning the longer one is later. */
 function comparable(text: string): string {
   return dateLike.test(text) ? text.replace(zeros, '') : text;
 }

@@ -7,7 +7,7 @@
 import { ComityError, refusalIn } from './error.ts';
 import { drawKey, type Session } from './session.ts';
 
-/** What each call takes. */
+/** The options of each call. */
 export type CallOptions = {
   /** Ends the call, its waits included, with the reason of the signal. */
   readonly signal?: AbortSignal;
@@ -17,7 +17,7 @@ export type CallOptions = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** What a client is made of. */
+/** The address and the `fetch` of a client. */
 export type Fetching = {
   /** The base of the API: `https://desk.example/api/v1`. On a page of the same origin a path is enough. */
   readonly baseUrl: string;

@@ -8,7 +8,7 @@
  */
 import { ComityError } from './error.ts';
 
-/** What `localStorage`, `sessionStorage` and the storages of React Native have in common. */
+/** The methods that `localStorage`, `sessionStorage` and the storages of React Native share. */
 export type SessionStorage = {
   getItem(name: string): string | null | Promise<string | null>;
   setItem(name: string, value: string): unknown;
@@ -29,7 +29,7 @@ export type Credential = {
   readonly onSessionEnd?: () => void;
 };
 
-/** What every login answers with. */
+/** The content of the answer to each login. */
 export type SessionTokens = {
   readonly token: string;
   readonly expiresIn: number;

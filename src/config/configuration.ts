@@ -84,7 +84,7 @@ const configurationShape = Type.Object(
  * Checks a declaration and fills in its defaults.
  * @param warn receives a sentence about each declaration that works but will surprise
  * @param module of the declaration: paths in it begin in its folder, and without it in the working directory
- * @param inFunctions what stands in the source of its functions
+ * @param inFunctions the names that the source of its functions has as literals
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(

@@ -1,9 +1,9 @@
 /**
  * Traces: spans of requests, commits, functions of the application, and attempts of deliveries, sent over OTLP by the packages of
- * OpenTelemetry, which a project installs itself. The trace of a request goes on in what it causes: its events keep the span's context (W3C
+ * OpenTelemetry, which a project installs itself. The work that a request causes belongs to its trace: events keep the span's context (W3C
  * Trace Context, `traceparent`), from which deliveries and subscribers continue.
  *
- * Off unless the standard variables name a receiver; then nothing here is loaded, and no caller has a `Tracing`.
+ * Off unless the standard variables name a receiver; then no package is loaded, and no caller has a `Tracing`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Attributes, Context, Span, SpanKind, Tracer } from '@opentelemetry/api';
@@ -13,7 +13,7 @@ import type { Handler, Request, Response } from '../http/message.ts';
 
 /** Where spans go, from the variables of OpenTelemetry's specification. */
 export type TraceTarget = {
-  /** Of the receiver of spans: `http://collector:4318/v1/traces`. */
+  /** The URL of the receiver of spans: `http://collector:4318/v1/traces`. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -21,7 +21,7 @@ export type TraceTarget = {
   readonly attributes: Readonly<Record<string, string>>;
 };
 
-/** What a span is of. @param kind `server` for a request, `client` for one that Comity makes; absent: a part of what is under way */
+/** The work that a span measures. @param kind `server` for a request, `client` for one that Comity makes; absent: a part of the work under way */
 type Part = {
   readonly name: string;
   readonly kind?: 'server' | 'client' | 'consumer';

@@ -1,0 +1,252 @@
+/**
+ * One clause's visit to the server: requests with the credentials of the target, members that it creates and removes again, and every
+ * exchange as evidence.
+ */
+import { type Answer, fieldOf, jsonOf, valuesOf } from './answer.ts';
+import { type Connection, type Origin, type Outcome, openConnection } from './connection.ts';
+import { type Exchange, evidenceOf } from './evidence.ts';
+import { sampleOf, type Target } from './target.ts';
+
+export type Request = {
+  readonly method: string;
+  /** A path on the server, or another form of a request target. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly content?: string | Uint8Array;
+  /** Content as JSON, with its Content-Type unless `headers` have one. */
+  readonly json?: unknown;
+  /** Send no credentials. */
+  readonly isAnonymous?: true;
+};
+
+/** A member that the visit created. */
+export type Member = {
+  readonly path: string;
+  /** The ETag field of the newest answer with one. */
+  readonly tag: string | undefined;
+};
+
+/** A clause that cannot go on because an exchange gave nothing to judge; the runner makes it a verdict. */
+export class NoAnswer extends Error {}
+
+/** A clause that has no subject at this server. */
+export class CannotApply extends Error {}
+
+/** What is known of the target before a clause is judged (`survey.ts`). */
+export type Survey = {
+  /** The methods of the collection, and of a member, by their Allow; undefined where no answer has it. */
+  readonly collectionAllow: ReadonlySet<string> | undefined;
+  readonly memberAllow: ReadonlySet<string> | undefined;
+  /** The path of a member that stands while clauses run; undefined where there is none. */
+  readonly member: string | undefined;
+  /** Members that stood and were lost during the run. */
+  readonly gone: readonly string[];
+  /** Why nothing can be created; undefined where it can. */
+  readonly cannotCreate: string | undefined;
+  /** The media types of patches that a member takes, in lower case. */
+  readonly patchTypes: ReadonlySet<string>;
+  /** A QUERY that is answered with 2xx. */
+  readonly query: { readonly type: string; readonly content: string } | undefined;
+  /** The status of a QUERY, whatever its content: 405 and 501 mean that the server has none. */
+  readonly queryStatus: number | undefined;
+  /** True if strangers may not read the collection: they get 401 or 403, and a request with credentials does not. */
+  readonly isClosed: boolean;
+  /** A request that strangers are refused: reading, or else creating; undefined where they may do both. */
+  readonly closed: 'GET' | 'POST' | undefined;
+};
+
+const exchangesMax = 40;
+const retryAfterSecondsMax = 10;
+const attemptsMax = 4;
+const restWaitMs = 200;
+
+type OctetsOptions = { readonly method?: string; readonly waitMs?: number };
+
+/** Its functions may be taken off it, as clauses do. */
+export class Visit {
+  readonly target: Target;
+  readonly survey: Survey;
+  readonly #exchanges: Exchange[] = [];
+  readonly #connections: Connection[] = [];
+  readonly #made = new Set<string>();
+
+  constructor(target: Target, survey: Survey) {
+    this.target = target;
+    this.survey = survey;
+  }
+
+  /** What was exchanged so far. */
+  get exchanges(): readonly Exchange[] {
+    return this.#exchanges;
+  }
+
+  /** The octets of a request of HTTP/1.1 with `Connection: close`. */
+  octetsOf = (request: Request): string => requestText(this.target, request);
+
+  /** Keeps an exchange on a connection of `open` as evidence. */
+  note = (request: string, outcome: Outcome): void => {
+    if (this.#exchanges.length >= exchangesMax) return;
+    const { headers, tunnel } = this.target;
+    const credentials = [...Object.values(headers), ...Object.values(tunnel?.headers ?? {})];
+    this.#exchanges.push(evidenceOf(request, outcome, credentials));
+  };
+
+  /** A connection for several messages. The visit closes it. */
+  open = async (): Promise<Connection> => {
+    const connection = await openConnection(this.target.address);
+    this.#connections.push(connection);
+    return connection;
+  };
+
+  /** Octets on a connection of their own, and its first answer. */
+  sendOctets = async (octets: string, { method = 'GET', waitMs }: OctetsOptions = {}): Promise<Outcome> => {
+    const outcome = await once(this.target.address, octets, method, waitMs);
+    this.note(octets, outcome);
+    return outcome;
+  };
+
+  /** One request on a connection of its own; no answer is an outcome, too. What it creates is removed at the end. */
+  attempt = async (request: Request): Promise<Outcome> => {
+    const { method, path } = request;
+    const outcome = await withPatience(() => this.sendOctets(this.octetsOf(request), { method }));
+    if (method === 'POST' && path === this.target.collection && !('none' in outcome))
+      this.removeCreated(outcome);
+    return outcome;
+  };
+
+  /** One request on a connection of its own. @throws NoAnswer */
+  send = async (request: Request): Promise<Answer> => {
+    const outcome = await this.attempt(request);
+    if ('none' in outcome) throw new NoAnswer(`${request.method} ${request.path}: ${outcome.none}`);
+    return outcome;
+  };
+
+  /** A new document from the sample. @throws CannotApply where there is none */
+  sample = (): Readonly<Record<string, unknown>> => {
+    const document = sampleOf(this.target);
+    if (document === undefined) throw new CannotApply('the target has no sample document to create');
+    return document;
+  };
+
+  /** Creates a member by POST of the sample, and removes it at the end. @throws NoAnswer */
+  post = (parts: Pick<Request, 'headers' | 'json' | 'isAnonymous'> = {}): Promise<Answer> => {
+    const json = parts.json ?? this.sample();
+    return this.send({ ...parts, method: 'POST', path: this.target.collection, json });
+  };
+
+  /** Creates a member and reads it. @throws CannotApply where the server does not let it */
+  create = async (): Promise<Member> => {
+    const answer = await this.post();
+    if (answer.status !== 201 && answer.status !== 200)
+      throw new CannotApply(`the sample document cannot be created: POST is answered ${answer.status}`);
+    const path = memberPathOf(this.target, answer);
+    if (path === undefined) throw new CannotApply('the answer to POST does not say where the new member is');
+    const read = await this.send({ method: 'GET', path });
+    if (read.status !== 200)
+      throw new CannotApply(`the new member cannot be read: GET is answered ${read.status}`);
+    return { path, tag: fieldOf(read, 'ETag') };
+  };
+
+  /** Removes the path when the visit ends. */
+  removeLater = (path: string): void => {
+    this.#made.add(path);
+  };
+
+  /** Removes when the visit ends what the answer to a POST says that it created. */
+  removeCreated = (answer: Answer): void => {
+    // A target without a sample is no collection: a receiver of webhooks answers POST, too.
+    if (this.target.sample === undefined) return;
+    const path = answer.status < 300 ? memberPathOf(this.target, answer) : undefined;
+    if (path !== undefined) this.#made.add(path);
+  };
+
+  /** Closes its connections and removes what it made. @returns the paths that the server did not let it remove */
+  end = async (): Promise<readonly string[]> => {
+    for (const connection of this.#connections) connection.close();
+    const left: string[] = [];
+    for (const path of this.#made) if (!(await remove(this.target, path))) left.push(path);
+    return left;
+  };
+}
+
+async function once(origin: Origin, octets: string, method: string, waitMs?: number): Promise<Outcome> {
+  let connection: Connection;
+  try {
+    connection = await openConnection(origin);
+  } catch (error) {
+    return { none: `no connection could be made: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  try {
+    connection.write(Buffer.from(octets, 'latin1'));
+    const outcome = await connection.answer(method, waitMs);
+    if ('none' in outcome || outcome.content.length > 0 || outcome.status === 101) return outcome;
+    // An answer without content may be followed by some, which no client reads as a part of it.
+    await connection.ends(restWaitMs);
+    return { ...outcome, rest: Buffer.from(await connection.peek(0), 'latin1') };
+  } finally {
+    connection.close();
+  }
+}
+
+/** Sends again, after the time that the server asks for, what a limit on requests refused. */
+async function withPatience(send: () => Promise<Outcome>): Promise<Outcome> {
+  for (let attempted = 1; ; attempted += 1) {
+    const outcome = await send();
+    const wait = waitOf(outcome);
+    if (wait === undefined || attempted === attemptsMax) return outcome;
+    await new Promise((resolve) => setTimeout(resolve, wait * 1000));
+  }
+}
+
+/** @returns seconds to wait before the request is sent again, where the server asks for patience */
+function waitOf(outcome: Outcome): number | undefined {
+  if ('none' in outcome || outcome.status !== 429) return undefined;
+  const seconds = Number(fieldOf(outcome, 'Retry-After') ?? 1);
+  return Number.isFinite(seconds) && seconds <= retryAfterSecondsMax ? Math.max(seconds, 0.1) : undefined;
+}
+
+async function remove(target: Target, path: string): Promise<boolean> {
+  const octets = requestText(target, { method: 'DELETE', path });
+  const outcome = await withPatience(() => once(target.address, octets, 'DELETE'));
+  return !('none' in outcome) && (outcome.status < 300 || outcome.status === 404 || outcome.status === 410);
+}
+
+function requestText(
+  target: Target,
+  { method, path, headers = {}, content, json, isAnonymous }: Request,
+): string {
+  const body = json === undefined ? content : JSON.stringify(json);
+  const octets = body === undefined ? undefined : Buffer.from(body as string);
+  const fields = new Map<string, string>([['Host', target.host]]);
+  const set = (given: Readonly<Record<string, string>>): void => {
+    for (const [name, value] of Object.entries(given)) {
+      const same = [...fields.keys()].find((each) => each.toLowerCase() === name.toLowerCase());
+      fields.set(same ?? name, value);
+    }
+  };
+  set({ 'User-Agent': 'comity-conduct', Accept: '*/*' });
+  if (isAnonymous === undefined) set(target.headers);
+  if (json !== undefined) set({ 'Content-Type': 'application/json' });
+  if (octets !== undefined) set({ 'Content-Length': String(octets.byteLength) });
+  set({ Connection: 'close', ...headers });
+  const lines = [...fields].map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `${method} ${path} HTTP/1.1\r\n${lines}\r\n${octets?.toString('latin1') ?? ''}`;
+}
+
+/** The path of a new member: Location, or the collection's path and the `id` of the document. */
+function memberPathOf(target: Target, answer: Answer): string | undefined {
+  const [location] = valuesOf(answer, 'Location');
+  if (location !== undefined) {
+    const url = URL.parse(location, `${target.url}${target.collection}`);
+    if (url !== null) return `${url.pathname}${url.search}`;
+  }
+  const document = jsonOf(answer);
+  const id = isObject(document) ? (document[target.idMember] ?? document._id) : undefined;
+  return typeof id === 'string' || typeof id === 'number'
+    ? `${target.collection.replace(/\/$/, '')}/${encodeURIComponent(id)}`
+    : undefined;
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

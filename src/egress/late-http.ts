@@ -2,11 +2,9 @@
  * Outgoing HTTP that is loaded with the first request: exchanges with receivers of webhooks, and fetch for published documents. Loading the
  * HTTP package takes 60 ms, a tenth of a start, and many programs never send anything.
  */
-import type { Agent, buildConnector } from 'undici';
-import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { Dial } from './dial.ts';
 import type { Exchanges, ExchangesOptions } from './exchanges.ts';
-import { hostnameOf, portOf } from './policy.ts';
+import type { GuardedAgent } from './guarded-agent.ts';
 
 export function createLateExchanges(options: ExchangesOptions): Exchanges {
   let made: Exchanges | undefined;
@@ -51,10 +49,8 @@ export type GuardedFetch = {
   close(): Promise<void>;
 };
 
-const keepAliveMs = 1000;
-
 export function createGuardedFetch(dial: Dial, headBytesMax: number): GuardedFetch {
-  let loading: Promise<Loaded> | undefined;
+  let loading: Promise<GuardedAgent> | undefined;
   return {
     async fetch(url, init) {
       loading ??= load(dial, headBytesMax);
@@ -67,36 +63,7 @@ export function createGuardedFetch(dial: Dial, headBytesMax: number): GuardedFet
   };
 }
 
-type Loaded = { readonly fetch: typeof import('undici')['fetch']; readonly agent: Agent };
-
-async function load(dial: Dial, headBytesMax: number): Promise<Loaded> {
-  const { Agent, fetch } = await import('undici');
-  const agent = ownEmitter(
-    new Agent({
-      connect: connectorOf(dial),
-      maxHeaderSize: headBytesMax,
-      keepAliveTimeout: keepAliveMs,
-      keepAliveMaxTimeout: keepAliveMs,
-      connections: 1,
-    }),
-    ignoreError,
-  );
-  return { fetch, agent };
-}
-
-function connectorOf(dial: Dial): buildConnector.connector {
-  return ({ hostname, port, protocol }, callback) => {
-    const origin = new URL(`${protocol}//${hostname}${port === '' ? '' : `:${port}`}`);
-    const tls = protocol === 'https:' ? { tls: {} } : {};
-    dial({ hostname: hostnameOf(origin), port: portOf(origin), ...tls }).then(
-      ({ socket }) => callback(null, socket),
-      (error: unknown) =>
-        callback(
-          error instanceof Error
-            ? error
-            : new Error('The connection attempt was abandoned', { cause: error }),
-          null,
-        ),
-    );
-  };
+async function load(dial: Dial, headBytesMax: number): Promise<GuardedAgent> {
+  const { openGuardedAgent } = await import('./guarded-agent.ts');
+  return openGuardedAgent(dial, headBytesMax);
 }

@@ -1,12 +1,17 @@
 /** All resources of the program, in the order of the OpenAPI document, from the features that compose.ts made. */
 import { join } from 'node:path';
 import type { Accounts } from './accounts/accounts.ts';
+import { createOwnerPrincipal } from './accounts/owner-principal.ts';
 import { jwksResource } from './accounts/tokens/signing-keys.ts';
 import { dashboardAssets, portalAssets } from './app-assets.ts';
-import { backupResources, createBackups } from './backups/backups.ts';
+import { backupResources, createBackups, diskOf } from './backups/backups.ts';
 import type { Configuration } from './config/configuration.ts';
 import { type LoadedSettings, shownSettings } from './config/load-settings.ts';
+import { findNamesInFunctions } from './config/named-in-functions.ts';
+import { copiedBytes, placeName } from './files/backup-files.ts';
+import type { Files } from './files/files.ts';
 import { holdResources } from './hold/hold.ts';
+import { problems } from './http/problem-registry.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
@@ -15,10 +20,12 @@ import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { Mails } from './mail/mails.ts';
 import { shownMigrations } from './migrations/migration-state.ts';
+import { idPrefixes } from './model/id.ts';
+import { scopes } from './model/principal.ts';
 import type { LoopTurns } from './observe/event-loop.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { OpenConnections } from './observe/open-connections.ts';
-import { docsAssets } from './openapi/docs-assets.ts';
+import { type ApplicationCode, docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
 import { guidePages } from './openapi/guide-pages.ts';
 import { packageRoot, packageVersion } from './package-version.ts';
@@ -26,6 +33,7 @@ import { realtimeResources } from './realtime/realtime-routes.ts';
 import { SlowLists } from './resources/collection/slow-lists.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLogViews, createWithholds } from './resources/events/seen-event.ts';
+import { accessResource } from './resources/program/access-routes.ts';
 import {
   connectionsResource,
   metaResources,
@@ -33,7 +41,7 @@ import {
   slowListResource,
   storeResource,
 } from './resources/program/meta-routes.ts';
-import type { Phase } from './resources/program/program-routes.ts';
+import type { Asset, Phase } from './resources/program/program-routes.ts';
 import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
@@ -51,6 +59,8 @@ type Features = Services & {
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Receiving;
+  /** Absent: no collection has files. */
+  readonly files?: Files | undefined;
   readonly mails: Mails;
   readonly contentThreads: ContentThreads;
   readonly cors: CorsPolicy;
@@ -68,9 +78,7 @@ export function resourcesOf(options: Features): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received } = options;
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
-  const guides = guidePages(configuration.title, join(packageRoot(), 'docs'));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
-  const portal = settings.portal === 'on' ? portalAssets(configuration) : [];
   const slowLists = new SlowLists({ ...settings, clock: options.clock });
   const resources: readonly Resource[] = [
     ...createRoutes({
@@ -81,6 +89,8 @@ export function resourcesOf(options: Features): readonly Resource[] {
         accounts: configuration.accounts,
       },
       ...{ slowLists, longContent: options.contentThreads, logic: options.logic.writesOf },
+      files: options.files?.documents,
+      ofDeclared: (declared) => options.files?.resources(declared, options.mac) ?? [],
       builtIn: (serving) => [
         ...actionResources(serving, configuration.actions, options.logic.open),
         ...accounts.resources,
@@ -99,7 +109,11 @@ export function resourcesOf(options: Features): readonly Resource[] {
         ...options.mails.builtIn(serving),
         ...holdResources(options, configuration.base),
       ],
-      postedEvents: (serving) => webhooks.postedEvents(serving, accounts.auditExpunction),
+      postedEvents: (serving) =>
+        webhooks.postedEvents(serving, {
+          audited: accounts.auditExpunction,
+          expungeFiles: options.files?.expungerFor(serving.store),
+        }),
     }),
     ...realtimeResources({
       ...{ ...settings, ...options, base: configuration.base, limits: settings },
@@ -111,13 +125,13 @@ export function resourcesOf(options: Features): readonly Resource[] {
       },
     }),
     ...metaResources(options, configuration.base, reportOf(options)),
-    ...storeResources(options),
+    ...reportResources(options),
     slowListResource(configuration.base, settings, slowLists),
     connectionsResource(configuration.base, settings, options.connections),
     ...programResources({
       ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
-      metricsToken: settings.metricsToken,
-      assets: [...docsAssets(configuration.title, guides.length > 0), ...guides, ...dashboard, ...portal],
+      ...{ metricsToken: settings.metricsToken, limits: settings },
+      assets: [...documentationOf(configuration), ...dashboard, ...portalOf(options)],
       openApi: createDocuments(() => ({
         ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
         traceEnabled: settings.traceMethod,
@@ -129,6 +143,38 @@ export function resourcesOf(options: Features): readonly Resource[] {
   return resources;
 }
 
+function documentationOf(configuration: Configuration): readonly Asset[] {
+  const { title } = configuration;
+  const guides = guidePages(title, join(packageRoot(), 'docs'));
+  return [...docsAssets(title, guides.length > 0, () => codesOf(configuration)), ...guides];
+}
+
+function portalOf({ configuration, settings }: Features): readonly Asset[] {
+  return settings.portal === 'on' ? portalAssets(configuration) : [];
+}
+
+/** The codes that the application refuses with: those of actions with their statuses, and those that stand in its functions. */
+async function codesOf({ actions, module }: Configuration): Promise<readonly ApplicationCode[]> {
+  const found = module === undefined ? [] : [...(await findNamesInFunctions(module, 'all')).codes];
+  const declared = actions.flatMap(({ name, codes }) =>
+    [...(codes ?? [])].map(([code, status = problems.refused_by_application.status]) => ({
+      ...{ code, status, actions: [name] },
+    })),
+  );
+  const named = found.map((code) => ({ code, status: undefined, actions: [] }));
+  const byCode = Map.groupBy<string, ApplicationCode>([...declared, ...named], ({ code }) => code);
+  return [...byCode]
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([code, of]) => {
+      const statuses = new Set(of.flatMap(({ status }) => status ?? []));
+      const [status] = statuses;
+      return {
+        ...{ code, status: statuses.size === 1 ? status : undefined },
+        actions: of.flatMap((each) => each.actions),
+      };
+    });
+}
+
 function reportOf({ settings, sources, program }: Features): ProgramReport {
   return {
     ...{ ...program, version: packageVersion(), node: process.versions.node },
@@ -136,15 +182,27 @@ function reportOf({ settings, sources, program }: Features): ProgramReport {
   };
 }
 
-function storeResources(options: Features): readonly Resource[] {
+/** An account with all scopes of its own, as a session of it has them. */
+function accountNow(store: Store) {
+  const principalOf = createOwnerPrincipal(store);
+  return async (id: string) => (id.startsWith(idPrefixes.account) ? principalOf(id, scopes) : undefined);
+}
+
+function reportResources(options: Features): readonly Resource[] {
   const { configuration, settings, store, accounts, program } = options;
   const { base, collections } = configuration;
   const names = [...collections.keys(), configuration.accounts.users.name];
   const folder = settings.backupFolder || join(settings.data, 'backups');
   const storeBytes = async () => program.storeBytes() ?? (await store.report([])).bytes;
-  const backups = createBackups(options, folder, storeBytes);
+  const disk = async () => (settings.databaseUrl === undefined ? diskOf(settings.data) : undefined);
+  const place = options.files?.place;
+  const backups = createBackups(options, folder, storeBytes, {
+    ...{ place, placeName: placeName(settings) },
+    bytes: (into) => (place === undefined ? 0 : copiedBytes(store, place, into)),
+  });
   return [
-    storeResource(options, base, names, () => shownMigrations(store, configuration)),
+    storeResource({ ...options, disk }, base, names, () => shownMigrations(store, configuration)),
     ...backupResources(options, base, backups, accounts.auditBackup),
+    accessResource({ ...configuration, store, accountNow: accountNow(store) }),
   ];
 }

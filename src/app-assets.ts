@@ -17,6 +17,7 @@ function policyOf(frameAncestors: readonly string[]): string {
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
+    "media-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",

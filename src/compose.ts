@@ -14,6 +14,8 @@ import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { Exchange } from './egress/exchange.ts';
 import { createOwnListeners } from './egress/policy.ts';
+import { createFiles } from './files/files.ts';
+import { openPlace } from './files/open-place.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { createHandler } from './kernel/handler.ts';
@@ -39,8 +41,9 @@ import { packageVersion } from './package-version.ts';
 import { createContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLife } from './resources/program/program-routes.ts';
 import { createListener } from './server/listener.ts';
+import { refuseUnmetNeeds } from './setting-needs.ts';
 import type { Services } from './store/capabilities.ts';
-import { type CommitStage, withStages } from './store/commit-stages.ts';
+import { type CommitStage, withReadStage, withStages } from './store/stages.ts';
 import { type InboxWakes, messagesStage } from './subscribers/with-messages.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
@@ -94,6 +97,7 @@ export async function createParts(options: ComposeOptions) {
   const { configuration, settings, clock = Date.now, shared, outside } = options;
   const { observe: noteDifference, ...differences } = createDifferences(clock);
   const observe = fanOut(options.observe, noteDifference);
+  await refuseUnmetNeeds(configuration, settings);
   const turns = new LoopTurns();
   const { traceTarget } = options;
   const tracing = traceTarget === undefined ? undefined : await openTracing(traceTarget, packageVersion());
@@ -125,12 +129,15 @@ async function createFeatures({ opened, ...options }: Opened) {
   const { base, collections, accounts: declaredAccounts } = configuration;
   const credentials = createVerifiedCredentials(opened, clock, settings.verifiedCredentialsBytesMax);
   const traced = tracing === undefined ? [] : [tracedStage(tracing)];
-  const store = withStages(opened, ...traced, credentialsStage(credentials));
   const newId = createIdSource(clock, digit);
+  const own = createOwnListeners(settings);
+  const files = await openFiles({ ...options, opened, newId, random, own });
+  const staged = files === undefined ? [] : [files.stage];
+  const read = files === undefined ? opened : withReadStage(opened, files.paths);
+  const store = withStages(read, ...traced, ...staged, credentialsStage(credentials));
   const onRefused = (refusal: MemoryRefusal) => observe({ kind: 'memory-refused', ...refusal });
   const memory = createMemory(settings, turns, onRefused);
   const services: Services = { store, clock, random, newId, observe, settings, memory, tracing };
-  const own = createOwnListeners(settings);
   const addressOf = createCallerAddress(proxiesOf(settings));
   const connections = createOpenConnections(clock);
   const timers = outside?.timers ?? runtimeTimers;
@@ -163,7 +170,7 @@ async function createFeatures({ opened, ...options }: Opened) {
   const contentThreads = createContentThreads(settings, collections);
   const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: metrics.loopDelay });
   const life = createLife();
-  const features = { accounts, webhooks, received, mails, contentThreads, logic, phase: life.phase };
+  const features = { accounts, webhooks, files, received, mails, contentThreads, logic, phase: life.phase };
   const mac = await loadMac(services, 'cursor');
   const served = { ...common, ...features, store: webhooks.store, mac };
   const { authenticate, principalNow, authenticateProxy } = accounts;
@@ -179,6 +186,19 @@ async function createFeatures({ opened, ...options }: Opened) {
     ...{ limits: settings, behindProxy: settings.behindProxy },
   });
   return { ...served, ...handling, store, documents, jobs, rates, loop, life, callsAs, listener };
+}
+
+type OpenedFiles = Omit<Opened, 'tracing' | 'random'> & {
+  readonly newId: () => string;
+  readonly random: (count: number) => Buffer;
+  readonly own: ReturnType<typeof createOwnListeners>;
+};
+
+/** Undefined: no collection has files. */
+async function openFiles({ configuration, settings, opened, own, ...services }: OpenedFiles) {
+  if ([...configuration.collections.values()].every(({ files }) => files === undefined)) return undefined;
+  const place = await openPlace(settings, { ...services, ...own });
+  return createFiles({ ...services, store: opened, settings }, configuration, place);
 }
 
 /** A span of each commit within what is traced: others are of due work and of upkeep. */

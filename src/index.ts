@@ -58,6 +58,15 @@ export {
 } from './model/collection.ts';
 export type { Scalar } from './model/field.ts';
 export {
+  File,
+  type FileReference,
+  type FileRule,
+  type FileValue,
+  MiB,
+  type OpenFile,
+  type PreviewRule,
+} from './model/file.ts';
+export {
   type ActionDeclaration,
   type ActionMethod,
   type Output,

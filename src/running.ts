@@ -106,8 +106,18 @@ export async function answerOnce(
   }
 }
 
-async function start({ operations, webhooks, received, mails, jobs, life, documents }: Parts): Promise<void> {
+async function start({
+  operations,
+  webhooks,
+  received,
+  mails,
+  jobs,
+  life,
+  documents,
+  files,
+}: Parts): Promise<void> {
   operations.resume();
+  files?.start();
   for (const feature of [webhooks, received, mails, jobs]) await feature.start();
   life.serve();
   documents.besideServing(webhooks.store);
@@ -183,6 +193,7 @@ function stopOf(parts: Parts, stopRetention: () => Promise<void>): Running['stop
     await parts.accounts.close();
     parts.loop.close();
     await parts.contentThreads.close();
+    await parts.files?.close();
     await stopRetention();
     await parts.rates.close();
     await parts.store.close();

@@ -16,9 +16,11 @@ import {
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import { portalLinksCollection, portalSecretsTable } from './accounts/portal/portal-verifier.ts';
+import { viewOwnersTable, viewsCollection } from './accounts/saved-views.ts';
 import { usedChallengesTable } from './accounts/second-factor/challenge-tokens.ts';
 import { secondFactorsTable } from './accounts/second-factor/factor-row.ts';
 import type { Configuration } from './config/configuration.ts';
+import { filesTableOf } from './files/file-rows.ts';
 import { holdTable } from './hold/hold.ts';
 import { jobStatesTable } from './jobs/scheduler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
@@ -37,8 +39,8 @@ import { realtimeTicketsTable } from './realtime/identify.ts';
 import { queriesTable } from './resources/collection/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
-import { messageLinesTable } from './webhooks/receiving/message-lines.ts';
 import {
+  linedMessages,
   receivedAttemptsTable,
   receivedCollection,
   receivedContentsTable,
@@ -47,6 +49,7 @@ import {
 import {
   attemptsTable,
   deliveriesCollection,
+  deliveryLinesTable,
   endpointGenerationTable,
   endpointHealthTable,
   endpointSecretsTable,
@@ -100,6 +103,8 @@ const ownTables: readonly Table[] = [
   ...[secondFactorsTable, usedChallengesTable].map((name) => ownTable(name)),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
+  tableOf(viewsCollection, true),
+  ownTable(viewOwnersTable, byOwner),
   ...[keysCollection, auditCollection, portalLinksCollection].map((each) => tableOf(each)),
   ownTable(portalSecretsTable),
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map((each) => tableOf(each)),
@@ -107,10 +112,16 @@ const ownTables: readonly Table[] = [
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
   ...[mailsCollection, receivedCollection].map((each) => tableOf(each)),
   ownTable(mailContentsTable),
+  filesTableOf,
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ...[jobStatesTable, messageLinesTable, holdTable, migrationsTable, startsTable].map((name) =>
-    ownTable(name),
-  ),
+  ...[
+    jobStatesTable,
+    linedMessages.linesTable,
+    deliveryLinesTable,
+    holdTable,
+    migrationsTable,
+    startsTable,
+  ].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

@@ -1,28 +1,38 @@
 /**
- * Mails codes to accounts (§5.4). A code has 256 random bits, is stored as a digest, and is valid for one purpose, account, address, use and
- * period. The unit that a code enables removes it and all others of its purpose; a reset removes those of every purpose.
+ * Mails codes to accounts (§5.4). A code is stored as a digest, and is valid for one purpose, account, address, use and period. It has 256
+ * random bits; that of a login has 40, to be typed, and is good only with the challenge of the browser that asked for it. The unit that a
+ * code enables removes it and all others of its purpose; a reset removes those of every purpose.
  *
  * The mail is kept by the unit that stores the code, so none is lost. Without a mail server no code is created. The duration of a request
  * says nothing about an account: `request` only queues, and the look-up happens later, one request after the other. Each account gets a
  * few mails an hour.
  */
-import { ConfigurationError } from '../config/inspection.ts';
-import { type MailTemplate, parseTemplate } from '../config/mail-templates.ts';
-import type { Settings } from '../config/settings.ts';
 import type { Done } from '../kernel/action.ts';
-import { type Letter, type MailPort, type MailValues, renderTemplate } from '../mail/keep-mail.ts';
+import type { MailPort } from '../mail/keep-mail.ts';
 import { ownerField } from '../model/field.ts';
 import { byId } from '../model/filter.ts';
 import type { Services } from '../store/capabilities.ts';
+import { overtaken } from '../store/lines.ts';
 import { type Change, keptRow, type Row, type Store, StoreUnavailable } from '../store/store.ts';
-import { digestOf, mailCodesTable, type User } from './account-tables.ts';
+import { digestOf, mailCodesTable, unchanged } from './account-tables.ts';
 import { type Audit, type From, originOf } from './audit.ts';
+import { loginPurposes, type MailCodePurpose, type MailTexts, secondsOfCode } from './mail-texts.ts';
+import type { EarlierCaller } from './owner-principal.ts';
+import { drawTypedCode, normalizeTyped } from './second-factor/factor-codes.ts';
 import { createFindUser, type FindUser, type FoundUser } from './users/user-row.ts';
+
+/** `id`: of the account; null: the address has none yet. */
+type Addressee = { readonly id: string | null; readonly email: string };
 
 export type AccountMail = {
   readonly isConfigured: boolean;
-  /** Creates a code and the rows of it and its mail, to be committed together; none without a mail server. */
-  mint(user: Pick<User, 'id' | 'email'>, purpose: MailCodePurpose): readonly Change[];
+  /**
+   * Creates a code and the rows of it and its mail, to be committed together; none without a mail server.
+   * @param bound what the code belongs to besides
+   */
+  mint(to: Addressee, purpose: MailCodePurpose, bound?: Bound): readonly Change[];
+  /** Counts a mail that is about to be sent. False: the account had as many in this hour as it may. @throws StoreUnavailable */
+  mayHave(purpose: MailCodePurpose, user: string): Promise<boolean>;
   /** Counts a committed mail toward the hourly limit. */
   count(purpose: MailCodePurpose, user: string): void;
   /** Queues a mail to the account, if it exists. Returns at once. */
@@ -36,7 +46,14 @@ type MailRequest = From & {
   readonly purpose: MailCodePurpose;
   /** In the form of `normalizeEmail`, or the id of an account. */
   readonly for: { readonly email: string } | { readonly id: string };
+  /** The new address, in the form of `normalizeEmail`, where the purpose is `address`. */
+  readonly to?: string;
+  /** The challenge of the browser that asked, for a login. */
+  readonly challenge?: string;
 };
+
+/** `challenge`: of a login. `by`: the caller who invites. */
+type Bound = { readonly challenge?: string | undefined; readonly by?: EarlierCaller };
 
 /** The services and the parts of accounts that mails need. */
 type Mailing = Services & {
@@ -46,7 +63,9 @@ type Mailing = Services & {
 };
 
 /** Mails of one purpose to one account in a sliding hour; a mail counts up to a minute longer. */
-const mailsPerHourMax = 5;
+export const mailsPerHourMax = 5;
+/** Mails in an hour to addresses without an account that one client asks for, so that it cannot send many strangers a mail. */
+const newcomersPerHourMax = 30;
 const minuteMs = 60_000;
 /** Minutes that an hour can touch: one more than fit in it. */
 const minutesCounted = 61;
@@ -63,12 +82,11 @@ export function createAccountMail(
   let working: Promise<void> | undefined;
   let isClosed = false;
 
-  const mint: AccountMail['mint'] = (user, purpose) => {
+  const mint: AccountMail['mint'] = (to, purpose, bound = {}) => {
     if (port === undefined) return [];
-    const { verificationCodeSeconds, resetCodeSeconds } = settings;
-    const seconds = purpose === 'verification' ? verificationCodeSeconds : resetCodeSeconds;
-    const { code, change } = mintCode(user, purpose, { at: clock(), seconds, random });
-    return [change, ...port.keep(texts(purpose, user.email, code))];
+    const how = { at: clock(), seconds: secondsOfCode(settings, purpose), random };
+    const { code, change } = mintCode(to, purpose, bound, how);
+    return [change, ...port.keep(texts(purpose, to.email, code))];
   };
 
   const mailing = { ...services, audit, mint, findUser: createFindUser(store) };
@@ -93,6 +111,7 @@ export function createAccountMail(
   return {
     isConfigured: port !== undefined,
     mint,
+    mayHave: (purpose, user) => mayHaveMail(services, purpose, user, mailsPerHourMax),
     count(purpose, user) {
       // If counting fails, the account may get one mail more.
       if (port !== undefined) countMail(services, purpose, user, 1).catch(failed);
@@ -116,22 +135,68 @@ export function createAccountMail(
   };
 }
 
-async function sendRequested(mailing: Mailing, { purpose, for: whom, ...from }: MailRequest): Promise<void> {
-  const { store, findUser, audit, mint } = mailing;
-  const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
-  if (found === undefined || !isEligible(purpose, found)) return;
-  const { user } = found;
-  if (!(await mayHaveMail(mailing, purpose, user.id))) return;
-  const mail = mint(user, purpose);
-  const fact = { type: 'password.reset_requested', actor: null, subject: user.id } as const;
-  const changes = purpose === 'reset' ? [...mail, audit.entry({ ...fact, ...originOf(from) })] : mail;
+async function sendRequested(mailing: Mailing, request: MailRequest): Promise<void> {
+  const { store, settings } = mailing;
+  const { purpose, for: whom } = request;
+  const isLogin = loginPurposes.some((each) => each === purpose);
+  // Codes and links of logins count together.
+  const counted = isLogin ? 'code' : purpose;
+  const first = await findAddressee(mailing, request);
+  // Counted also where no mail follows, so that the work until here is the same for every address.
+  const name = first?.user.id ?? ('id' in whom ? whom.id : digestOf(whom.email));
+  if (!(await mayHaveMail(mailing, counted, name, mailsPerHourMax))) return;
+  if (first !== undefined) {
+    await store.lines.change(undefined, async () => {
+      const unit = { changes: await mailTo(mailing, request), events: [] };
+      const commit = await store.commit(unit);
+      return commit.outcome === 'superseded' ? overtaken(unit, commit) : undefined;
+    });
+    return;
+  }
+  if (!isLogin || settings.registration === 'closed' || !('email' in whom)) return;
+  // A disabled account gets no mail.
+  if ((await mailing.findUser.byEmail(whom.email)) !== undefined) return;
+  if (!(await mayHaveMail(mailing, counted, `from ${request.address}`, newcomersPerHourMax))) return;
+  // The address may get an account meanwhile, which the login then enters.
+  const changes = mailing.mint({ id: null, email: whom.email }, purpose, request);
   await store.commit({ changes, events: [] });
 }
 
+/** Finds the account, as long as it may have the mail. */
+async function findAddressee(
+  { findUser }: Mailing,
+  { purpose, for: whom, to }: MailRequest,
+): Promise<FoundUser | undefined> {
+  const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
+  // A verified address needs no verification.
+  if (found === undefined || found.user.disabled) return undefined;
+  if (purpose === 'verification' && found.user.emailVerified) return undefined;
+  return to !== undefined && (await findUser.byEmail(to)) !== undefined ? undefined : found;
+}
+
+/** The account stays as it is until the code is committed, so that none comes after a change that ends codes. */
+async function mailTo(mailing: Mailing, request: MailRequest): Promise<readonly Change[]> {
+  const found = await findAddressee(mailing, request);
+  if (found === undefined) return [];
+  const { audit, mint } = mailing;
+  const { purpose, to = found.user.email, challenge } = request;
+  const fact = { type: 'password.reset_requested', actor: null, subject: found.user.id } as const;
+  return [
+    unchanged(found.row),
+    ...mint({ id: found.user.id, email: to }, purpose, { challenge }),
+    ...(purpose === 'reset' ? [audit.entry({ ...fact, ...originOf(request) })] : []),
+  ];
+}
+
 /** Counts the mail. True if it may be sent. It stays counted even if the following commit fails. */
-async function mayHaveMail(services: Services, purpose: MailCodePurpose, id: string): Promise<boolean> {
+async function mayHaveMail(
+  services: Services,
+  purpose: MailCodePurpose,
+  id: string,
+  most: number,
+): Promise<boolean> {
   const counted = await countMail(services, purpose, id, 1);
-  if (counted <= mailsPerHourMax) return true;
+  if (counted <= most) return true;
   await countMail(services, purpose, id, -1);
   return false;
 }
@@ -153,11 +218,6 @@ async function countMail(
   return totals.reduce((sum, total) => sum + Math.max(0, total), 0);
 }
 
-/** A disabled account gets no mail; a verified address needs no verification. */
-function isEligible(purpose: MailCodePurpose, { user }: FoundUser): boolean {
-  return !user.disabled && (purpose === 'reset' || !user.emailVerified);
-}
-
 /** `id` repeats the row's id, which pages of documents do not hold. */
 type MailCodeRow = {
   readonly id: string;
@@ -166,9 +226,19 @@ type MailCodeRow = {
   readonly email: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** The caller who invited, for an invitation. */
+  readonly by?: EarlierCaller;
 };
 
-export type FoundCode = { readonly userId: string; readonly email: string; readonly removal: Change };
+export type FoundCode = {
+  readonly purpose: MailCodePurpose;
+  /** Null: the address had no account when the code was mailed. */
+  readonly userId: string | null;
+  readonly email: string;
+  /** Who invites. */
+  readonly by: EarlierCaller | undefined;
+  readonly removal: Change;
+};
 
 const codeOctets = 32;
 /** 32 octets in base64url. */
@@ -180,44 +250,59 @@ type MintedCode = { readonly code: string; readonly change: Change };
 
 /** @param how.at milliseconds since the epoch */
 function mintCode(
-  user: Pick<User, 'id' | 'email'>,
+  to: Addressee,
   purpose: MailCodePurpose,
+  { challenge, by }: Bound,
   how: { readonly at: number; readonly seconds: number; readonly random: (count: number) => Buffer },
 ): MintedCode {
-  const code = how.random(codeOctets).toString('base64url');
-  const id = digestOf(code);
-  const doc: MailCodeRow = { id, purpose, email: user.email, expiresAt: how.at + how.seconds * 1000 };
-  const next = keptRow(JSON.stringify(doc), user.id, how.at, how.at);
+  const code =
+    challenge === undefined ? how.random(codeOctets).toString('base64url') : drawTypedCode(how.random);
+  const id = idOfCode(code, challenge);
+  const expiresAt = how.at + how.seconds * 1000;
+  const doc: MailCodeRow = { id, purpose, email: to.email, expiresAt, ...(by === undefined ? {} : { by }) };
+  const next = keptRow(JSON.stringify(doc), to.id, how.at, how.at);
   return { code, change: { table: mailCodesTable, id, expect: { absent: true }, next } };
 }
 
-/** Returns undefined for a code that is unknown, used, expired or of another purpose. @param now milliseconds since the epoch */
+function idOfCode(code: string, challenge: string | undefined): string {
+  return digestOf(challenge === undefined ? code : `${challenge} ${normalizeTyped(code)}`);
+}
+
+/**
+ * Returns undefined for a code that is unknown, used, expired or of other purposes, or of another challenge.
+ * @param now milliseconds since the epoch @param challenge of a login
+ */
 export async function findCode(
   store: Pick<Store, 'read'>,
   code: string,
-  purpose: MailCodePurpose,
+  purposes: readonly MailCodePurpose[],
   now: number,
+  challenge?: string,
 ): Promise<FoundCode | undefined> {
-  if (code.length !== codeCharacters) return undefined;
-  const row = await store.read(mailCodesTable, digestOf(code));
-  if (row === undefined || row.owner === null) return undefined;
-  const found = JSON.parse(row.doc) as MailCodeRow;
-  if (found.purpose !== purpose || found.expiresAt <= now) return undefined;
-  return { userId: row.owner, email: found.email, removal: removeRow(row) };
+  if (challenge === undefined ? code.length !== codeCharacters : normalizeTyped(code) === undefined)
+    return undefined;
+  const row = await store.read(mailCodesTable, idOfCode(code, challenge));
+  if (row === undefined) return undefined;
+  const { purpose, email, expiresAt, by } = JSON.parse(row.doc) as MailCodeRow;
+  if (!purposes.includes(purpose) || expiresAt <= now) return undefined;
+  return { purpose, userId: row.owner, email, by, removal: removeRow(row) };
 }
 
-/** Returns changes that remove the account's codes of a purpose, or of all, except one that the caller removes. */
+/** Codes that lead into an account, or to its address. */
+export const codesOfAccess: readonly MailCodePurpose[] = ['reset', 'invitation', ...loginPurposes, 'address'];
+/** All but those that take back a change of the address: who got hold of an account must not end these. */
+export const codesOfOwner: readonly MailCodePurpose[] = [...codesOfAccess, 'verification'];
+
+/** Returns changes that remove the account's codes of the purposes, except one that the caller removes. */
 export async function removeCodes(
   store: Pick<Store, 'plan' | 'read'>,
   userId: string,
-  purpose: MailCodePurpose | 'all',
+  purposes: readonly MailCodePurpose[],
   except: string | null,
 ): Promise<readonly Change[]> {
   const { docs } = await store.plan(queryCodes(userId)).page({ from: 'start' });
   const codes = docs.map((doc) => JSON.parse(doc) as MailCodeRow);
-  const others = codes.filter(
-    (code) => (purpose === 'all' || code.purpose === purpose) && code.id !== except,
-  );
+  const others = codes.filter(({ id, purpose }) => purposes.includes(purpose) && id !== except);
   const rows = await Promise.all(others.map(({ id }) => store.read(mailCodesTable, id)));
   return rows.flatMap((row) => (row === undefined ? [] : [removeRow(row)]));
 }
@@ -235,213 +320,3 @@ function removeRow(row: Row): Change {
 export const mailMissing: Done = {
   refused: { code: 'unavailable', message: 'no mail server is configured' },
 };
-
-// Mails to owners of accounts, about the account, its second factor or a webhook endpoint: the built-in templates, which a project's
-// templates of the same names replace, and their values. No value contains text from another client, so that Comity cannot be used to send
-// an attacker's words.
-
-type MailCodePurpose = 'verification' | 'reset';
-
-/** The members of the application that mails show. */
-type Application = {
-  readonly title: string;
-  /** Those of the project. */
-  readonly templates: ReadonlyMap<string, MailTemplate>;
-};
-
-/** Settings of these names. The pages of the application have a `{code}` placeholder; without a page the mail holds the code itself. */
-type CodeSettings = Pick<
-  Settings,
-  'mailVerificationUrl' | 'mailResetUrl' | 'verificationCodeSeconds' | 'resetCodeSeconds'
->;
-
-type MailTexts = (purpose: MailCodePurpose, to: string, code: string) => Letter;
-
-const instructionByLink = 'open this page:\n\n{{link}}';
-const instructionByCode = 'use this code:\n\n{{code}}';
-
-const verifyEmail = (instruction: string): string => `Subject: {{title}}: confirm your e-mail address
-
-Someone, probably you, used this address for an account at {{title}}.
-
-To confirm it, ${instruction}
-
-It works once, within {{validFor}}. If this was not you, ignore this mail.
-`;
-
-const resetPassword = (instruction: string): string => `Subject: {{title}}: set a new password
-
-Someone, probably you, requested a new password for the account with this address at {{title}}.
-
-To set one, ${instruction}
-
-It works once, within {{validFor}}. If this was not you, ignore this mail: your password does not change.
-`;
-
-/** @throws ConfigurationError if a template needs a page that no setting gives */
-export function createMailTexts(application: Application, settings: CodeSettings): MailTexts {
-  const { templates } = application;
-  const title = titleOf(application);
-  const { mailVerificationUrl, mailResetUrl } = settings;
-  const byPurpose = {
-    verification: {
-      template: templateOf(templates, 'verify-email', verifyEmail(instructionFor(mailVerificationUrl))),
-      url: mailVerificationUrl,
-      setting: 'COMITY_MAIL_VERIFICATION_URL',
-      validFor: formatDuration(settings.verificationCodeSeconds),
-    },
-    reset: {
-      template: templateOf(templates, 'reset-password', resetPassword(instructionFor(mailResetUrl))),
-      url: mailResetUrl,
-      setting: 'COMITY_MAIL_RESET_URL',
-      validFor: formatDuration(settings.resetCodeSeconds),
-    },
-  };
-  for (const { template, url, setting } of Object.values(byPurpose)) {
-    if (url === undefined && template.values.has('link'))
-      throw new ConfigurationError([
-        `the mail template ${template.name} uses {{link}}: set ${setting} to the page of your application`,
-      ]);
-  }
-  return (purpose, to, code) => {
-    const { template, url, validFor } = byPurpose[purpose];
-    const link = url?.replaceAll('{code}', () => code) ?? '';
-    return letterOf(template, to, { title, email: to, code, link, validFor });
-  };
-}
-
-function instructionFor(url: string | undefined): string {
-  return url === undefined ? instructionByCode : instructionByLink;
-}
-
-/** Facts about a webhook endpoint for a mail; no URL, because its path may hold a secret. */
-type EndpointMailFacts = {
-  readonly kind: 'failing' | 'disabled';
-  readonly reason: 'gone' | 'failing';
-  readonly endpointId: string;
-  readonly origin: string;
-  /** ISO 8601: the first failure, or the time of the 410. */
-  readonly since: string;
-};
-
-export type EndpointMailTexts = (to: string, facts: EndpointMailFacts) => Letter;
-
-const endpointFailing = `Subject: {{title}}: a webhook endpoint is failing
-
-The webhook endpoint {{endpoint}} at {{origin}} has accepted no delivery since {{since}}.
-
-Delivery attempts continue. If it accepts none for {{disabledAfter}} in total, it will be disabled.
-
-The log of its deliveries shows the errors.
-`;
-
-const consequence =
-  'It was disabled. Undelivered events are kept for a time and are sent when you enable the endpoint again; events that happen until then can be recovered.';
-
-const endpointDisabled = `Subject: {{title}}: a webhook endpoint was disabled
-
-The webhook endpoint {{endpoint}} at {{origin}} has accepted no delivery since {{since}}.
-
-${consequence}
-`;
-
-const endpointGone = `Subject: {{title}}: a webhook endpoint was disabled
-
-The webhook endpoint {{endpoint}} at {{origin}} answered 410 (Gone) at {{since}}, which means that it wants no more events.
-
-${consequence}
-`;
-
-export function createEndpointMailTexts(
-  application: Application,
-  { endpointDisableSeconds }: Pick<Settings, 'endpointDisableSeconds'>,
-): EndpointMailTexts {
-  const { templates } = application;
-  const title = titleOf(application);
-  const disabledAfter = formatDuration(endpointDisableSeconds);
-  const failing = templateOf(templates, 'endpoint-failing', endpointFailing);
-  const disabled = templateOf(templates, 'endpoint-disabled', endpointDisabled);
-  const gone = templateOf(templates, 'endpoint-gone', endpointGone);
-  return (to, { kind, reason, endpointId: endpoint, origin, since }) => {
-    const values = { title, endpoint, origin, since, disabledAfter };
-    if (kind === 'failing') return letterOf(failing, to, values);
-    return letterOf(reason === 'gone' ? gone : disabled, to, values);
-  };
-}
-
-/** The name of the application, as people see it. */
-export function titleOf({ title }: Pick<Application, 'title'>): string {
-  return title === '' ? 'Comity' : title;
-}
-
-function templateOf(
-  templates: ReadonlyMap<string, MailTemplate>,
-  name: string,
-  builtIn: string,
-): MailTemplate {
-  const mistakes: string[] = [];
-  const template = templates.get(name) ?? parseTemplate(name, builtIn, undefined, mistakes);
-  if (template === undefined) throw new Error(mistakes.join('\n'));
-  return template;
-}
-
-function letterOf(template: MailTemplate, to: string, values: MailValues): Letter {
-  return {
-    ...{ to: [to], ...renderTemplate(template, values) },
-    ...{ replyTo: null, headers: {}, template: template.name },
-  };
-}
-
-/** Formats a duration in the largest unit that divides it. */
-export function formatDuration(seconds: number): string {
-  const [name, length] = units.find((unit) => seconds % unit[1] === 0) ?? ['second', 1];
-  const count = seconds / length;
-  return `${count} ${name}${count === 1 ? '' : 's'}`;
-}
-
-const units: readonly (readonly [name: string, seconds: number])[] = [
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
-];
-
-/** The mail about a change of the second factor, so that its owner notices a change by someone else. */
-export type FactorMail = (user: Pick<User, 'email'>, news: FactorNews, at: number) => readonly Change[];
-
-export type FactorNews = keyof typeof sentences;
-
-const sentences = {
-  'totp-added': 'An authenticator application was added to your account.',
-  'totp-removed': 'The authenticator application was removed from your account.',
-  'passkey-added': 'A passkey was added to your account.',
-  'passkey-removed': 'A passkey was removed from your account.',
-  'codes-created': 'New recovery codes were created for your account. The earlier ones no longer work.',
-  'code-used': 'A recovery code of your account was used.',
-  reset: 'An administrator removed the second factor of your account and ended its sessions.',
-} as const;
-
-const factorChanged = `Subject: {{title}}: the second factor of your account
-
-{{change}}
-
-Time: {{at}}
-
-If this was not you, change your password, and ask an administrator of {{title}} for help.
-`;
-
-/**
- * @param port undefined without a mail server
- * @returns the changes that keep the mail, for the unit that it reports
- */
-export function createFactorMail(
-  application: Application,
-  port: Pick<MailPort, 'keep'> | undefined,
-): FactorMail {
-  const title = titleOf(application);
-  const template = templateOf(application.templates, 'second-factor-changed', factorChanged);
-  return (user, news, at) => {
-    if (port === undefined) return [];
-    const values = { title, change: sentences[news], at: new Date(at).toISOString() };
-    return port.keep(letterOf(template, user.email, values));
-  };
-}

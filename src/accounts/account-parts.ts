@@ -7,9 +7,10 @@ import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Services } from '../store/capabilities.ts';
 import { overtaken } from '../store/lines.ts';
 import type { Change, Commit, RowName, Store, Unit } from '../store/store.ts';
-import type { AccountMail, FactorMail } from './account-mail.ts';
+import type { AccountMail } from './account-mail.ts';
 import type { AttemptLimit } from './attempt-limit.ts';
 import type { Audit } from './audit.ts';
+import type { FactorMail } from './mail-texts.ts';
 import type { CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import type { ChallengeTokens } from './second-factor/challenge-tokens.ts';
@@ -18,6 +19,7 @@ import type { RelyingParty } from './second-factor/passkeys/webauthn.ts';
 import type { CrossSiteCheck } from './sessions/cookie.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { AccessTokens } from './tokens/access-token.ts';
+import type { Administering } from './users/administering.ts';
 import type { NewAccounts } from './users/new-accounts.ts';
 import type { FindUser } from './users/user-row.ts';
 
@@ -33,6 +35,7 @@ export type AccountParts = Services & {
   readonly addressOf: CallerAddress;
   readonly isCrossSite: CrossSiteCheck;
   readonly audit: Pick<Audit, 'entry' | 'note'>;
+  readonly administering: Administering;
   readonly findUser: FindUser;
   readonly newAccounts: NewAccounts;
   readonly hasher: PasswordHasher;

@@ -1,9 +1,11 @@
 /** Schemas, examples, permissions and refusals that several operations of accounts share (§2.3, §5). */
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { Done } from '../kernel/action.ts';
 import { named, type Tag } from '../kernel/documentation.ts';
+import { normalizeEmail } from '../mail/email.ts';
 import { type Permission, permission } from '../model/access.ts';
 import type { Principal, Scheme } from '../model/principal.ts';
 
@@ -44,35 +46,42 @@ const user = {
 };
 const userExample = { id: accountId, email: exampleEmail };
 
+const recoveryCodes = {
+  type: 'array',
+  items: { type: 'string' },
+  description: 'Of a first passkey: shown once. Each replaces the passkey once.',
+};
+
 /** What an account is answered with where no session is opened. */
 export const accountOutput = {
   schema: named('Account', {
     description: 'An account, without a session.',
     type: 'object',
-    properties: { user },
+    properties: { user, recoveryCodes },
     required: ['user'],
     additionalProperties: false,
   }),
   example: { user: userExample },
 };
 
+const tokens = {
+  type: 'object',
+  properties: {
+    token: { type: 'string', description: 'Access token, for `Authorization: Bearer`.' },
+    expiresIn: { type: 'integer', description: 'Seconds until the access token expires.' },
+    refreshToken: {
+      type: 'string',
+      description:
+        'Exchange it once for the next pair of tokens. A second use ends the session, because the token may be stolen.',
+    },
+    user,
+  },
+  required: ['token', 'expiresIn', 'refreshToken', 'user'],
+};
+
 /** What every login answers with. */
 export const tokensOutput = {
-  schema: named('Tokens', {
-    description: 'A session.',
-    type: 'object',
-    properties: {
-      token: { type: 'string', description: 'Access token, for `Authorization: Bearer`.' },
-      expiresIn: { type: 'integer', description: 'Seconds until the access token expires.' },
-      refreshToken: {
-        type: 'string',
-        description:
-          'Exchange it once for the next pair of tokens. A second use ends the session, because the token may be stolen.',
-      },
-      user,
-    },
-    required: ['token', 'expiresIn', 'refreshToken', 'user'],
-  }),
+  schema: named('Tokens', { description: 'A session.', ...tokens }),
   example: {
     token: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiJ1c3JfLi4uIn0.c2lnbmF0dXJl',
     expiresIn: 900,
@@ -80,6 +89,27 @@ export const tokensOutput = {
     user: userExample,
   },
 };
+
+/** The response to a login with a new credential. */
+export const enteredOutput = {
+  schema: named('Entered', {
+    ...{ description: 'A session, and the recovery codes of a new passkey.', ...tokens },
+    properties: { ...tokens.properties, recoveryCodes },
+  }),
+  example: tokensOutput.example,
+};
+
+/** A new account has a password or a passkey. */
+export function oneCredential(input: {
+  readonly password?: unknown;
+  readonly passkey?: unknown;
+}): Problem | undefined {
+  if ((input.password === undefined) !== (input.passkey === undefined)) return undefined;
+  const message = 'give either a password or a passkey';
+  if (input.password === undefined)
+    return { code: 'field_missing', errors: [{ pointer: '/password', message }] };
+  return { code: 'validation_failed', errors: [{ pointer: '/passkey', message }] };
+}
 
 /** Any credential that is good will do, as far as scopes and roles go. */
 export function anyCredential(principal: Principal): Permission {
@@ -100,6 +130,17 @@ export type Refusal = { readonly problem: ProblemCode; readonly allowance?: Allo
 export function refusedBy(refusal: Refusal): Done {
   const refused = { code: refusal.problem };
   return refusal.allowance === undefined ? { refused } : { refused, allowance: refusal.allowance };
+}
+
+/** The address in the content is none. */
+export const emailFault: Problem = {
+  code: 'validation_failed',
+  errors: [{ pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' }],
+};
+
+/** The fault of a content whose `email` is no address. */
+export function checkEmail({ email }: { readonly email: string }): Problem | undefined {
+  return normalizeEmail(email) === undefined ? emailFault : undefined;
 }
 
 /** One member of the content is at fault. @param pointer such as `/password` */

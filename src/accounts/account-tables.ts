@@ -59,6 +59,11 @@ export function readUser(doc: string): User {
   return { ...stored, ...accountDefaults, ...stored };
 }
 
+/** Makes a unit depend on an account that it does not change. */
+export function unchanged({ id, rev }: Row): Change {
+  return { table: usersTable, id, expect: { rev }, next: null, stays: true };
+}
+
 /** By user id. Every login rewrites the row, so that a login and a password change never overlap unnoticed. */
 export const passwordsTable = 'passwords';
 

@@ -1,34 +1,29 @@
 /** Wires accounts (§5): the verifiers of credentials behind one `authenticate`, and the resources of accounts. */
 import { availableParallelism } from 'node:os';
 import type { Configuration } from '../config/configuration.ts';
-import { ConfigurationError } from '../config/inspection.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Problem } from '../http/problem.ts';
+import type { FieldError, Problem } from '../http/problem.ts';
 import { corsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
+import { normalizeEmail } from '../mail/email.ts';
 import type { MailPort } from '../mail/keep-mail.ts';
 import type { Cause } from '../model/actor.ts';
+import { administratorRole } from '../model/principal.ts';
 import type { ServedCollection } from '../resources/collection/serve-collection.ts';
 import type { Accompaniment, Serving, Written } from '../resources/collection/served-collection.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Change, NextRow, Row } from '../store/store.ts';
-import {
-  createAccountMail,
-  createEndpointMailTexts,
-  createFactorMail,
-  createMailTexts,
-  type EndpointMailTexts,
-  titleOf,
-} from './account-mail.ts';
+import { createAccountMail, removeCodes } from './account-mail.ts';
 import type { AccountParts, EndpointGeneration } from './account-parts.ts';
+import { emailFault } from './account-schemas.ts';
 import {
   auditTable,
-  changedFields,
   fieldsOfUser,
   mailCodesTable,
+  ownAccountMembers,
   readUser,
   sessionsTable,
   signInsTable,
@@ -43,10 +38,22 @@ import {
   createProxyAuthenticate,
   type Verifiers,
 } from './authenticate.ts';
+import { emailResources } from './change-email.ts';
+import { invitationResources } from './invitations.ts';
 import { keyResources } from './keys/key-routes.ts';
 import { keySecretsRetention } from './keys/key-rows.ts';
 import { createKeyUses, createKeyVerifier, type KeyUses } from './keys/key-verifier.ts';
 import { loginResources } from './login.ts';
+import { mailLoginResources } from './mail-login.ts';
+import {
+  createEndpointMailTexts,
+  createFactorMail,
+  createMailTexts,
+  type EndpointMailTexts,
+  mailCodePurposes,
+  secondsOfCode,
+  titleOf,
+} from './mail-texts.ts';
 import { meResource } from './me.ts';
 import { oauthResources } from './oauth/oauth-routes.ts';
 import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
@@ -60,7 +67,8 @@ import {
   portalSecretsRetention,
 } from './portal/portal-verifier.ts';
 import { refreshResource } from './refresh.ts';
-import { registerResource } from './register.ts';
+import { registerPasskeyResource, registerResource } from './register.ts';
+import { viewResources } from './saved-views.ts';
 import { createChallengeTokens, usedChallengesTable } from './second-factor/challenge-tokens.ts';
 import { resetFactorResource } from './second-factor/change-factor.ts';
 import { factorResources } from './second-factor/factor-routes.ts';
@@ -74,8 +82,9 @@ import { createSessions, sessionKeptSeconds } from './sessions/sessions.ts';
 import { createAccessTokens } from './tokens/access-token.ts';
 import { createBearerVerifier, createIssuerTokens } from './tokens/issuer-tokens.ts';
 import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
+import { createAdministering } from './users/administering.ts';
 import { createNewAccounts } from './users/new-accounts.ts';
-import { userResources } from './users/user-routes.ts';
+import { factsOf, mayBeToldOtherwise, userResources } from './users/user-routes.ts';
 import { createFindUser } from './users/user-row.ts';
 import type { VerifiedCredentials } from './verified-credentials.ts';
 import { verificationResources } from './verify-email.ts';
@@ -146,7 +155,6 @@ export async function createAccounts(
 ): Promise<Accounts> {
   const { settings, store, clock } = services;
   const { credentials: cache, addressOf, mailPort } = surroundings;
-  refuseOwnIssuer(configuration, settings);
   const adminKey = await loadAdminKey(store, settings.adminKey, clock());
   const followed = followAdminKey(services, adminKey, settings.adminKey);
   const audit = createAudit(services);
@@ -154,6 +162,7 @@ export async function createAccounts(
   const parts = await createParts(services, configuration, { ...surroundings, audit, signingKeys });
   const { isCrossSite, factorRule, mail, sessions, hasher } = parts;
   const uses = createKeyUses(services);
+  const principalNow = createPrincipalNow(services, factorRule);
   const verifiers = verifiersOf(parts, configuration, followed, uses);
   const authentication = { verifiers, cache, isCrossSite, addressOf };
   const authenticatePortal = createAuthenticate(authentication, { portal: true });
@@ -161,9 +170,12 @@ export async function createAccounts(
     authenticate: createAuthenticate(authentication),
     openToPortal: (resources) => resources.map((each) => ({ ...each, identify: authenticatePortal })),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
-    principalNow: createPrincipalNow(services, factorRule),
+    principalNow,
     isCrossSite,
-    resources: resourcesOf(parts, providers, createAuthenticate(authentication, { enrolling: true })),
+    resources: [
+      ...resourcesOf(parts, providers, createAuthenticate(authentication, { enrolling: true })),
+      ...(configuration.accounts.invitations ? invitationResources(parts, principalNow) : []),
+    ],
     keys: signingKeys,
     auditExpunction: (ask, subject, of) =>
       audit.entry(factOfAsk(ask, addressOf, { type: 'events.expunged', subject, detail: { of } })),
@@ -187,11 +199,6 @@ export async function createAccounts(
   };
 }
 
-function refuseOwnIssuer({ issuers }: Configuration, { publicUrl }: Settings): void {
-  if (issuers.every(({ issuer }) => issuer !== publicUrl)) return;
-  throw new ConfigurationError(['issuers names COMITY_PUBLIC_URL, whose tokens are our own']);
-}
-
 async function createParts(
   services: Services,
   configuration: Configuration,
@@ -208,7 +215,7 @@ async function createParts(
   const title = titleOf(configuration);
   const hasher = createPasswordHasher(services, availableParallelism());
   const tokens = createAccessTokens(services, signingKeys);
-  const factorRule = createFactorRule(store, settings.secondFactor);
+  const factorRule = createFactorRule(store, settings.secondFactor, accounts.factorRoles);
   const limit = createAttemptLimit(services, loginRule(services.settings));
   // Challenges are valid in every process of the store.
   const secret = await loadSecret(store, 'challenges', clock(), random);
@@ -217,6 +224,7 @@ async function createParts(
     ...{ ...services, base, accounts, title, addressOf, origin },
     ...{ audit, hasher, tokens, factorRule, limit },
     isCrossSite: createCrossSiteCheck(settings.publicUrl, originsOf(settings)),
+    administering: createAdministering(accounts),
     findUser: createFindUser(store),
     newAccounts: createNewAccounts(accounts),
     checkPassword: createCheckPassword(services, hasher, limit, audit),
@@ -259,15 +267,18 @@ function resourcesOf(
   const admitEnrolling = (resource: Resource): Resource => ({ ...resource, identify });
   return [
     registerResource(parts),
+    ...(parts.settings.passkeyRegistration ? [registerPasskeyResource(parts)] : []),
     ...loginResources(parts),
     refreshResource(parts),
     ...[logoutResource(parts), meResource(parts)].map(admitEnrolling),
     ...[...factorResources(parts), ...passkeyResources(parts)].map(admitEnrolling),
     ...passkeyLoginResources(parts),
+    ...mailLoginResources(parts),
     resetFactorResource(parts),
     ...userSessionResources(parts),
     passwordResource(parts),
     ...verificationResources(parts),
+    ...(parts.accounts.emailChange ? emailResources(parts) : []),
     ...passwordResetResources(parts),
     ...oauthResources(parts, providers, originsOf(parts.settings)),
   ];
@@ -280,7 +291,10 @@ function builtInOf(
 ): readonly (Resource | ServedCollection)[] {
   const users = userResources(parts, endpoints, serving);
   parts.newAccounts.serveBy(users.served);
-  const collections = [users, keyResources(parts, endpoints, serving), auditResources(serving)];
+  const collections = [
+    ...[users, keyResources(parts, endpoints, serving), auditResources(serving)],
+    viewResources(serving),
+  ];
   return parts.settings.portal === 'on'
     ? [...collections, portalLinkResources(parts, serving), portalSessionResource(parts)]
     : collections;
@@ -304,7 +318,10 @@ function endpointMailOf(
 function retentionOf(settings: Settings): readonly RetentionRule[] {
   return [
     { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
-    { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
+    {
+      table: mailCodesTable,
+      seconds: Math.max(...mailCodePurposes.map((purpose) => secondsOfCode(settings, purpose))),
+    },
     { table: portalLinksCollection.name, seconds: settings.portalLinkSecondsMax },
     portalSecretsRetention,
     { table: signInsTable, seconds: settings.signInSeconds },
@@ -314,12 +331,19 @@ function retentionOf(settings: Settings): readonly RetentionRule[] {
   ];
 }
 
-// Changes of accounts by an application's functions (§5.7.9): the fields of the application and the name, by the rules of the collection.
-// What belongs to Comity (the address, roles, scopes, the tenant, `disabled`) has checks and consequences in the requests that change it,
-// so a function may not reach it, not even by a hook of accounts.
+// Accounts that an application's functions create and change (§5.7.9), by the rules of the collection and with the consequences that a
+// request has: a disabled account loses its sessions and codes, a new address its codes. Functions make no administrator and change the
+// rights, address and state of none, so that a function which hands on what a client sent cannot give the program away.
+
+/** The content of a call: a value, or its JSON text as threads send it. */
+type Given =
+  | { readonly do: 'create'; readonly fields: unknown }
+  | { readonly do: 'update'; readonly patch: unknown };
 
 type FunctionWrites = {
-  readonly judge: (written: Written) => Accompaniment;
+  /** Brings an address into its one spelling; a new one is not verified unless the call says so. */
+  readonly prepare: <C extends Given>(call: C, before: Pick<Row, 'doc'> | undefined) => C;
+  readonly judge: (written: Written) => Promise<Accompaniment>;
   readonly consequences: (writes: readonly AccountWrite[], cause: Cause) => readonly Change[];
 };
 
@@ -330,61 +354,86 @@ type AccountWrite = {
 };
 
 function createFunctionWrites(
-  { audit, accounts, settings }: AccountParts,
+  { audit, store, sessions, settings }: AccountParts,
   { generationChanges }: EndpointGeneration,
 ): FunctionWrites {
   const { accountBytesMax } = settings;
-  const open = new Set(['name', ...accounts.fieldNames]);
 
-  function refusalOf(before: User, after: User): Problem | undefined {
-    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-    const closed = [...names].filter((name) => !open.has(name) && !isSame(before, after, name));
-    if (closed.length > 0) {
-      const message = 'belongs to Comity: only the requests for accounts change it';
-      return { code: 'field_unpatchable', errors: closed.map((name) => ({ pointer: `/${name}`, message })) };
-    }
+  function refusalOf(before: User | undefined, after: User): Problem | undefined {
+    if (normalizeEmail(after.email) !== after.email) return emailFault;
+    const closed = closedMembers(before, after);
+    if (closed.length > 0) return { code: 'field_unpatchable', errors: closed };
     if (Buffer.byteLength(JSON.stringify(fieldsOfUser(after))) <= accountBytesMax) return undefined;
     const message = `the fields of an account take at most ${accountBytesMax} bytes (COMITY_ACCOUNT_BYTES_MAX)`;
     return { code: 'content_too_large', message };
   }
 
   return {
-    judge({ before, next }) {
-      if (before === undefined || next === null) throw new Error('functions only update accounts');
-      const refused = refusalOf(readUser(before.doc), readUser(next.doc));
-      return refused === undefined ? { changes: [] } : { refused };
+    prepare(call, before) {
+      const given = parsed(call.do === 'create' ? call.fields : call.patch);
+      const email = given === undefined ? undefined : normalizeEmail(String(given.email ?? ''));
+      if (email === undefined) return call;
+      const isMoved = before !== undefined && readUser(before.doc).email !== email;
+      const content = { ...(isMoved ? { emailVerified: false } : {}), ...given, email };
+      return call.do === 'create' ? { ...call, fields: content } : { ...call, patch: content };
     },
-    consequences(writes, { actor, requestId }) {
+    async judge({ id, before, next }) {
+      if (next === null) throw new Error('functions delete no accounts');
+      const stood = before === undefined ? undefined : readUser(before.doc);
+      const after = readUser(next.doc);
+      const refused = refusalOf(stood, after);
+      if (refused !== undefined) return { refused };
+      if (stood === undefined) return { changes: [] };
+      const isDisabled = after.disabled && !stood.disabled;
+      const endsCodes = isDisabled || after.email !== stood.email;
+      return {
+        changes: [
+          ...(isDisabled ? await sessions.endOfUser(id, null) : []),
+          ...(endsCodes ? await removeCodes(store, id, mailCodePurposes, null) : []),
+        ],
+      };
+    },
+    consequences(writes, { actor: { id: actor, kind, keyId }, requestId }) {
       let isToldOtherwise = false;
       const entries = writes.flatMap(({ id, before, next }) => {
-        if (before === undefined || next === null) return [];
-        const [stood, after] = [readUser(before.doc), readUser(next.doc)];
-        const fields = changedFields(stood, after);
-        const members = [...(stood.name === after.name ? [] : ['name']), ...fields];
-        if (members.length === 0) return [];
-        isToldOtherwise ||= fields.length > 0;
-        const { kind, keyId } = actor;
-        return audit.entry({
-          ...{
-            type: 'account.changed',
-            actor: actor.id,
-            kind,
-            subject: id,
-            address: null,
-            detail: { members },
-          },
-          ...(keyId === undefined ? {} : { keyId }),
-          ...(requestId === undefined ? {} : { requestId }),
-        });
+        if (next === null) return [];
+        const stood = before === undefined ? undefined : readUser(before.doc);
+        const after = readUser(next.doc);
+        isToldOtherwise ||= stood !== undefined && mayBeToldOtherwise(stood, after);
+        return factsOf(stood, after).map((told) =>
+          audit.entry({
+            ...{ ...told, actor, kind, subject: id, address: null },
+            ...(keyId === undefined ? {} : { keyId }),
+            ...(requestId === undefined ? {} : { requestId }),
+          }),
+        );
       });
       return [...entries, ...(isToldOtherwise ? generationChanges() : [])];
     },
   };
 }
 
-function isSame(before: User, after: User, name: string): boolean {
-  // Every write changes it.
-  if (name === 'updatedAt') return true;
-  const member = (user: object): unknown => Object.entries(user).find(([each]) => each === name)?.[1];
-  return JSON.stringify(member(before)) === JSON.stringify(member(after));
+function parsed(given: unknown): Readonly<Record<string, unknown>> | undefined {
+  const value: unknown = typeof given === 'string' ? JSON.parse(given) : given;
+  return typeof value === 'object' && value !== null && 'email' in value ? { ...value } : undefined;
+}
+
+/** The members of Comity that the change of an administrator, or to one, would have. */
+function closedMembers(before: User | undefined, after: User): readonly FieldError[] {
+  if (!isAdministering(after) && (before === undefined || !isAdministering(before))) return [];
+  const message = 'belongs to an administrator, whom functions neither make nor change';
+  return closedNames
+    .filter((name) =>
+      before === undefined
+        ? name === 'roles' || name === 'scopes'
+        : JSON.stringify(before[name]) !== JSON.stringify(after[name]),
+    )
+    .map((name) => ({ pointer: `/${name}`, message }));
+}
+
+const openNames: ReadonlySet<string> = new Set(['id', 'name', 'createdAt', 'updatedAt']);
+const closedNames = (Object.keys(ownAccountMembers) as (keyof User)[]).filter((name) => !openNames.has(name));
+
+function isAdministering({ roles, scopes }: User): boolean {
+  return roles.includes(administratorRole) || scopes.includes('admin');
 }

@@ -275,6 +275,7 @@ export type AuditType =
   | 'account.enabled'
   | 'account.roles_changed'
   | 'account.deleted'
+  | 'account.invited'
   | 'login.succeeded'
   | 'login.failed'
   | 'login.limited'

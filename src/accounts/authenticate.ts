@@ -430,12 +430,24 @@ const basic: Challenge = { scheme: 'Basic', parameters: { realm, charset: 'UTF-8
 // A line of the field for each: of a list in one line, libwww-perl and others read the first challenge alone.
 const plain = [bearer, apiKey, basic].map(formatChallenge);
 const afterBadToken = [bearerOfBadToken, apiKey, basic].map(formatChallenge);
+const plainForScripts = [bearer, apiKey].map(formatChallenge);
+const afterBadTokenForScripts = [bearerOfBadToken, apiKey].map(formatChallenge);
 const proxyPlain = [basic, bearer].map(formatChallenge).join(', ');
 const proxyAfterBadToken = [basic, bearerOfBadToken].map(formatChallenge).join(', ');
 
 /** @returns the values of `WWW-Authenticate` of a 401, each for a line of its own */
-export function challengesFor(problem: ProblemCode): readonly string[] {
+export function challengesFor(problem: ProblemCode, fields: RequestFields): readonly string[] {
+  if (isOfScript(fields)) return problem === 'invalid_token' ? afterBadTokenForScripts : plainForScripts;
   return problem === 'invalid_token' ? afterBadToken : plain;
+}
+
+/**
+ * A browser that receives `Basic` for a request of a script covers the page with a dialog for a name and a password, before the script
+ * sees the response (Fetch, HTTP-network-or-cache fetch). `Sec-Fetch-Dest` (Fetch Metadata) is sent to https and loopback only; on other
+ * origins pages mark their requests themselves, by a custom of many libraries.
+ */
+function isOfScript({ secFetchDest, xRequestedWith }: RequestFields): boolean {
+  return secFetchDest === 'empty' || xRequestedWith?.toLowerCase() === 'xmlhttprequest';
 }
 
 /** @returns `Proxy-Authenticate` of a 407 (§4.10.5), in one line. Basic is first, because some clients read only the first challenge. */

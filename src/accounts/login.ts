@@ -32,6 +32,7 @@ import type { Checked } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import type { ChallengeTokens, OpenedChallenge } from './second-factor/challenge-tokens.ts';
 import {
+  attemptOfFactor,
   factorCodeSchema,
   limitedAttempt,
   limitedFact,
@@ -300,9 +301,9 @@ function createFinishLogin(parts: AccountParts): FinishLogin {
     const attempt = () => finishOnce(parts, challenge, step);
     return limitedAttempt<FinishedLogin>(
       limit,
-      { userId: challenge.user, address: step.address },
+      attemptOfFactor({ userId: challenge.user, address: step.address }),
       () => commitRetried<FinishedLogin>(store, row, attempt, () => unavailable),
-      () => audit.note(limitedFact(challenge.user, step)),
+      { wrong: wrongFactor, onLimited: () => audit.note(limitedFact(challenge.user, step)) },
     );
   };
 }

@@ -5,6 +5,7 @@
  */
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { StoredRequest } from '../kernel/operations/stored-request.ts';
+import { idPrefixes } from '../model/id.ts';
 import {
   type Authenticated,
   authenticated,
@@ -22,9 +23,6 @@ import { judgeGrant } from './keys/key-verifier.ts';
 import type { FactorRule } from './second-factor/factor-row.ts';
 import { principalOf } from './users/user-row.ts';
 
-const accountIdPrefix = 'usr_';
-const keyIdPrefix = 'key_';
-
 /** @returns undefined if the owner was deleted, revoked or disabled @throws StoreUnavailable */
 export type OwnerPrincipal = (
   owner: string | null,
@@ -37,11 +35,11 @@ export function createOwnerPrincipal(store: Pick<Store, 'read'>): OwnerPrincipal
     if (owner === operatorId) {
       return scopes.includes('admin') ? administrator : authenticated({ id: owner, scopes });
     }
-    if (owner.startsWith(accountIdPrefix)) {
+    if (owner.startsWith(idPrefixes.account)) {
       const row = await store.read(usersTable, owner);
       return row === undefined || row.deletedAt !== null ? undefined : principalOf(readUser(row.doc), scopes);
     }
-    if (owner.startsWith(keyIdPrefix)) {
+    if (owner.startsWith(idPrefixes.key)) {
       const row = await store.read(keysTable, owner);
       return row === undefined ? undefined : authenticated({ id: owner, scopes });
     }
@@ -83,7 +81,7 @@ export function createPrincipalNow({ store, clock }: Services, factorRule: Facto
       );
       return 'principal' in verdict && verdict.enrolsOnly === true ? enrolmentRequired : verdict;
     }
-    if (scheme !== 'issuer' && id.startsWith(accountIdPrefix)) {
+    if (scheme !== 'issuer' && id.startsWith(idPrefixes.account)) {
       const row = await store.read(usersTable, id);
       const user = row === undefined || row.deletedAt !== null ? undefined : readUser(row.doc);
       const principal = user === undefined ? undefined : principalOf(user);

@@ -11,7 +11,7 @@
  */
 import { OctetCache, octetsOfText, octetsOfValue } from '../memory/octet-cache.ts';
 import type { Known } from '../model/principal.ts';
-import type { CommitStage } from '../store/commit-stages.ts';
+import type { CommitStage } from '../store/stages.ts';
 import type { MaybePromise, Store } from '../store/store.ts';
 import {
   CredentialEnds,

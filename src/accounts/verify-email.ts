@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { normalizeEmail } from '../mail/email.ts';
+import type { Change } from '../store/store.ts';
 import { findCode, mailMissing, removeCodes } from './account-mail.ts';
 import { type AccountParts, commitRetried } from './account-parts.ts';
 import {
@@ -13,9 +14,11 @@ import {
   exampleEmail,
   refusedBy,
 } from './account-schemas.ts';
-import { usersTable } from './account-tables.ts';
-import { type From, fromOf, originOf } from './audit.ts';
-import { userRow } from './users/user-row.ts';
+import { unchanged, usersTable } from './account-tables.ts';
+import { type AuditType, type From, fromOf, originOf } from './audit.ts';
+import { changeAddress, hookCodes } from './change-email.ts';
+import { createKeysOfOwner } from './keys/key-rows.ts';
+import { type FoundUser, userRow } from './users/user-row.ts';
 
 export type Verified =
   | { readonly ok: true }
@@ -28,8 +31,8 @@ export function createVerifyEmail({ store, findUser, accounts, audit, clock }: A
   return async (code, from) => {
     const attempt = async () => {
       const at = clock();
-      const found = await findCode(store, code, 'verification', at);
-      const owner = found === undefined ? undefined : await findUser.byId(found.userId);
+      const found = await findCode(store, code, ['verification'], at);
+      const owner = found?.userId == null ? undefined : await findUser.byId(found.userId);
       if (found === undefined || owner === undefined || owner.user.email !== found.email) return invalid;
       const { user, row } = owner;
       const updatedAt = Math.max(at, row.updatedAt);
@@ -42,7 +45,7 @@ export function createVerifyEmail({ store, findUser, accounts, audit, clock }: A
       );
       const changes = [
         found.removal,
-        ...(await removeCodes(store, user.id, 'verification', found.removal.id)),
+        ...(await removeCodes(store, user.id, ['verification'], found.removal.id)),
         { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
         audit.entry({ type: 'email.verified', actor: user.id, subject: user.id, ...originOf(from) }),
       ];
@@ -50,6 +53,39 @@ export function createVerifyEmail({ store, findUser, accounts, audit, clock }: A
     };
     return commitRetried<Verified>(store, undefined, attempt, () => unavailable);
   };
+}
+
+/**
+ * The changes by which a mailed code that leads into an account also proves its address. Before that, a stranger may have registered the
+ * address and created keys, so the keys of such an account are revoked; those of a verified account belong to its owner, who can revoke
+ * them. The caller ends the sessions and the password of an account that is claimed so.
+ * @param how.at milliseconds since the epoch
+ */
+export async function proveAddress(
+  { store, accounts, audit }: AccountParts,
+  { user, row }: FoundUser,
+  how: { readonly from: From; readonly at: number; readonly reason: AuditType },
+): Promise<{
+  readonly changes: readonly Change[];
+  readonly isClaimed: boolean;
+  /** Revokes the keys that did not fit into the unit. Call it after the commit. */
+  readonly clear: () => Promise<void>;
+}> {
+  if (user.emailVerified)
+    return { changes: [unchanged(row)], isClaimed: false, clear: async () => undefined };
+  const { from, at, reason } = how;
+  const fact = { actor: user.id, ...originOf(from) };
+  const keys = createKeysOfOwner(store, (key) =>
+    audit.entry({ type: 'key.revoked', subject: key, ...fact, detail: { reason } }),
+  );
+  const updatedAt = Math.max(at, row.updatedAt);
+  const next = userRow(accounts.users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
+  const changes = [
+    ...(await keys.removal(user.id)),
+    { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
+    audit.entry({ type: 'email.verified', subject: user.id, ...fact }),
+  ];
+  return { changes, isClaimed: true, clear: () => keys.clear(user.id) };
 }
 
 const invalid = { refused: { ok: false, problem: 'code_invalid' } } as const;
@@ -60,7 +96,7 @@ const unavailable: Verified = { ok: false, problem: 'unavailable' };
  * 204 whether or not there is such an account, and without waiting for anything that would differ.
  */
 export function verificationResources(parts: AccountParts): readonly Resource[] {
-  const { base, settings, addressOf } = parts;
+  const { base, settings, accounts, addressOf } = parts;
   const verifyEmail = createVerifyEmail(parts);
   const request = actionResource(
     {
@@ -90,15 +126,23 @@ export function verificationResources(parts: AccountParts): readonly Resource[] 
       name: 'VerificationConfirmation',
       id: 'confirmVerification',
       summary: 'Verify the address with the code',
+      ...(accounts.emailChange
+        ? {
+            description:
+              'Also takes the code of `/auth/me/email`, by which the account gets the address that the code was mailed to.',
+          }
+        : {}),
       input: {
         name: 'VerificationCode',
         schema: Type.Object({ code: codeSchema }),
         example: { code: exampleCode },
       },
-      codes: ['code_invalid'],
+      codes: ['code_invalid', 'unique_taken', ...hookCodes(parts)],
       handler: async (ask, { code }) => {
         const verified = await verifyEmail(code, fromOf(ask.request, addressOf));
-        return verified.ok ? { content: null } : refusedBy(verified);
+        if (verified.ok) return { content: null };
+        const mayBeNew = accounts.emailChange && verified.problem === 'code_invalid';
+        return mayBeNew ? changeAddress(parts, ask, code) : refusedBy(verified);
       },
     },
     settings,

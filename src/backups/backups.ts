@@ -1,12 +1,15 @@
 /**
- * Backups that administrators ask for: whole copies of the store in one folder, each a file that `comity restore` reads. The folder is the
- * truth: a file that its operator removes is no longer listed. One copy at a time is made by a process; others wait for it.
+ * Backups that administrators ask for: whole copies of the store in one folder, each a file that `comity restore` reads, with a folder beside
+ * it if the store has files (files/backup-files.ts). The folder of backups is the truth: a file that its operator removes is no longer
+ * listed. One copy at a time is made by a process; others wait for it.
  *
  * No caller chooses a name: Comity makes them of the time and an id, and knows only files with such names.
  */
 import { mkdir, opendir, rm, stat, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Type } from 'typebox';
+import { backUpWithFiles, filesFolderOf, readSummary } from '../files/backup-files.ts';
+import { isMissing, type Place, PlaceFull } from '../files/place.ts';
 import type { Problem } from '../http/problem.ts';
 import { type ActionLimits, actionOperation, actionResource, type Done, madeBy } from '../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter } from '../kernel/documentation.ts';
@@ -23,8 +26,20 @@ type Backup = {
   /** Name in the folder. */
   readonly file: string;
   readonly bytes: number;
+  /** Files of documents, whose octets are beside it. */
+  readonly files: number;
+  readonly fileBytes: number;
   /** When the copy began: it holds everything that was committed before. */
   readonly createdAt: string;
+};
+
+/** The files that a backup includes. */
+export type BackedUpFiles = {
+  /** Undefined: no collection has files. */
+  readonly place: Place | undefined;
+  readonly placeName: string;
+  /** Octets of files that a backup would take up in the folder. */
+  readonly bytes: (folder: string) => MaybePromise<number>;
 };
 
 /** Size of the store, as far as it is known: about the size of a copy. */
@@ -52,16 +67,31 @@ const entriesMax = 10_000;
 /** An unfinished file of another process that was not written for so long was left by a kill. */
 const abandonedMs = 3_600_000;
 
-const nameOf = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z_(bak_[0-9a-z]{26})\.db(\.partial)?$/;
+const nameOf = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z_(bak_[0-9a-z]{26})\.db(\.partial|\.files)?$/;
 
 const separators = /[-:]/g;
 const fullDisk = /\b(disk is full|no space left)\b/i;
 
-type Found = { readonly id: string; readonly file: string; readonly at: string; readonly isPartial: boolean };
+type Found = {
+  readonly id: string;
+  readonly file: string;
+  readonly at: string;
+  /** `folder`: the octets of the files of a backup, which may be unfinished. */
+  readonly kind: 'backup' | 'partial' | 'folder';
+};
 
-export function createBackups(services: Services, place: string, storeBytes: StoreBytes): Backups {
+type Making = Services & { readonly storeBytes: StoreBytes; readonly files: BackedUpFiles };
+
+export function createBackups(
+  services: Services,
+  place: string,
+  storeBytes: StoreBytes,
+  files: BackedUpFiles,
+): Backups {
   const folder = resolve(place);
   const { backupsMax } = services.settings;
+  const neededBytes = async () => ((await storeBytes()) ?? 0) + (await files.bytes(folder));
+  const making = { ...services, files, storeBytes: neededBytes };
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();
   return {
@@ -69,10 +99,10 @@ export function createBackups(services: Services, place: string, storeBytes: Sto
     isBusy: () => waiting > 0,
     list: () => listFolder(folder),
     find: async (id) => (await listFolder(folder)).find((backup) => backup.id === id),
-    obstacle: () => obstacleIn(folder, backupsMax, storeBytes),
+    obstacle: () => obstacleIn(folder, backupsMax, neededBytes),
     make() {
       waiting += 1;
-      const begin = () => makeBackup(services, folder, storeBytes);
+      const begin = () => makeBackup(making, folder);
       const made = last.then(begin, begin).finally(() => {
         waiting -= 1;
       });
@@ -80,9 +110,9 @@ export function createBackups(services: Services, place: string, storeBytes: Sto
       return made;
     },
     async remove(id) {
-      const found = (await filesIn(folder)).find((each) => each.id === id && !each.isPartial);
+      const found = (await filesIn(folder)).find((each) => each.id === id && each.kind === 'backup');
       if (found === undefined) return false;
-      await rm(join(folder, found.file), { force: true });
+      await removeBackup(join(folder, found.file));
       return true;
     },
   };
@@ -90,12 +120,29 @@ export function createBackups(services: Services, place: string, storeBytes: Sto
 
 async function listFolder(folder: string): Promise<readonly Backup[]> {
   const backups: Backup[] = [];
-  for (const { id, file, at, isPartial } of await filesIn(folder)) {
-    if (isPartial) continue;
-    const found = await stat(join(folder, file)).catch(ignoreMissing);
-    if (found?.isFile() === true) backups.push({ id, file, bytes: found.size, createdAt: at });
+  for (const { id, file, at, kind } of await filesIn(folder)) {
+    if (kind !== 'backup') continue;
+    const path = join(folder, file);
+    const found = await stat(path).catch(ignoreMissing);
+    if (found?.isFile() !== true) continue;
+    const { files = 0, bytes: fileBytes = 0 } = (await readSummary(path)) ?? {};
+    backups.push({ id, file, bytes: found.size, files, fileBytes, createdAt: at });
   }
   return backups.sort((one, other) => (one.file < other.file ? 1 : -1));
+}
+
+/** The file goes first: octets without it are no backup, and are removed by the next one at the latest. */
+async function removeBackup(path: string): Promise<void> {
+  await rm(path, { force: true });
+  await rm(filesFolderOf(path), { recursive: true, force: true });
+}
+
+/** The file system of a folder. @returns undefined if it reports no size */
+export async function diskOf(
+  folder: string,
+): Promise<{ readonly bytes: number; readonly freeBytes: number } | undefined> {
+  const { bavail, bsize, blocks } = await statfs(folder);
+  return blocks === 0 ? undefined : { bytes: blocks * bsize, freeBytes: bavail * bsize };
 }
 
 /** Creates the folder as well. @throws StoreUnavailable */
@@ -109,8 +156,7 @@ async function obstacleIn(
     const exhausted = await exhaustionOf(folder, backupsMax, 0);
     if (exhausted !== undefined) return exhausted;
     const neededBytes = ((await storeBytes()) ?? 0) + spareBytes;
-    const { bavail, bsize } = await statfs(folder);
-    const freeBytes = bavail * bsize;
+    const freeBytes = (await diskOf(folder))?.freeBytes ?? 0;
     return freeBytes < neededBytes ? noSpace(folder, { freeBytes, neededBytes }) : undefined;
   } catch (error) {
     // The store does not tell its size now: 503, since the folder is not the reason.
@@ -121,16 +167,15 @@ async function obstacleIn(
 
 /** @param own how many of those in the folder are not finished yet */
 async function exhaustionOf(folder: string, backupsMax: number, own: number): Promise<Problem | undefined> {
-  const count = (await filesIn(folder)).filter(({ isPartial }) => !isPartial).length - own;
+  const count = (await filesIn(folder)).filter(({ kind }) => kind === 'backup').length - own;
   if (count < backupsMax) return undefined;
   const message = `the limit of ${backupsMax} backups in ${folder} is reached (COMITY_BACKUPS_MAX); delete one`;
   return { code: 'backups_exhausted', message, context: { backups: count } };
 }
 
 async function makeBackup(
-  { store, clock, newId, observe, settings: { backupsMax } }: Services,
+  { store, clock, newId, observe, storeBytes, files, settings: { backupsMax } }: Making,
   folder: string,
-  storeBytes: StoreBytes,
 ): Promise<Backup | { readonly refused: Problem }> {
   // Only here, where no copy of this process is under way.
   await removeAbandoned(folder, store.shared ? clock() - abandonedMs : undefined).catch(ignore);
@@ -142,22 +187,34 @@ async function makeBackup(
   const file = `${second.replaceAll(separators, '')}Z_${id}.db`;
   const path = join(folder, file);
   try {
-    await store.backup(path, ignore);
+    const copied = await backUpWithFiles({
+      copyStore: (whenCopied) => store.backup(path, ignore, whenCopied),
+      ...{ backup: path, place: () => openedPlace(files), placeName: files.placeName },
+    });
     const { size } = await stat(path);
     // Other workers and processes may have written to the folder meanwhile.
     const exhausted = await exhaustionOf(folder, backupsMax, 1);
     if (exhausted !== undefined) {
-      await rm(path, { force: true });
+      await removeBackup(path);
       return { refused: exhausted };
     }
     observe({ kind: 'backup-made', file, bytes: size, durationMs: performance.now() - startedAt });
-    return { id, file, bytes: size, createdAt: `${second}.000Z` };
+    const { files: count, bytes: fileBytes } = copied;
+    return { id, file, bytes: size, files: count, fileBytes, createdAt: `${second}.000Z` };
   } catch (error) {
+    await removeBackup(path).catch(ignore);
     // The store is being closed: the next process makes the backup.
     if (error instanceof StoreUnavailable && error.cause === undefined) throw error;
     observe({ kind: 'backup-failed', file, error });
     return { refused: failure(folder, error) };
   }
+}
+
+async function openedPlace({ place }: BackedUpFiles): Promise<Place> {
+  if (place !== undefined) return place;
+  throw new Error(
+    'the store has files, and no collection of the configuration declares them; "comity backup" copies them all the same',
+  );
 }
 
 /** Empty if the folder does not exist yet. */
@@ -168,10 +225,11 @@ async function filesIn(folder: string): Promise<readonly Found[]> {
     for await (const { name } of await opendir(folder)) {
       left -= 1;
       if (left < 0) break;
-      const [, year, month, day, hour, minute, second, id, partial] = nameOf.exec(name) ?? [];
+      const [, year, month, day, hour, minute, second, id, end] = nameOf.exec(name) ?? [];
       if (id === undefined) continue;
       const at = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`;
-      found.push({ id, file: name, at, isPartial: partial !== undefined });
+      const kind = end === undefined ? 'backup' : end === '.partial' ? 'partial' : 'folder';
+      found.push({ id, file: name, at, kind });
     }
   } catch (error) {
     ignoreMissing(error);
@@ -181,17 +239,19 @@ async function filesIn(folder: string): Promise<readonly Found[]> {
 
 /** @param before milliseconds since the epoch; undefined: no other process uses the folder, so every unfinished file was left by a kill */
 async function removeAbandoned(folder: string, before: number | undefined): Promise<void> {
-  for (const { file, isPartial } of await filesIn(folder)) {
-    if (!isPartial) continue;
+  const all = await filesIn(folder);
+  const finished = new Set(all.filter(({ kind }) => kind === 'backup').map(({ id }) => id));
+  for (const { id, file, kind } of all) {
+    if (kind === 'backup' || (kind === 'folder' && finished.has(id))) continue;
     const path = join(folder, file);
     const found = before === undefined ? undefined : await stat(path).catch(ignoreMissing);
     if (before === undefined || (found !== undefined && found.mtimeMs < before))
-      await rm(path, { force: true });
+      await rm(path, { recursive: true, force: true });
   }
 }
 
 function failure(folder: string, error: unknown): Problem {
-  const cause = error instanceof StoreUnavailable ? error.cause : error;
+  const cause = error instanceof StoreUnavailable ? (error.cause ?? error) : error;
   const reason = cause instanceof Error ? cause.message : String(cause);
   if (isFull(cause, reason)) return noSpace(folder, {});
   return { code: 'backup_failed', message: `the backup cannot be written to ${folder}: ${reason}` };
@@ -199,6 +259,7 @@ function failure(folder: string, error: unknown): Problem {
 
 /** SQLite reports a full disk by its result code, which an error from a thread may lack. */
 function isFull(cause: unknown, reason: string): boolean {
+  if (cause instanceof PlaceFull) return true;
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT' || fullDisk.test(reason);
 }
@@ -209,7 +270,7 @@ function noSpace(folder: string, context: NonNullable<Problem['context']>): Prob
 }
 
 function ignoreMissing(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+  if (isMissing(error)) return undefined;
   throw error;
 }
 
@@ -234,19 +295,23 @@ const backupSchema: Item = named('Backup', {
     id: { type: 'string' },
     file: { type: 'string', description: 'Name of the file in the folder (`COMITY_BACKUP_FOLDER`).' },
     bytes: { type: 'integer' },
+    files: { type: 'integer', description: 'Files of documents, in the folder of that name with `.files`.' },
+    fileBytes: { type: 'integer' },
     createdAt: {
       type: 'string',
       format: 'date-time',
       description: 'Everything that was committed before is in the copy.',
     },
   },
-  required: ['id', 'file', 'bytes', 'createdAt'],
+  required: ['id', 'file', 'bytes', 'files', 'fileBytes', 'createdAt'],
 });
 
 const example: Backup = {
   id: 'bak_01k1jx7v2mh5s8b4c9d0e6f3ga',
   file: '20260801T093000Z_bak_01k1jx7v2mh5s8b4c9d0e6f3ga.db',
   bytes: 1_048_576,
+  files: 12,
+  fileBytes: 3_145_728,
   createdAt: '2026-08-01T09:30:00.000Z',
 };
 

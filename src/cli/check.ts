@@ -9,12 +9,14 @@ import { ConfigurationError } from '../config/inspection.ts';
 import { type JobTiming, jobTimes } from '../config/jobs.ts';
 import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
+import { ruleText } from '../model/rule-text.ts';
 import { sealOptions } from '../open-store.ts';
+import { refuseUnmetNeeds } from '../setting-needs.ts';
 import { identify } from '../store/backup-file/file-format.ts';
 import { readKeyFile, type SecretKey, sealingKeyOf, unseal } from '../store/secrets/secret-key-ring.ts';
 import { quoteName } from '../store/sql-text.ts';
+import { installFold } from '../store/sqlite/connection.ts';
 import { convertDamage, refuseEmptyFile } from '../store/sqlite/home-state.ts';
 import { CommandFailure, exitCodes, usageFailure } from './failure.ts';
 import { lookAtStore } from './migrate-documents.ts';
@@ -26,6 +28,7 @@ import type { Terminal } from './terminal.ts';
 export async function check(terminal: Terminal, options: WrittenSettings, json: boolean): Promise<number> {
   try {
     const reading = await readConfiguration(terminal.environment, options);
+    await refuseUnmetNeeds(reading.configuration, reading.settings);
     const documents = await lookAtDocuments(reading);
     if (json) terminal.out(JSON.stringify({ ...reportOf(reading), documents }, undefined, 2));
     else {
@@ -84,6 +87,7 @@ function reportOf(reading: Reading): Record<string, unknown> {
       fields: [...collection.fields.values()].map(({ name, type }) => ({ name, type })),
       required: [...collection.required],
       access: collection.access,
+      rules: Object.fromEntries(rulesOf(collection)),
     })),
     ...functionsOf(reading),
   };
@@ -95,7 +99,7 @@ function functionsOf({ configuration, settings, senderSecrets }: Reading) {
   const now = Date.now();
   return {
     actions: actions.map(({ name, method, pattern, rule }) => ({
-      ...{ name, method, path: `${base}${pattern}`, access: rule },
+      ...{ name, method, path: `${base}${pattern}`, access: rule, rule: ruleText(rule) },
     })),
     subscribers: [...subscribers.values()].map(({ name, events, orderBy }) => ({
       ...{ name, events, isOrdered: orderBy !== undefined },
@@ -131,7 +135,9 @@ function tell(terminal: Terminal, reading: Reading): void {
   terminal.out(`${settings.config} is sound. It would serve "${configuration.title}":`);
   for (const collection of configuration.collections.values()) {
     terminal.out(`\n  ${configuration.base}/${collection.name}`);
-    for (const [label, text] of detailsOf(collection)) terminal.out(`    ${label.padEnd(8)} ${text}`);
+    const details = detailsOf(collection);
+    const width = Math.max(8, ...details.map(([label]) => label.length));
+    for (const [label, text] of details) terminal.out(`    ${label.padEnd(width)} ${text}`);
   }
   for (const [heading, lines] of functionLines(reading)) {
     if (lines.length === 0) continue;
@@ -145,7 +151,7 @@ function functionLines(reading: Reading): readonly (readonly [heading: string, l
   const server = mail.server === null ? 'no mail server' : `sent by ${mail.server}`;
   const timings = [...reading.configuration.jobs.values()].map(({ timing }) => timingText(timing));
   return [
-    ['actions', actions.map(({ method, path, access }) => `${method} ${path}, ${ruleText(access)}`)],
+    ['actions', actions.map(({ method, path, rule }) => `${method} ${path}, ${rule}`)],
     [
       'subscribers',
       subscribers.map(
@@ -173,41 +179,29 @@ function timingText(timing: JobTiming): string {
 }
 
 function detailsOf(collection: Collection): readonly (readonly [label: string, text: string])[] {
-  const { access, fields, references, required } = collection;
+  const { fields, references, required } = collection;
   const written = [...fields.values()].filter(
     ({ column, path }) => column === undefined && path.length === 1,
   );
   const details: (readonly [string, string])[] = [
     ['fields', written.map(({ name }) => (required.has(name) ? `${name} (required)` : name)).join(', ')],
-    ...Object.entries(access).map(([action, rule]) => [action, ruleText(rule)] as const),
+    ...rulesOf(collection),
   ];
   for (const { field, collection: target } of references) details.push(['refers', `${field} to ${target}`]);
   return details;
 }
 
-function ruleText(rule: Rule): string {
-  if (typeof rule === 'string') return rule;
-  if ('role' in rule) return `role ${rule.role}`;
-  if ('scope' in rule) return `scope ${rule.scope}`;
-  if ('bearing' in rule) return `${partText(rule.rule)} with the scope ${rule.bearing}`;
-  if ('tenantIn' in rule) return `tenant in ${rule.tenantIn}`;
-  if ('where' in rule) {
-    return Object.entries(rule.where)
-      .map(([name, value]) => `${name} is ${JSON.stringify(value)}`)
-      .join(' and ');
-  }
-  if ('anyOf' in rule) return rule.anyOf.map(partText).join(' or ');
-  return 'allOf' in rule ? rule.allOf.map(partText).join(' and ') : 'as its function says';
-}
-
-/** A rule within another, in brackets where its own words join several. */
-function partText(rule: Rule): string {
-  const isJoined =
-    typeof rule === 'object' &&
-    (('anyOf' in rule && rule.anyOf.length > 1) ||
-      ('allOf' in rule && rule.allOf.length > 1) ||
-      ('where' in rule && Object.keys(rule.where).length > 1));
-  return isJoined ? `(${ruleText(rule)})` : ruleText(rule);
+/** The rules of the collection and of its members, by what they permit. */
+function rulesOf({
+  access,
+  hidden,
+  readOnly,
+}: Collection): readonly (readonly [label: string, text: string])[] {
+  return [
+    ...Object.entries(access),
+    ...[...hidden].map(([name, rule]) => [`see ${name}`, rule] as const),
+    ...[...readOnly].map(([name, rule]) => [`write ${name}`, rule] as const),
+  ].map(([label, rule]) => [label, ruleText(rule)]);
 }
 
 // `comity check --store`: makes SQLite check every page and every index of the embedded store, and reads every document
@@ -256,6 +250,7 @@ function storeReport(path: string, settings: Settings): Report {
     }
     return convertDamage(path, () => {
       const database = new DatabaseSync(path, { timeout: 5000 });
+      installFold(database);
       try {
         database.exec('PRAGMA query_only = ON; BEGIN');
         identify(database, path);

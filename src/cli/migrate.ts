@@ -145,7 +145,7 @@ async function make(
     if (isAsked && !yes && !(await isConfirmed(terminal, 'Continue?'))) return exitCodes.failed;
   }
   if (file !== undefined && holdsStore(reading))
-    await backup(json ? quiet(terminal) : terminal, file, options, false);
+    await backup(json ? quiet(terminal) : terminal, file, options, { json: false });
   const { madeSteps, documents } = await makeAll(terminal, reading, place, { tell, isPending: hasDocuments });
   if (json) tellJson(terminal, place, madeSteps, documents, false);
   return exitCodes.done;

@@ -8,6 +8,7 @@ import { singular } from '../config/collections.ts';
 import type { Configuration } from '../config/configuration.ts';
 import { isNode, namedSchemas, type SchemaNode } from '../config/declared-schema.ts';
 import type { Collection } from '../model/collection.ts';
+import { fileRule } from '../model/file.ts';
 import { type Output, uploadRule } from '../model/logic/actions.ts';
 
 /** `input` leaves out what the server fills in; `patch` is an input of which no member is needed. */
@@ -54,6 +55,7 @@ export function printTypes(configuration: Configuration, codes: Iterable<string>
     '/** For `createClient<Api>(...)` of `comity/client`. */',
     `export interface Api ${api}`,
     ...printer.declared,
+    ...([...all.values()].some(({ files }) => files !== undefined) ? [fileTypes] : []),
     '',
   ].join('\n');
 }
@@ -63,7 +65,23 @@ function entry(name: string, type: string, about = '', optional = false): Member
 }
 
 /** Types of the language that the text uses. */
-const taken = ['Api', 'Blob', 'Uint8Array'];
+const taken = ['Api', 'Blob', 'Uint8Array', 'FileValue', 'FileReference'];
+
+/** Printed where a collection has files. */
+const fileTypes = `
+/** A file of a document. The octets are at \`url\`. */
+export interface FileValue {
+  id: string;
+  name: string;
+  type: string;
+  bytes: number;
+  digest: string;
+  url: string;
+  previews?: { [name: string]: string };
+}
+
+/** A file in a write: one that the document has, or a finished upload. */
+export type FileReference = { id: string } | { upload: string };`;
 
 class Printer {
   /** The declarations below the interface `Api`, in the order of their first use. */
@@ -129,8 +147,9 @@ class Printer {
 
   #outputType(owner: string, output: Exclude<DeclaredAction['output'], undefined>): string {
     if (!isAnswer(output)) return this.within(`${owner}Output`, output).typeOf(output, 'output');
-    const isText = output.kind === 'text' || output.mediaType.startsWith('text/');
-    return output.kind === 'redirect' || isText ? 'string' : 'Uint8Array';
+    const { kind, mediaType } = output;
+    const isText = kind === 'text' || (kind === 'stream' && mediaType.startsWith('text/'));
+    return kind === 'redirect' || isText ? 'string' : 'Uint8Array';
   }
 
   #declare(type: string, members: readonly Member[], about = ''): void {
@@ -221,6 +240,7 @@ class Scope {
     if (!isNode(schema)) return 'unknown';
     if (typeof schema.$ref === 'string') return this.#referred(schema.$ref, use);
     if (uploadRule(schema) !== undefined) return 'Blob';
+    if (fileRule(schema) !== undefined) return use === 'output' ? 'FileValue' : 'FileReference';
     if ('const' in schema) return literal(schema.const);
     if (Array.isArray(schema.enum)) return unionOf(schema.enum.map(literal));
     // A patch merges objects; an alternative is given as a whole.

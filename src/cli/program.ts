@@ -3,6 +3,7 @@
  * the start of the others.
  */
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
+import type { ConductOptions } from '../../conduct/command.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
 import { type DeclaredCommand, declareCommand, type OptionRow, yesOption } from './declare-command.ts';
@@ -25,7 +26,7 @@ Exit codes:
   1    failed
   2    the command line, a setting or the configuration is wrong
   3    "migrate --dry-run" found something to do
-  4    the store is damaged
+  4    the store is damaged, or octets of files are missing or damaged
   5    documents in the store do not fit the configuration, or a migration is pending
   70   an uncaught error ended "serve", after it had drained
   130  a second signal ended "serve" before it had drained
@@ -85,6 +86,8 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declare(program, migrating);
   const secrets = program.command('secrets');
   declare(secrets.description('manage the key that encrypts the secrets in the store'), rotatingSecrets);
+  const files = program.command('files').description('check and move the octets of files');
+  for (const each of [checkingFiles, movingFiles]) declare(files, each);
   declareRemote(program, terminal, finish, remoteCommands);
   declareEnvironmentFiles(program, terminal);
   return program;
@@ -231,17 +234,68 @@ const typing: LocalCommand = {
     (await import('./describe.ts')).describeTypes(terminal, options),
 };
 
+const judging: LocalCommand = {
+  name: 'conduct',
+  description: 'judge the HTTP conduct of any API, clause by clause',
+  arguments: [['[url]', 'the API: its OpenAPI document, its origin, or a collection']],
+  options: [
+    ['--target <file>', 'a JSON file: {"collection", "sample", "change", "headers"}'],
+    ['--header <field...>', 'a field of every request, such as "Authorization: Bearer ..."'],
+    ['--receiver <url>', 'judge a receiver of webhooks, by deliveries of --scheme and --secret'],
+    ['--sender', 'listen for a sender of webhooks, and judge it'],
+    ['--scheme <name>', 'how a receiver verifies: standard, svix, timestamped, stripe, plain or github'],
+    ['--secret <text>', 'the secret of a receiver or a sender'],
+    ['--secrets <file>', 'a secret a line, read at the end: for a sender that makes them'],
+    [
+      '-p, --port <number>',
+      'port to listen on for a sender (any free one)',
+      { parse: wholeNumber(0, 65_535) },
+    ],
+    ['--seconds <number>', 'how long to listen for a sender', { parse: wholeNumber(1, 86_400), value: 60 }],
+    ['--only <names...>', 'clauses or groups'],
+    ['--list', 'print the clauses'],
+    ['--explain <id>', 'say what a clause judges, and by which section'],
+    ['--json', 'print the report as JSON'],
+    ['--junit <file>', 'write the report for CI servers'],
+    ['--html <file>', 'write the report as a page'],
+    ['--verbose', 'name the clauses that do not apply, too'],
+    ['--insecure', 'take a certificate that no authority signed'],
+    ['--yes', 'write to a server of another machine without asking'],
+  ],
+  help:
+    '\nIt creates documents, and removes them. Exits 0 if no clause fails, 1 if some do, and 2 if nothing could be judged.' +
+    '\nThe package comity-conduct has the same command without the server.',
+  run: async (terminal, options: ConductOptions, url) => {
+    const { runConduct } = await import('../../conduct/command.ts');
+    const { screenOf } = await import('../../conduct/screen.ts');
+    return runConduct(url === '' ? undefined : url, options, screenOf(terminal, terminal.environment));
+  },
+};
+
+type BackupArguments = JsonArguments & { readonly files: boolean; readonly lostFiles?: boolean };
+
 const backingUp: LocalCommand = {
   name: 'backup',
   description: 'copy the store into one file, with or without a running server',
   arguments: [['<file>', 'the copy; must not exist yet']],
-  options: [dataOption, jsonOption],
+  options: [
+    dataOption,
+    ['--no-files', 'leave the octets of files where they are'],
+    ['--lost-files', 'go on without octets that are missing or damaged, and name them'],
+    jsonOption,
+  ],
   help:
     '\nThe copy is consistent: it contains every write that was acknowledged before the copy began.' +
     '\nWith COMITY_DATABASE_URL it copies the store in that database, unless --data names a folder.' +
-    '\n"comity restore" restores it, into either store.',
-  run: async (terminal, { json = false, ...options }: JsonArguments, file) =>
-    (await import('./backup.ts')).backup(terminal, file, options, json),
+    '\nOctets of files go into the folder <file>.files, by hard link where the file system permits it; a repeated' +
+    '\nbackup continues an interrupted one. "comity restore" restores both, into either store.',
+  run: async (terminal, { json = false, files, lostFiles = false, ...options }: BackupArguments, file) =>
+    (await import('./backup.ts')).backup(terminal, file, options, { json, files, lostFiles }),
+};
+
+type RestoreArguments = JsonArguments & {
+  readonly holdDeliveries?: boolean;
+  readonly lostFiles?: boolean;
 };
 
 const restoring: LocalCommand = {
@@ -256,20 +310,22 @@ const restoring: LocalCommand = {
       'send no delivery and no mail before "comity release"; default for a copy in another place',
     ],
     ['--no-hold-deliveries', 'send what is due when a server starts'],
+    ['--lost-files', 'restore without octets of files that are missing or damaged, and name them'],
     jsonOption,
   ],
   help:
     '\nWith COMITY_DATABASE_URL it restores into that database, unless --data names a folder.' +
-    '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.',
+    '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.' +
+    '\nOctets of files go from <file>.files to the place that COMITY_FILES_URL names, before the store is there.',
   run: async (
     terminal,
-    { json = false, holdDeliveries: hold, ...options }: JsonArguments & { readonly holdDeliveries?: boolean },
+    { json = false, holdDeliveries: hold, lostFiles = false, ...options }: RestoreArguments,
     file,
   ) =>
     (await import('./backup.ts')).restore(terminal, file, options, {
       json,
       version: packageVersion(),
-      hold,
+      ...{ hold, lostFiles },
     }),
 };
 
@@ -306,6 +362,41 @@ const migrating: LocalCommand = {
   },
 };
 
+type CheckFilesArguments = JsonArguments & { readonly repair?: boolean; readonly yes?: boolean };
+
+const checkingFiles: LocalCommand = {
+  name: 'check',
+  description: 'compare the files of the store with their octets; exits 4 if some are missing or damaged',
+  options: [
+    configOption,
+    dataOption,
+    ['--repair', 'remove octets that no row names, and files that no document has'],
+    yesOption,
+    ['--json', 'print one JSON object'],
+  ],
+  help:
+    '\nReads every octet, with or without a running server. It changes no document. --repair needs the embedded store' +
+    '\nfor itself, and a place that no other store uses: what it removes is what this store does not name.',
+  run: async (terminal, { json = false, repair = false, yes = false, ...options }: CheckFilesArguments) =>
+    (await import('./files.ts')).checkStoredFiles(terminal, options, { json, repair, yes }),
+};
+
+const movingFiles: LocalCommand = {
+  name: 'move',
+  description: 'copy the octets of all files to another place',
+  options: [
+    dataOption,
+    ['--to <url>', 'the other place, as in COMITY_FILES_URL', { isRequired: true }],
+    ['--json', 'print one JSON object at the end'],
+  ],
+  help:
+    '\nCompares each file with its digest, and passes over what is there: run it while servers run, stop them, run it' +
+    '\nagain, and start them with the other COMITY_FILES_URL. Two buckets must take the same key.' +
+    '\nThe files stay in the first place as well.',
+  run: async (terminal, { json = false, to, ...options }: JsonArguments & { readonly to: string }) =>
+    (await import('./files.ts')).moveFiles(terminal, options, { json, to }),
+};
+
 const rotatingSecrets: LocalCommand = {
   name: 'rotate',
   description: 'encrypt every secret with another key',
@@ -324,7 +415,18 @@ const rotatingSecrets: LocalCommand = {
 
 /** In the order of the help. */
 const localCommands = [
-  ...[serving, developing, initializing, seeding, checking, describing, typing, backingUp, restoring],
+  ...[
+    serving,
+    developing,
+    initializing,
+    seeding,
+    checking,
+    describing,
+    typing,
+    judging,
+    backingUp,
+    restoring,
+  ],
 ] as const;
 
 /** Enough for a terminal; a program that needs more uses the API. */

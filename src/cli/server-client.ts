@@ -3,7 +3,7 @@
  * that says what to do; the key is never printed, nor sent elsewhere by a redirect.
  */
 import { once } from 'node:events';
-import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { ConfigurationError } from '../config/inspection.ts';
 import { type Environment, withSecretFiles } from '../config/load-settings.ts';
@@ -30,14 +30,25 @@ export type ServerClient = {
    * @param take gets the pieces in turn; the next one waits for its promise
    */
   octets(path: string, subject: string, take: (chunk: Buffer) => Promise<void>): Promise<void>;
+  /**
+   * Sends content while it is read, and waits for the answer as long as the server takes content. Returns the JSON of the answer, also of a
+   * refusal that says what was written before it.
+   */
+  stream(path: string, sending: Sending): Promise<unknown>;
   /** Returns the failure that explains a refusal. */
   refusal(answer: Response): Promise<CommandFailure>;
 };
 
 type AskedRequest = { readonly json?: unknown; readonly subject?: string | undefined };
 
-type OpenRequest = Pick<RequestInit, 'method' | 'body' | 'redirect' | 'signal'> & {
+type OpenRequest = Pick<RequestInit, 'method' | 'body' | 'duplex' | 'redirect' | 'signal'> & {
   readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Sending = {
+  readonly type: string;
+  readonly content: AsyncIterable<Uint8Array | string>;
+  readonly subject: string;
 };
 
 export type Listed<T> = { readonly items: readonly T[]; readonly more: boolean };
@@ -105,6 +116,7 @@ function clientOf(terminal: Terminal, options: ServerArguments, credential: Cred
         }),
       ),
     octets: (path, subject, take) => transfer(api, credential, { path, subject, take }),
+    stream: (path, sending) => sendStream(api, credential, path, sending),
     refusal: async (answer) => refusalOf(api, credential, answer, await answer.text()),
     async list<T>(path: string, limit: number) {
       const items: T[] = [];
@@ -181,7 +193,7 @@ async function transfer(
   const answer = await reached(api, () => requestOctets(`${api}${path}`, headers, answerMsMax));
   const { statusCode: status = 0 } = answer;
   if (status !== 200) {
-    const text = await reached(api, () => refusalText(answer));
+    const text = await reached(api, () => answerText(answer));
     throw refusalOf(api, credential, { status }, text, subject);
   }
   const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
@@ -194,6 +206,57 @@ async function transfer(
     }
   } finally {
     answer.destroy();
+  }
+}
+
+async function sendStream(
+  api: string,
+  credential: Credential,
+  path: string,
+  { type, content, subject }: Sending,
+): Promise<unknown> {
+  const headers = { 'X-API-Key': credential.key, Accept: 'application/json', 'Content-Type': type };
+  const request = requestOf(`${api}${path}`, { method: 'POST', headers });
+  request.setSocketKeepAlive(true, keepAliveMs);
+  const answered = responseOf(request);
+  // Awaited below, whatever becomes of the content.
+  answered.catch(ignoreError);
+  await writeContent(request, content);
+  const answer = await reached(api, () => answered);
+  const text = await reached(api, () => answerText(answer));
+  const { statusCode: status = 0 } = answer;
+  answer.destroy();
+  const json = problemOf(text) ?? undefined;
+  if (status === 200) return jsonOf(api, text);
+  if (json !== undefined && 'created' in json) return json;
+  throw refusalOf(api, credential, { status }, text, subject);
+}
+
+const keepAliveMs = 30_000;
+
+/** Writes content until the answer comes, which may be a refusal of what was sent. An error of the content ends the request. */
+async function writeContent(
+  request: ClientRequest,
+  content: AsyncIterable<Uint8Array | string>,
+): Promise<void> {
+  let isOver = false;
+  const over = new Promise<void>((resolve) => {
+    for (const event of ['response', 'close'])
+      request.once(event, () => {
+        isOver = true;
+        resolve();
+      });
+  });
+  try {
+    for await (const chunk of content) {
+      if (isOver) return;
+      if (!request.write(chunk))
+        await Promise.race([new Promise((resolve) => request.once('drain', resolve)), over]);
+    }
+    request.end();
+  } catch (error) {
+    request.destroy();
+    throw error;
   }
 }
 
@@ -223,7 +286,7 @@ function jsonOf(api: string, text: string): unknown {
   }
 }
 
-const refusalCharactersMax = 65_536;
+const answerCharactersMax = 65_536;
 
 /**
  * Requests octets as they are transferred. `fetch` removes content codings, and fails if the content does not match its
@@ -235,14 +298,28 @@ async function requestOctets(
   headers: Readonly<Record<string, string>>,
   quietMsMax: number,
 ): Promise<IncomingMessage> {
-  const request = url.startsWith('https:') ? requestTls : requestPlain;
-  const options = { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
-  // A connection that breaks during the response emits an error on the request too, when `once` no longer listens.
-  const sent = ownEmitter(request(url, options), ignoreError);
+  const sent = requestOf(url, { headers });
   sent.setTimeout(quietMsMax, () => sent.destroy(new DOMException('no octet came in time', 'TimeoutError')));
   sent.end();
+  return responseOf(sent);
+}
+
+function requestOf(
+  url: string,
+  {
+    method = 'GET',
+    headers,
+  }: { readonly method?: string; readonly headers: Readonly<Record<string, string>> },
+): ClientRequest {
+  const request = url.startsWith('https:') ? requestTls : requestPlain;
+  const options = { method, headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
+  // A connection that breaks during the response emits an error on the request too, when `once` no longer listens.
+  return ownEmitter(request(url, options), ignoreError);
+}
+
+async function responseOf(request: ClientRequest): Promise<IncomingMessage> {
   try {
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
     return answer;
   } catch (error) {
     if (error instanceof Error && error.name === 'TimeoutError') throw error;
@@ -251,11 +328,11 @@ async function requestOctets(
   }
 }
 
-async function refusalText(answer: IncomingMessage): Promise<string> {
+async function answerText(answer: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of answer.setEncoding('utf8')) {
     text += chunk;
-    if (text.length > refusalCharactersMax) break;
+    if (text.length > answerCharactersMax) break;
   }
   return text;
 }

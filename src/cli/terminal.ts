@@ -129,7 +129,7 @@ function ignore(): void {
   // A pipe gets no progress.
 }
 
-type StatusLine = {
+export type StatusLine = {
   /** May be called often; the line is drawn at most once every `drawEveryMs`. */
   readonly show: (text: string) => void;
   /** Clears the line. */

@@ -56,6 +56,18 @@ export type ApiCollection = {
   readonly actions?: object;
 };
 
+/** A file in a document; the octets are at `url`. */
+export type ApiFile = {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: number;
+  readonly digest: string;
+  readonly url: string;
+  /** Paths of smaller pictures of an image, by name. */
+  readonly previews?: Readonly<Record<string, string>>;
+};
+
 /** An action. */
 export type ApiAction = {
   /** For actions of a collection: whether the first argument of a call is the id of a member. */

@@ -2,11 +2,13 @@
  * The calls of a client, typed by an `Api`: what a query may name, and what its answer has after `fields` and `expand`. Arrays of literals and
  * paths of two names: what compiles in a fifth of a second for 300 calls. There is no code here.
  */
-import type { ApiOf, ClientEvent, CollectionsOf, PartOf } from './api.ts';
+import type { ApiFile, ApiOf, ClientEvent, CollectionsOf, PartOf } from './api.ts';
 import type { ComityError, ErrorCode } from './error.ts';
 import type { LiveList, LiveQuery } from './live.ts';
+import type { ManyCalls } from './many.ts';
 import type { CallOptions } from './send.ts';
 import type { SessionTokens } from './session.ts';
+import type { FieldUploadOptions, UploadOptions } from './upload.ts';
 
 type Scalar = string | number | boolean;
 type Text<K> = K & string;
@@ -44,6 +46,9 @@ export type Condition<V> =
       readonly lte?: V;
       readonly in?: readonly (V | null)[];
       readonly like?: string;
+      /** `eq` and `like` without regard to case. */
+      readonly eqi?: string;
+      readonly ilike?: string;
     };
 
 type DocumentOf<A, N> = N extends keyof CollectionsOf<A>
@@ -150,7 +155,16 @@ type LivePage<A, C, F extends readonly string[], E extends readonly string[]> = 
 /** An aggregate query, as in the JSON content of a QUERY. */
 export type AggregateQuery<A, C> = Omit<Selection<A, C>, 'sort'> & {
   readonly aggregate?: Readonly<Record<string, unknown>>;
-  readonly groupBy?: readonly Path<PartOf<C, 'document', object>>[];
+  readonly groupBy?: readonly (
+    | Path<PartOf<C, 'document', object>>
+    | {
+        /** Groups times by the day, week, month or year that they are in, of a time zone of the IANA database (UTC). */
+        readonly by: Path<PartOf<C, 'document', object>>;
+        readonly unit: 'day' | 'week' | 'month' | 'year';
+        readonly timeZone?: string;
+        readonly as?: string;
+      }
+  )[];
   readonly having?: Readonly<Record<string, unknown>>;
   readonly sort?: readonly string[];
   readonly limit?: number;
@@ -164,8 +178,17 @@ type NoPaths = readonly [];
 type Fields<D> = readonly (Path<D> | '*')[];
 type Paths<A, C> = readonly ExpandPath<A, C>[];
 
+/** The fields that hold a file, or a list of files. */
+type FileField<D> = {
+  [Name in Text<keyof D>]: NonNullable<D[Name]> extends ApiFile | readonly ApiFile[] ? Name : never;
+}[Text<keyof D>];
+
 /** The calls on one collection. @template A the `Api` @template C its `ApiCollection` */
-export type CollectionClient<A, C, D = PartOf<C, 'document', object>> = {
+export type CollectionClient<A, C, D = PartOf<C, 'document', object>> = ManyCalls<
+  Filter<A, C>,
+  PartOf<C, 'create'>,
+  PartOf<C, 'patch'>
+> & {
   /** Reads a document. A second read that finds it unchanged costs a 304. @throws ComityError `not_found` */
   get<const F extends Fields<D> = AllFields, const E extends Paths<A, C> = NoPaths>(
     id: string,
@@ -196,6 +219,16 @@ export type CollectionClient<A, C, D = PartOf<C, 'document', object>> = {
   ): Promise<D & Tagged>;
   /** Deletes a document, given as it was read only if it was not changed meanwhile. @throws ConflictError */
   delete(document: Id, options?: CallOptions): Promise<void>;
+  /**
+   * Sets the file of a field, or adds one to a list. A file over 512 KiB goes in chunks, with progress, and resumes after a cut.
+   * @returns the file as the document has it
+   */
+  upload<N extends FileField<D>>(
+    document: Id,
+    field: N,
+    file: Blob,
+    options?: FieldUploadOptions,
+  ): Promise<ItemOf<NonNullable<D[N]>>>;
   /** Sends a QUERY: a page of documents, or of groups with `aggregate` and `groupBy`. */
   query<const F extends Fields<D> = AllFields, const E extends Paths<A, C> = NoPaths>(
     query: ListQuery<A, C, F, E>,
@@ -342,6 +375,9 @@ export type Me<Fields = Readonly<Record<string, unknown>>> = {
   readonly authenticatedBy: 'key' | 'token' | 'issuer' | 'password' | 'session-cookie';
 };
 
+/** A passkey in place of a password: the challenge of its options, and what `navigator.credentials.create` made, as JSON. */
+type FirstPasskey = { readonly challenge: string; readonly response: unknown; readonly name?: string };
+
 export type AuthClient = {
   /** Opens a session, and keeps its tokens. @throws ComityError `second_factor_required` with `body.challenge` */
   login(
@@ -353,16 +389,45 @@ export type AuthClient = {
     content: { readonly challenge: string; readonly code: string },
     options?: CallOptions,
   ): Promise<SessionTokens>;
+  /** Has a code mailed. The page keeps the challenge, and sends both to `loginByCode`. */
+  requestCode(
+    content: { readonly email: string },
+    options?: CallOptions,
+  ): Promise<{ readonly challenge: string; readonly expiresIn: number }>;
+  /** Has a link mailed, whose page sends its code and the challenge to `loginByCode`. */
+  requestLink(
+    content: { readonly email: string },
+    options?: CallOptions,
+  ): Promise<{ readonly challenge: string; readonly expiresIn: number }>;
+  /** A login by a mailed code, or a registration, which takes the other members. @throws ComityError `second_factor_required` */
+  loginByCode(
+    content: { readonly challenge: string; readonly code: string; readonly [field: string]: unknown },
+    options?: CallOptions,
+  ): Promise<SessionTokens>;
+  /** Invites a person by mail, and gives the account. */
+  invite(
+    content: { readonly email: string; readonly [field: string]: unknown },
+    options?: CallOptions,
+  ): Promise<{ readonly id: string; readonly email: string; readonly [field: string]: unknown }>;
+  /** Enters an account by an invitation, with a password or a passkey. */
+  acceptInvitation(
+    content: { readonly code: string; readonly password?: string; readonly passkey?: FirstPasskey },
+    options?: CallOptions,
+  ): Promise<SessionTokens & { readonly recoveryCodes?: readonly string[] }>;
   /** Makes an account. Without tokens in the answer, its address must be verified first. */
   register(
     content: {
       readonly email: string;
-      readonly password: string;
+      /** Absent: with a `passkey`. */
+      readonly password?: string;
+      readonly passkey?: FirstPasskey;
       readonly name?: string;
       readonly [field: string]: unknown;
     },
     options?: CallOptions,
-  ): Promise<Pick<SessionTokens, 'user'> & Partial<SessionTokens>>;
+  ): Promise<
+    Pick<SessionTokens, 'user'> & Partial<SessionTokens & { readonly recoveryCodes: readonly string[] }>
+  >;
   /** Exchanges the refresh token now. Requests do it when the access token is about to expire. */
   refresh(): Promise<void>;
   /** Ends the session on the server, or all of the account, and forgets the tokens. */
@@ -404,6 +469,8 @@ type Fixed<A> = {
     path: string,
     options?: CallOptions & { readonly body?: unknown },
   ): Promise<unknown>;
+  /** Uploads a file for a document to come: `create({ photo: await client.upload(file) })`. It waits for it for a day. */
+  upload(file: Blob, options?: UploadOptions): Promise<{ readonly upload: string }>;
   /** True for what calls of this client throw, with the codes of the application. */
   isError(error: unknown): error is ComityError<CodesOf<A>>;
   /** Closes the connection of live lists. */

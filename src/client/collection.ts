@@ -4,6 +4,7 @@
  */
 import { ComityError, ConflictError } from './error.ts';
 import { type Answer, type CallOptions, type Send, segment } from './send.ts';
+import { type FieldUploadOptions, pick, sendWhole, unknownAnswer, wholeBytesMax } from './upload.ts';
 
 /** A document, as far as its type matters here. */
 export type Doc = Readonly<Record<string, unknown>> & { readonly id: string };
@@ -37,6 +38,8 @@ export type Shared = {
   refusesQuery?: boolean;
   /** Where GET repeats a QUERY, by its content. */
   readonly locations: Map<string, string>;
+  /** How fields take files, by `/tickets/photos`. */
+  readonly uploadMethods: Map<string, 'PUT' | 'POST'>;
 };
 
 type Target = string | Doc;
@@ -179,6 +182,67 @@ export class CollectionCalls {
     throw new ConflictError({ base, mine: null, theirs: await this.get(id, options), members: [] });
   }
 
+  async upload(
+    target: Target,
+    field: string,
+    file: Blob,
+    options: FieldUploadOptions = {},
+  ): Promise<unknown> {
+    const { send } = this.#shared;
+    const { id } = read(target);
+    const path = `${this.#member(id)}/${segment(field)}`;
+    const method = await this.#uploadMethod(field, path, options);
+    if (file.size <= wholeBytesMax) return sendWhole(send, [method, path], file, options);
+    const collection = this.#path.slice(1);
+    const { sendChunks } = await import('./upload-chunks.ts');
+    return sendChunks(send, file, options, {
+      ...{ address: path, target: { collection, field } },
+      take: (uploadId) => this.#attach(id, { field, path, uploadId, isList: method === 'POST' }, options),
+    });
+  }
+
+  /** PUT of a field that holds a file, POST to a list of files, which only the server knows. */
+  async #uploadMethod(field: string, path: string, options: CallOptions): Promise<'PUT' | 'POST'> {
+    const { send, uploadMethods } = this.#shared;
+    const name = `${this.#path}/${field}`;
+    const known = uploadMethods.get(name);
+    if (known !== undefined) return known;
+    const { headers } = await send('OPTIONS', path, pick(options));
+    const method = headers.get('Allow')?.includes('PUT') === false ? 'POST' : 'PUT';
+    uploadMethods.set(name, method);
+    return method;
+  }
+
+  /** Names a finished upload in a document, on the version of now. @returns the file */
+  async #attach(
+    id: string,
+    attached: Attached,
+    { ifMatch, ...options }: FieldUploadOptions,
+  ): Promise<unknown> {
+    const { field, path, uploadId, isList } = attached;
+    const sent = pick(options);
+    for (let tries = 1; ; tries += 1) {
+      const document = await this.get(id, sent);
+      if (ifMatch !== undefined) {
+        const headers = { 'If-Match': ifMatch };
+        const { status } = await this.#shared.send('HEAD', path, { ...sent, headers, accepts: [404, 412] });
+        if (status >= 400)
+          throw new ComityError('precondition_failed', `${field} was changed`, { status: 412 });
+      }
+      const upload = { upload: uploadId };
+      const kept = [document[field] ?? []].flat().map((each) => ({ id: (each as Doc).id }));
+      const body = { [field]: isList ? [...kept, upload] : upload };
+      const answer = await this.#write('PATCH', id, { ...sent, body }, tagOf(document));
+      if (answer.refusal === undefined) {
+        const files = [(answer.body as Doc)[field]].flat();
+        const made = files.find((each) => isObject(each) && each.id === uploadId);
+        if (made === undefined) throw unknownAnswer('is not the document with the file');
+        return made;
+      }
+      if (tries > mergesMax) throw answer.refusal;
+    }
+  }
+
   /** Writes; where the collection demands a tag and the caller gave an id, on the version of now. */
   async #writeTagged(
     method: 'PUT' | 'DELETE',
@@ -206,6 +270,13 @@ export class CollectionCalls {
   }
 }
 
+type Attached = {
+  readonly field: string;
+  /** Path of the field. */
+  readonly path: string;
+  readonly uploadId: string;
+  readonly isList: boolean;
+};
 type Writing = CallOptions & { readonly body?: unknown };
 type Merging = { readonly base: Doc | undefined; readonly change: Readonly<Record<string, unknown>> };
 

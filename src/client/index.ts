@@ -8,15 +8,19 @@ import { CollectionCalls, callAction, type JsonQuery, parametersOf, type Shared 
 import { ComityError } from './error.ts';
 import type { Transport } from './line.ts';
 import type { Connection } from './live.ts';
+import type * as ManyDocuments from './many.ts';
 import { type CallOptions, createSend, type Fetching, TaggedAnswers } from './send.ts';
 import { type Credential, Session, type SessionTokens } from './session.ts';
+import type { UploadOptions } from './upload.ts';
 
-export type { Api, ApiAction, ApiCollection, ApiOf, ClientEvent } from './api.ts';
+export type { Api, ApiAction, ApiCollection, ApiFile, ApiOf, ClientEvent } from './api.ts';
 export type { Client, ClientOf, CollectionClient, Me, Moved } from './calls.ts';
 export { ComityError, ConflictError, type ErrorCode, type MemberError } from './error.ts';
 export type { LiveList, LiveState } from './live.ts';
+export type { BulkOptions, BulkResult, ImportOptions, ImportResult, ManyUpdated } from './many.ts';
 export type { CallOptions } from './send.ts';
 export type { SessionStorage, SessionTokens } from './session.ts';
+export type { FieldUploadOptions, UploadOptions } from './upload.ts';
 
 /** The arguments of `createClient`. @template A an `Api` */
 export type ClientDeclaration<A> = Fetching &
@@ -47,10 +51,9 @@ export function createClient<C>(declaration: ClientDeclaration<ApiOf<C>>): Clien
     baseUrl,
     declaration,
     async (refreshToken, key) => {
-      const headers = { 'Idempotency-Key': `"${key}"` };
       const { body } = await send('POST', '/auth/refresh', {
         body: { refreshToken },
-        headers,
+        headers: { 'Idempotency-Key': `"${key}"` },
         isLogin: true,
       });
       return body as SessionTokens;
@@ -58,7 +61,7 @@ export function createClient<C>(declaration: ClientDeclaration<ApiOf<C>>): Clien
     () => tags.clear(),
   );
   const send = createSend({ ...declaration, baseUrl }, session, tags);
-  const shared: Shared = { send, locations: new Map() };
+  const shared: Shared = { send, locations: new Map(), uploadMethods: new Map() };
   const load = () => import('./live.ts');
   let connecting: Promise<Connection> | undefined;
   let isClosed = false;
@@ -80,13 +83,14 @@ export function createClient<C>(declaration: ClientDeclaration<ApiOf<C>>): Clien
   const collection = (name: string): object => {
     let calls = collections.get(name);
     if (calls === undefined) {
-      const plain = new CollectionCalls(shared, `/${name}`);
+      const path = `/${name}`;
+      const plain = new CollectionCalls(shared, path);
       const live = async (query: JsonQuery = {}, options = {}) => {
         if (isClosed) throw new TypeError('the client is closed');
         const [{ openLiveList }, connection] = await Promise.all([load(), connect()]);
         return openLiveList({ connection, calls: plain, name }, query, options);
       };
-      calls = Object.assign(plain, { live, actions: actionsAt(`/${name}`, routed[name]) });
+      calls = Object.assign(plain, manyOf(send, path), { live, actions: actionsAt(path, routed[name]) });
       collections.set(name, calls);
     }
     return calls;
@@ -100,6 +104,7 @@ export function createClient<C>(declaration: ClientDeclaration<ApiOf<C>>): Clien
     collection,
     request: async (method: string, path: string, options: CallOptions & { readonly body?: unknown } = {}) =>
       (await send(method, path, options)).body,
+    upload: (file: Blob, options: UploadOptions = {}) => sendUpload(send, file, options),
     isError: (error: unknown) => error instanceof ComityError,
     close: () => {
       isClosed = true;
@@ -120,20 +125,43 @@ function proxyOf<T extends object>(object: T, member: (name: string) => unknown)
 }
 
 type SendOf = ReturnType<typeof createSend>;
+type ManyCall = (send: SendOf, path: string, ...args: readonly never[]) => Promise<unknown>;
+
+/** Calls whose code is loaded by the first one. */
+function manyOf(send: SendOf, path: string) {
+  const call =
+    (name: keyof typeof ManyDocuments) =>
+    async (...args: readonly never[]) =>
+      ((await import('./many.ts'))[name] as ManyCall)(send, path, ...args);
+  return { updateMany: call('updateMany'), bulk: call('bulk'), import: call('importContent') };
+}
+
+async function sendUpload(send: SendOf, file: Blob, options: UploadOptions) {
+  const { sendChunks } = await import('./upload-chunks.ts');
+  return sendChunks(send, file, options, { address: '/uploads', take: (upload) => ({ upload }) });
+}
 
 function createAuth(send: SendOf, session: Session): AuthClient {
-  const open = async (path: string, content: object, options?: CallOptions) => {
+  const open = (path: string) => async (content: object, options?: CallOptions) => {
     const body = session.sendsCookies ? { ...content, cookie: true } : content;
     const sent = { ...options, body, isLogin: true, once: true };
-    const tokens = (await send('POST', path, sent)).body as SessionTokens;
+    const tokens = (await send('POST', `/auth/${path}`, sent)).body as SessionTokens;
     // Without one where an address must be verified first.
     if (tokens.refreshToken !== undefined) await session.open(tokens);
     return tokens;
   };
+  const request = (path: string) => async (content: object, options?: CallOptions) =>
+    (await send('POST', `/auth/${path}`, { ...options, body: content, isLogin: true })).body as never;
   return {
-    login: (content, options) => open('/auth/login', content, options),
-    secondFactor: (content, options) => open('/auth/login/second-factor', content, options),
-    register: (content, options) => open('/auth/register', content, options),
+    login: open('login'),
+    secondFactor: open('login/second-factor'),
+    requestCode: request('code'),
+    requestLink: request('link'),
+    loginByCode: open('code/confirm'),
+    invite: async (content, options) =>
+      (await send('POST', '/auth/invite', { ...options, body: content })).body as never,
+    acceptInvitation: open('invitation/accept'),
+    register: open('register'),
     refresh: () => session.renew(),
     async logout({ everywhere, ...options } = {}) {
       const body = everywhere === true ? { everywhere } : {};

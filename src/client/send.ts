@@ -34,6 +34,8 @@ export type Sent = CallOptions & {
   readonly isLogin?: boolean;
   /** Not sent again where the answer is lost. */
   readonly once?: boolean;
+  /** The server does not keep its result by an Idempotency-Key. */
+  readonly isKeyless?: boolean;
   /** A 401 says that there is no session, and not that one ended. */
   readonly asksWho?: boolean;
 };
@@ -58,8 +60,8 @@ const retriesMax = 4;
 const retryAfterSecondsMax = 30;
 const backoffMs = 250;
 const backoffMsMax = 8_000;
-/** 502 and 504 are of a proxy that lost the answer or the server. */
-const passing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+/** 423: another request writes the upload. 502 and 504 are of a proxy that lost the answer or the server. */
+const passing: ReadonlySet<number> = new Set([423, 429, 502, 503, 504]);
 const writes: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 export function createSend({ baseUrl, fetch }: Fetching, session: Session, tags: TaggedAnswers): Send {
@@ -97,7 +99,7 @@ export function createSend({ baseUrl, fetch }: Fetching, session: Session, tags:
     const url = path.startsWith(root) ? origin + path : baseUrl + path;
     const { content, type } = await encode(sent.body);
     const fields: Record<string, string> = { Accept: 'application/json, */*;q=0.5', ...type };
-    if (writes.has(method)) fields['Idempotency-Key'] = `"${drawKey()}"`;
+    if (writes.has(method) && sent.isKeyless !== true) fields['Idempotency-Key'] = `"${drawKey()}"`;
     const known = method === 'GET' ? tags.find(url, sent.headers) : undefined;
     if (known !== undefined) fields['If-None-Match'] = known.tag;
     Object.assign(fields, sent.headers);
@@ -178,7 +180,7 @@ function limitOf({ signal, timeout = timeoutMsDefault }: CallOptions): Limit {
 }
 
 /** @returns undefined if the call fails with the refusal */
-function waitAfter({ status, code, retryAfter }: ComityError, sends: number): number | undefined {
+export function waitAfter({ status, code, retryAfter }: ComityError, sends: number): number | undefined {
   // The first request with this key still runs: its answer was lost, and comes by the key.
   if (!passing.has(status) && code !== 'idempotency_key_in_use') return undefined;
   if (retryAfter === undefined) return backoff(sends);
@@ -191,16 +193,16 @@ export function backoff(sends: number): number {
 }
 
 /** Resolves after the time, or when the signal is aborted. */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
+export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', done);
+      signal?.removeEventListener('abort', done);
       resolve();
     };
     const timer = setTimeout(done, ms);
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', done);
+    if (signal?.aborted === true) done();
+    else signal?.addEventListener('abort', done);
   });
 }
 
@@ -234,8 +236,13 @@ const json = /^application\/([^;]*\+)?json\b/;
 async function read(response: Response): Promise<unknown> {
   if (response.status === 204 || response.status === 304) return undefined;
   const type = response.headers.get('Content-Type') ?? '';
+  if (response.headers.get('Comity-Content') === 'octets') return octetsOf(response);
   if (json.test(type)) return JSON.parse((await response.text()) || 'null');
-  return type.startsWith('text/') ? response.text() : new Uint8Array(await response.arrayBuffer());
+  return type.startsWith('text/') ? response.text() : octetsOf(response);
+}
+
+async function octetsOf(response: Response): Promise<Uint8Array> {
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /** The id as a segment of a path. `..` survives encoding, and fetch then removes it with the segment before. */

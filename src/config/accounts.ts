@@ -5,14 +5,17 @@
  */
 import { type Static, type TObject, Type } from 'typebox';
 import { permission, type Rule } from '../model/access.ts';
-import type { Collection, CollectionDeclaration, TextMember } from '../model/collection.ts';
+import type { Collection, CollectionDeclaration, TextMember, Unique } from '../model/collection.ts';
+import { idPrefixes } from '../model/id.ts';
 import type { Account, ByField, FieldName } from '../model/logic/collection-calls.ts';
 import type { Hooks } from '../model/logic/logic.ts';
-import { authenticated, type Scope, scopes } from '../model/principal.ts';
+import type { PresentationDeclaration } from '../model/presentation.ts';
+import { administratorRole, authenticated, type Scope, scopes } from '../model/principal.ts';
 import { type Referring, resolveBuiltIn } from './collections.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectRule } from './inspect-access.ts';
 import { inspectProperties, inspectRulesAndIndexes, inspectSchema, isSchema } from './inspect-collection.ts';
+import { presentationOf } from './inspect-presentation.ts';
 import { sizeMistakes } from './inspect-schema.ts';
 import { type Inspection, isRecord, kindOf, suggestion } from './inspection.ts';
 
@@ -23,9 +26,12 @@ type AccountWith<S extends TObject> = Account & Static<S>;
  * @template S the schema of the fields
  * @template R the calls on all collections; never: not known
  */
-export type AccountsDeclaration<S extends TObject = TObject, R = never> = {
-  /** TypeBox object of the fields that every account has besides those of Comity. */
-  readonly fields: S;
+export type AccountsDeclaration<S extends TObject = TObject, R = never> = PresentationDeclaration<
+  AccountWith<S>,
+  keyof AccountWith<S> & string
+> & {
+  /** TypeBox object of the fields that every account has besides those of Comity. Default: none. */
+  readonly fields?: S;
   /** An account always reads itself. By default no other does, and an account changes and deletes itself. */
   readonly access?: {
     readonly read?: Rule<AccountWith<S>>;
@@ -46,16 +52,34 @@ export type AccountsDeclaration<S extends TObject = TObject, R = never> = {
     | 'updatedAt'
     | readonly (FieldName<AccountWith<S>> | 'id' | 'createdAt' | 'updatedAt')[]
   )[];
-  readonly unique?: readonly FieldName<Static<S>>[];
+  readonly unique?: readonly Unique<FieldName<Static<S>>>[];
   /** Texts that `q` searches. Default: `email`, `name`, `tenant` and the texts among the fields. */
   readonly search?: readonly TextMember<AccountWith<S>>[];
   /** `beforeWrite` also runs for registrations and for accounts that a sign-in creates. */
   readonly hooks?: Hooks<AccountWith<S>, R>;
   /**
-   * Accounts with the role administer the accounts that match: they create, change, disable and delete them and set their passwords, and
-   * never give or touch more rights than they have.
+   * Accounts with the role administer the accounts that match: they create, invite, change, disable and delete them and set their
+   * passwords, and never give or touch more rights than they have. Several roles may administer.
    */
-  readonly admin?: { readonly role: string; readonly where: Rule<AccountWith<S>> };
+  readonly admin?: Administration<S> | readonly Administration<S>[];
+  /** The roles that each role of `admin` gives and takes. Default: those that the account itself has. */
+  readonly grants?: Readonly<Record<string, readonly string[]>>;
+  /** Opens `/auth/invite`. Default true. */
+  readonly invitations?: boolean;
+  /**
+   * Opens logins, and where registration is open registrations, by mail: `/auth/code` mails a code to type, `/auth/link` a link to
+   * COMITY_MAIL_LOGIN_URL. Default: neither.
+   */
+  readonly passwordless?: { readonly code?: boolean; readonly link?: boolean };
+  /** Accounts with one of the roles need a second factor, whatever COMITY_SECOND_FACTOR says. */
+  readonly secondFactor?: { readonly required: readonly string[] };
+  /** Opens `/auth/me/email`, by which the owner of an account changes its address. Default true. */
+  readonly emailChange?: boolean;
+};
+
+type Administration<S extends TObject> = {
+  readonly role: string;
+  readonly where: Rule<AccountWith<S>>;
 };
 
 /** Accounts as they are served. */
@@ -68,10 +92,17 @@ export type ResolvedAccounts = {
   readonly creation: Collection;
   /** Names of the application's fields. */
   readonly fieldNames: ReadonlySet<string>;
-  /** Who else administers accounts, and which. */
-  readonly admin: { readonly role: string; readonly rule: Rule } | undefined;
+  /** Who else administers accounts, which, and the roles that they give; undefined: their own. */
+  readonly admins: readonly { readonly rule: Rule; readonly grants: ReadonlySet<string> | undefined }[];
+  /** Roles whose accounts need a second factor. */
+  readonly factorRoles: ReadonlySet<string>;
+  /** There are accounts that administer others without being administrators. */
+  readonly isAdministered: boolean;
   /** Lists follow the access rules; false: only administrators list accounts. */
   readonly isListed: boolean;
+  readonly passwordless: { readonly code: boolean; readonly link: boolean };
+  readonly invitations: boolean;
+  readonly emailChange: boolean;
 };
 
 /** A declaration whose mistakes have been found: plain values. */
@@ -80,8 +111,10 @@ type Declared = Omit<AccountsDeclaration, 'access' | 'readOnly' | 'hidden' | 'se
   readonly readOnly?: Readonly<Record<string, Rule>>;
   readonly hidden?: Readonly<Record<string, Rule>>;
   readonly search?: readonly string[];
-  readonly admin?: { readonly role: string; readonly where: Rule };
+  readonly admin?: Administering | readonly Administering[];
 };
+
+type Administering = { readonly role: string; readonly where: Rule };
 
 /**
  * @param declaration without mistakes; undefined: accounts have the members of Comity alone
@@ -92,18 +125,41 @@ export function resolveAccounts(
   referring: readonly Referring[] = [],
 ): ResolvedAccounts {
   const declared = (declaration ?? {}) as Partial<Declared>;
-  const { access, admin } = declared;
-  const administers: Rule | undefined =
-    admin === undefined ? undefined : { allOf: [{ role: admin.role }, admin.where] };
-  const users = usersOf(declared, administers, referring);
+  const { access, admin, invitations = true, emailChange = true } = declared;
+  const admins = listed(admin);
+  const grants = new Map(Object.entries(declared.grants ?? {}));
+  const users = usersOf(declared, anyOf(admins.map(administers)), referring);
+  const isAdministered = admins.length > 0;
   return {
     users,
-    unadministered: administers === undefined ? users : usersOf(declared, undefined, referring),
-    creation: admin === undefined ? users : usersOf(declared, { role: admin.role }, referring),
+    unadministered: isAdministered ? usersOf(declared, undefined, referring) : users,
+    creation: isAdministered
+      ? usersOf(declared, anyOf(admins.map(({ role }) => ({ role }))), referring)
+      : users,
     fieldNames: new Set(Object.keys(declared.fields?.properties ?? {})),
-    admin: admin === undefined ? undefined : { role: admin.role, rule: administeringRule(users) },
-    isListed: access?.read !== undefined || admin !== undefined,
+    admins: admins.map((each) => ({
+      rule: administeringRule(usersOf(declared, administers(each), referring)),
+      grants: grants.has(each.role) ? new Set(grants.get(each.role)) : undefined,
+    })),
+    isAdministered,
+    factorRoles: new Set(declared.secondFactor?.required),
+    isListed: access?.read !== undefined || isAdministered,
+    passwordless: { code: false, link: false, ...declared.passwordless },
+    ...{ invitations, emailChange },
   };
+}
+
+function listed<T>(one: T | readonly T[] | undefined): readonly T[] {
+  if (one === undefined) return [];
+  return Array.isArray(one) ? one : [one as T];
+}
+
+function administers({ role, where }: Administering): Rule {
+  return { allOf: [{ role }, where] };
+}
+
+function anyOf(rules: readonly Rule[]): Rule | undefined {
+  return rules.length > 1 ? { anyOf: rules } : rules[0];
 }
 
 /** The resolved rule: the last part of the one for updates. */
@@ -159,8 +215,9 @@ function accountsCollection(
     hidden,
     references: references as NonNullable<CollectionDeclaration['references']>,
     indexes: indexes as NonNullable<CollectionDeclaration['indexes']>,
-    unique: ['email', ...unique],
+    unique: ['email', ...(unique as readonly Unique[])],
     search: declared.search ?? searched(fields, { ...hidden, ...references }),
+    ...presentationOf(declared),
     examples: (fields?.required ?? []).length === 0 ? [{ email: 'ada@shop.example', name: 'Ada' }] : [],
     ...(hooks === undefined
       ? {}
@@ -195,7 +252,9 @@ function searched(fields: TObject | undefined, left: Readonly<Record<string, unk
 
 const knownProperties: ReadonlySet<string> = new Set<keyof AccountsDeclaration>([
   ...(['fields', 'access', 'readOnly', 'hidden', 'references', 'indexes'] as const),
-  ...(['unique', 'search', 'hooks', 'admin'] as const),
+  ...(['unique', 'search', 'hooks', 'admin', 'grants'] as const),
+  ...(['invitations', 'passwordless', 'secondFactor', 'emailChange'] as const),
+  ...(['labels', 'help', 'title', 'groups', 'display'] as const),
 ]);
 /** The checks of collections call the fields so. */
 const schemaAtBegin = /^schema\b/;
@@ -223,11 +282,12 @@ export function inspectAccounts(
     if (!knownProperties.has(name))
       mistakes.push(`accounts has no property "${name}"${suggestion(name, knownProperties)}`);
   }
-  if (!isSchema({ schema: declared.fields })) {
+  const { fields = Type.Object({}) } = declared;
+  if (!isSchema({ schema: fields })) {
     refuse('fields must be a Type.Object({ ... })');
     return undefined;
   }
-  const declaration = declared as AccountsDeclaration;
+  const declaration = { ...declared, fields } as AccountsDeclaration & { readonly fields: TObject };
   const sizes = sizeMistakes(declaration.fields, 'fields');
   if (sizes.length > 0) {
     for (const mistake of sizes) refuse(mistake);
@@ -241,33 +301,35 @@ export function inspectAccounts(
     refuse,
     warn: (text: string) => warn(`accounts.${text}`),
   };
-  inspectProperties({
-    ...shared,
-    declaration: { schema: declaration.fields },
-    fields: fieldsOf(declaration.fields),
-  });
+  if (declared.fields !== undefined)
+    inspectProperties({
+      ...shared,
+      declaration: { schema: declaration.fields },
+      fields: fieldsOf(declaration.fields),
+    });
   inspectSchema({
     ...shared,
     declaration: { schema: declaration.fields },
     fields: fieldsOf(declaration.fields),
   });
-  const collection = accountsCollection({}, undefined);
-  const { access, admin, readOnly = {}, hidden, references, indexes, unique, search, hooks } = declared;
-  const schema = accountsCollection({ fields: declaration.fields }, undefined).schema;
+  const { access, readOnly = {}, hidden, references, indexes, unique, search, hooks } = declared;
+  const { schema, tenantField } = accountsCollection({ fields: declaration.fields }, undefined);
   const inspection = {
     ...shared,
     declaration: {
       ...{ schema, readOnly, hidden, references, indexes, unique, search, hooks },
+      ...presentationOf(declared),
       // Whether registrations can create accounts is judged below.
       access: isRecord(access ?? {}) ? { ...(access as object), create: 'administrator' } : access,
-      tenantField: collection.tenantField,
+      tenantField,
     },
     fields: fieldsOf(schema),
   } as unknown as Inspection;
   inspectRulesAndIndexes(inspection);
   inspectActions(access, refuse);
   inspectReadOnly(readOnly, refuse);
-  inspectAdmin(admin, inspection);
+  inspectAdmin(declared, inspection);
+  inspectLogins(declared, refuse);
   if (mistakes.length > before) return undefined;
   warnOfRequired(declaration, inspection.warn);
   return declaration;
@@ -303,30 +365,81 @@ function inspectReadOnly(readOnly: unknown, refuse: (predicate: string) => void)
   }
 }
 
-function inspectAdmin(admin: unknown, inspection: Inspection): void {
-  if (admin === undefined) return;
+type Members = Readonly<Record<string, unknown>>;
+
+function inspectAdmin({ admin, grants }: Members, inspection: Inspection): void {
+  if (Array.isArray(admin)) {
+    for (const [at, each] of admin.entries()) inspectAdministration(each, `admin[${at}]`, inspection);
+  } else if (admin !== undefined) inspectAdministration(admin, 'admin', inspection);
+  if (grants !== undefined) inspectGrants(grants, admin, inspection.refuse);
+}
+
+function inspectSecondFactor(declared: unknown, refuse: (predicate: string) => void): void {
+  const { required, ...others } = isRecord(declared) ? declared : { required: undefined };
+  const isRole = (each: unknown) => typeof each === 'string' && each !== '';
+  if (!(Array.isArray(required) && required.every(isRole)) || Object.keys(others).length > 0)
+    refuse("secondFactor must be { required: [ROLE, ...] }, such as { required: ['administrator'] }");
+}
+
+function inspectGrants(grants: unknown, admin: unknown, refuse: (predicate: string) => void): void {
+  if (!isRecord(grants)) {
+    refuse(`grants must be { ROLE: [ROLE, ...] }, not ${kindOf(grants)}`);
+    return;
+  }
+  const administering = new Set(listed(admin).map((each) => (isRecord(each) ? each.role : undefined)));
+  const isRole = (each: unknown) => typeof each === 'string' && each !== '' && each !== administratorRole;
+  for (const [role, given] of Object.entries(grants)) {
+    if (!administering.has(role))
+      refuse(
+        `grants names "${role}", which administers no accounts; add { role: '${role}', where: RULE } to accounts.admin`,
+      );
+    if (!(Array.isArray(given) && given.every(isRole)))
+      refuse(
+        `grants.${role} must be a list of roles, such as ['technician'], without "${administratorRole}", which administrators alone give`,
+      );
+  }
+}
+
+/** The ways into an account that a declaration opens, closes or makes stronger. */
+function inspectLogins(declared: Members, refuse: (predicate: string) => void): void {
+  const { invitations, emailChange, passwordless = {}, secondFactor } = declared;
+  if (secondFactor !== undefined) inspectSecondFactor(secondFactor, refuse);
+  const isChoice = (each: unknown) => each === undefined || typeof each === 'boolean';
+  for (const [name, choice] of Object.entries({ invitations, emailChange }))
+    if (!isChoice(choice)) refuse(`${name} must be true or false, not ${kindOf(choice)}`);
+  const { code, link, ...others } = isRecord(passwordless) ? passwordless : { code: null };
+  if (!isChoice(code) || !isChoice(link) || Object.keys(others).length > 0)
+    refuse('passwordless must be { code: true }, { link: true }, or both');
+}
+
+const administrationMembers = ['role', 'where'];
+
+function inspectAdministration(admin: unknown, place: string, inspection: Inspection): void {
   if (!isRecord(admin)) {
-    inspection.refuse(`admin must be { role: 'NAME', where: RULE }, not ${kindOf(admin)}`);
+    inspection.refuse(`${place} must be { role: 'NAME', where: RULE }, not ${kindOf(admin)}`);
     return;
   }
   for (const name of Object.keys(admin)) {
-    if (name !== 'role' && name !== 'where')
-      inspection.refuse(`admin has no property "${name}"${suggestion(name, ['role', 'where'])}`);
+    if (!administrationMembers.includes(name))
+      inspection.refuse(`${place} has no property "${name}"${suggestion(name, administrationMembers)}`);
   }
   const { role, where } = admin;
-  inspectRule(inspection, { name: 'admin.role', creates: false }, { role });
+  inspectRule(inspection, { name: `${place}.role`, creates: false }, { role });
   if (where === undefined || where === 'public' || where === 'principal')
     inspection.refuse(
-      "admin.where must be a rule about the account, such as 'tenant' or what allow(...) returns: it decides which accounts the role administers",
+      `${place}.where must be a rule about the account, such as 'tenant' or what allow(...) returns: it decides which accounts the role administers`,
     );
-  else inspectRule(inspection, { name: 'admin.where', creates: false }, where);
+  else inspectRule(inspection, { name: `${place}.where`, creates: false }, where);
 }
 
 /** Registrations could not create accounts. */
-function warnOfRequired(declaration: AccountsDeclaration, warn: (predicate: string) => void): void {
+function warnOfRequired(
+  declaration: AccountsDeclaration & { readonly fields: TObject },
+  warn: (predicate: string) => void,
+): void {
   if (declaration.hooks?.beforeWrite !== undefined) return;
   const { users } = resolveAccounts(declaration);
-  const anybody = authenticated({ id: 'usr_', scopes: ['read', 'write'] });
+  const anybody = authenticated({ id: idPrefixes.account, scopes: ['read', 'write'] });
   for (const name of declaration.fields.required ?? []) {
     const schema: unknown = declaration.fields.properties[name];
     if (isRecord(schema) && Object.hasOwn(schema, 'default')) continue;
@@ -369,5 +482,16 @@ const administratorsMembers = ['email', 'emailVerified', 'roles', 'scopes', 'ten
 /** Names that a field of an application cannot have: members of an account, of a registration, and of the answer of /auth/me. */
 const reservedAccountFields: ReadonlySet<string> = new Set([
   ...Object.keys(accountSchema.properties),
-  ...['password', 'cookie', 'token', 'code', 'fields', 'kind', 'authenticatedBy', 'owner'],
+  ...[
+    'password',
+    'passkey',
+    'challenge',
+    'cookie',
+    'token',
+    'code',
+    'fields',
+    'kind',
+    'authenticatedBy',
+    'owner',
+  ],
 ]);

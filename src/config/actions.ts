@@ -12,7 +12,8 @@ import type { ActionMethod, Output } from '../model/logic/actions.ts';
 import type { RefusalStatus } from '../model/logic/logic.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule, throughAmong } from './inspect-access.ts';
-import { inspectUploads, schemaMistakes, sizeMistakes } from './inspect-schema.ts';
+import { inspectUploads } from './inspect-files.ts';
+import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { collectionPaths, reservedPaths } from './reserved-names.ts';
 import {
@@ -38,6 +39,8 @@ export type DeclaredAction = {
   readonly captures: readonly string[];
   readonly input: TObject | undefined;
   readonly output: TSchema | Output | undefined;
+  /** The collections whose ids members of the input hold. */
+  readonly references: ReadonlyMap<string, string>;
   readonly rule: Rule;
   /** With their statuses where they are declared; undefined: any code. */
   readonly codes: ReadonlyMap<string, number | undefined> | undefined;
@@ -55,7 +58,7 @@ export const refusalStatuses: ReadonlySet<number> = new Set<RefusalStatus>([
 const methods = ['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies ActionMethod[];
 const actionShape = Type.Object(
   {
-    ...unshaped('on', 'path', 'input', 'output', 'access', 'codes'),
+    ...unshaped('on', 'path', 'input', 'output', 'references', 'access', 'codes'),
     method: choiceOf(methods, { shows: 'value' }),
     handler: functionAs(),
     ...{ summary: stringShape, description: stringShape },
@@ -112,6 +115,7 @@ export function resolveActions(
     const before = mistakes.length;
     const pattern = patternOf(subject, new Set(Object.keys(declared)));
     inspectParts(subject);
+    inspectReferences(subject, declared);
     const collection = collections.get(subject.of ?? '');
     const through = collection === undefined ? undefined : throughAmong(collections, collection);
     inspectAccess(subject, declared[subject.of ?? ''], collection, through);
@@ -235,6 +239,24 @@ function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']
   }
 }
 
+function inspectReferences({ declared, refuse }: Subject, collections: Declared): void {
+  const { references, input } = declared;
+  if (references === undefined) return;
+  if (!isRecord(references)) {
+    refuse(`references must be an object such as { into: 'tickets' }, not ${kindOf(references)}`);
+    return;
+  }
+  const properties = isRecord(input) && isRecord(input.properties) ? input.properties : {};
+  for (const [name, target] of Object.entries(references)) {
+    const member = properties[name];
+    if (!isRecord(member) || member.type !== 'string') refuse(`references.${name} is no text of the input`);
+    if (typeof target !== 'string' || (target !== 'users' && !Object.hasOwn(collections, target)))
+      refuse(
+        `references.${name} must be the name of a collection, not ${JSON.stringify(target) ?? kindOf(target)}`,
+      );
+  }
+}
+
 /** Texts, numbers and booleans, lists of them, and objects of these. */
 function isOfQueryString(schema: unknown): boolean {
   if (!isRecord(schema)) return false;
@@ -265,7 +287,7 @@ function inspectOutput(output: unknown, refuse: Subject['refuse']): void {
   }
   if (output.kind === 'redirect') {
     if (!redirectStatuses.has(output.status)) refuse('output.redirect takes 303, 307 or 308');
-  } else if (typeof output.mediaType !== 'string' || !mediaType.test(output.mediaType)) {
+  } else if (!isMediaType(output.mediaType)) {
     refuse(
       `output.${output.kind} takes a media type such as text/csv, not ${JSON.stringify(output.mediaType)}`,
     );
@@ -274,8 +296,18 @@ function inspectOutput(output: unknown, refuse: Subject['refuse']): void {
   if (policy !== undefined && (typeof policy !== 'string' || !fieldValue.test(policy)))
     refuse(`output: securityPolicy must be a Content-Security-Policy, not ${JSON.stringify(policy)}`);
   const name: unknown = output.fileName;
-  if (name !== undefined && (typeof name !== 'string' || !fileName.test(name)))
+  if (name !== undefined && !isFileName(name))
     refuse(`output: fileName must be the name of a file, not ${JSON.stringify(name)}`);
+}
+
+/** A media type with its parameters. */
+export function isMediaType(value: unknown): value is string {
+  return typeof value === 'string' && mediaType.test(value);
+}
+
+/** A name that is suggested to browsers. */
+export function isFileName(value: unknown): value is string {
+  return typeof value === 'string' && fileName.test(value);
 }
 
 /** A schema has no `kind`: TypeBox writes its own under another name. */
@@ -369,6 +401,7 @@ function resolve(
     method: declared.method as ActionMethod,
     input: declared.input as TObject | undefined,
     output: declared.output as TSchema | Output | undefined,
+    references: new Map(Object.entries((declared.references ?? {}) as Readonly<Record<string, string>>)),
     rule: access === undefined ? standard : resolveRule(ruleOf(access) as Rule, setting),
     codes:
       codes === undefined

@@ -12,14 +12,18 @@ import {
   type CollectionReference,
   resolveStamps,
   type TextBound,
+  type Unique,
 } from '../model/collection.ts';
-import type { Field, Fields } from '../model/field.ts';
+import { type Field, type Fields, ignoringCase } from '../model/field.ts';
+import { fileFieldsOf } from '../model/file.ts';
 import type { Reach, Through } from '../model/filter.ts';
+import { resolvePresentation } from '../model/presentation.ts';
 import { anonymous } from '../model/principal.ts';
 import { createSearchIndex } from '../model/search/search-index.ts';
 import { fieldsOf } from './fields.ts';
 import { reachesOf, resolveWhere } from './inspect-access.ts';
 import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
+import { titleTemplate } from './inspect-presentation.ts';
 import { ConfigurationError, isRecord } from './inspection.ts';
 import { collectionPaths } from './reserved-names.ts';
 
@@ -105,7 +109,7 @@ function resolve(
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
   const hidden = resolveFieldRules(declaration.hidden, setting);
   const indexes = indexesOf(fields, declaration, access);
-  const unique = named(fields, declaration.unique ?? []);
+  const unique = (declaration.unique ?? []).map((entry) => uniqueOf(fields, entry));
   const holdIds = named(fields, Object.keys(declaration.references ?? {}));
   return {
     name,
@@ -124,13 +128,14 @@ function resolve(
     requireMatch: declaration.requireMatch ?? false,
     indexes,
     unique,
-    textBounds: textBoundsOf([...indexes, ...[...unique, ...holdIds].map((field) => [field])]),
+    textBounds: textBoundsOf([...indexes, ...unique, ...holdIds.map((field) => [field])]),
     unpatchable: new Set([
       ...(declaration.unpatchable ?? []),
       ...(tenantField === undefined ? [] : [tenantField]),
     ]),
     required: new Set(declaration.schema.required),
     references: referencesOf(name, declaration),
+    ...filesOf(declaration),
     dependants: referring.filter((reference) => reference.collection === name),
     ...markedOf(name, referring),
     formats: new Set(declaration.formats ?? defaultFormats),
@@ -150,8 +155,14 @@ function resolve(
           ),
         }),
     ...(stamp === undefined ? {} : { stamp }),
+    presentation: resolvePresentation(declaration, titleTemplate),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
+}
+
+function filesOf({ schema }: CollectionDeclaration): Pick<Collection, 'files'> {
+  const files = fileFieldsOf(schema);
+  return files.size === 0 ? {} : { files };
 }
 
 /** The declarations of actions are not inspected yet. */
@@ -187,6 +198,13 @@ function indexesOf(
   if (tenantField === undefined || !isWithinTenant(access.read)) return declared;
   const served = declared.some(([first]) => first?.name === tenantField);
   return served ? declared : [...declared, named(fields, [tenantField])];
+}
+
+function uniqueOf(fields: Fields, entry: Unique): readonly Field[] {
+  if (typeof entry === 'string') return named(fields, [entry]);
+  if (!('fields' in entry)) return named(fields, entry);
+  const found = named(fields, entry.fields);
+  return entry.ignoreCase === true ? found.map(ignoringCase) : found;
 }
 
 function named(fields: Fields, names: readonly string[]): readonly Field[] {

@@ -51,6 +51,8 @@ export type Configuration = {
   readonly migrations: readonly DeclaredMigration[];
   readonly portal: Portal;
   readonly tunnel: TunnelAccess;
+  /** Of the declaration; undefined: it is no file. */
+  readonly module: URL | undefined;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
 };
@@ -148,7 +150,7 @@ export function resolveConfiguration(
     subscribers,
     jobs,
     migrations,
-    ...{ portal, tunnel },
+    ...{ portal, tunnel, module },
     settings: settings as SettingOverrides,
   };
 }

@@ -14,7 +14,14 @@ import type {
   TextMember,
 } from '../model/collection.ts';
 import type { Change } from '../model/event.ts';
-import type { ActionDeclaration, ActionMethod, ActionPlace, Output } from '../model/logic/actions.ts';
+import type { WithOpenFiles } from '../model/file.ts';
+import type {
+  ActionDeclaration,
+  ActionMethod,
+  ActionPlace,
+  Output,
+  OutputBytes,
+} from '../model/logic/actions.ts';
 import type {
   Account,
   Document,
@@ -257,9 +264,9 @@ export function collection<
   K extends ComputedSchemas = Readonly<Record<never, TSchema>>,
   const Soft extends boolean = false,
   const To extends Targets = Readonly<Record<never, never>>,
-  A extends Readonly<Record<string, ActionDeclaration<'member' | 'collection', Static<S>>>> = Readonly<
-    Record<never, never>
-  >,
+  A extends Readonly<
+    Record<string, ActionDeclaration<'member' | 'collection', WithOpenFiles<Static<S>>>>
+  > = Readonly<Record<never, never>>,
   Stamped extends TextMember<Static<S>> = never,
   Fixed extends keyof Static<S> & string = never,
   Tenant extends TextMember<Static<S>> = never,
@@ -339,6 +346,9 @@ type FieldsOf<F extends TObject> = [TObject] extends [F] ? unknown : Static<F>;
 
 type Returned<O> = O extends Output<infer V> ? V : O extends TSchema ? Static<O> : unknown;
 
+/** The value that a client gets: what a handler says about octets arrives in header fields. */
+type Received<O> = Exclude<Returned<O>, OutputBytes>;
+
 type CaptureNames<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? Name | CaptureNames<Rest>
   : never;
@@ -359,7 +369,7 @@ export type Acting<
     /** The id of the member. */
     readonly id: [On] extends ['member'] ? string : undefined;
     /** The member as it is stored, with all members. The action runs again if it is changed before the action is committed. */
-    readonly document: [On] extends ['member'] ? Document<T> : undefined;
+    readonly document: [On] extends ['member'] ? Document<WithOpenFiles<T>> : undefined;
     /** Decoded, by the names in `path`. */
     readonly captures: Readonly<Record<Captures, string>>;
     /** Valid by the schema, with its defaults. An empty object without a schema. */
@@ -401,6 +411,8 @@ type ActionParts<
   readonly output?: O;
   /** Who may call it. Default: the rule `update` of the collection for members, otherwise `principal`. Any other text is a role. */
   readonly access?: A & Judging<On, A>;
+  /** The collections whose ids members of the input hold: a form offers their documents. */
+  readonly references?: { readonly [Name in keyof Static<I> & string]?: string };
   /** The codes that its handler refuses with: a list, or an object with their statuses. Absent: any. */
   readonly codes?: readonly Code[] | { readonly [Each in Code]: number };
   readonly summary?: string;
@@ -448,7 +460,7 @@ type DescribedAction<On, M, P, I extends TObject, O, Code> = {
     readonly method: M;
     readonly path: P;
     readonly input: [TObject] extends [I] ? undefined : NewFields<I>;
-    readonly output: [Output] extends [O] ? undefined : Returned<O>;
+    readonly output: [Output] extends [O] ? undefined : Received<O>;
     readonly codes: string extends Code ? never : Code;
   };
 };

@@ -4,6 +4,7 @@
  */
 
 import { type Field, type Fields, madeFields, type ScalarType } from '../model/field.ts';
+import { fileRule } from '../model/file.ts';
 import { namedSchemas, type SchemaNode } from './declared-schema.ts';
 
 /** The keywords of JSON Schema that decide a field's type; all others only restrict its values. */
@@ -18,6 +19,9 @@ export type Schema = {
   readonly $ref?: unknown;
   readonly properties?: unknown;
 };
+
+/** The members of a file that are fields. */
+const fileMembers = ['id', 'name', 'type', 'bytes', 'digest'];
 
 /** Objects nested deeper can only be selected as a whole. */
 const nestedLevelsMax = 8;
@@ -43,6 +47,10 @@ export function propertiesOf(schema: Schema): readonly (readonly [name: string, 
     : [];
 }
 
+function pick(schema: Schema, names: readonly string[]): Readonly<Record<string, Schema>> {
+  return Object.fromEntries(propertiesOf(schema).filter(([name]) => names.includes(name)));
+}
+
 /** Returns the target of a reference. */
 type Referred = ($ref: string) => unknown;
 
@@ -56,7 +64,10 @@ function addProperties(schema: Schema, above: readonly string[], adding: Adding)
     fields.set(field.name, field);
     const nested =
       field.type === 'json' && path.length < nestedLevelsMax ? objectWithin(property) : undefined;
-    if (nested !== undefined) addProperties(nested, path, adding);
+    if (nested === undefined) continue;
+    // Of a file, what queries may ask for: its paths follow from its document.
+    if (fileRule(nested) === undefined) addProperties(nested, path, adding);
+    else addProperties({ properties: pick(nested, fileMembers) }, path, adding);
   }
 }
 

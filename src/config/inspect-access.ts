@@ -263,7 +263,7 @@ function inspectHidden(inspection: Inspection, name: string, rule: unknown): voi
       `search names "${name}", which some principals cannot see: a search would reveal its value to them`,
     );
   }
-  if (Array.isArray(unique) && unique.includes(name) && looksAtResource(rule)) {
+  if (uniqueNames(unique).includes(name) && looksAtResource(rule)) {
     inspection.refuse(
       `unique names "${name}", which some principals cannot see: a 409 would reveal to them which values exist`,
     );
@@ -273,6 +273,13 @@ function inspectHidden(inspection: Inspection, name: string, rule: unknown): voi
       `cacheControl lets shared caches store responses with "${name}", which some principals cannot see; use private or no-store`,
     );
   }
+}
+
+function uniqueNames(unique: unknown): readonly unknown[] {
+  if (!Array.isArray(unique)) return [];
+  return unique.flatMap((entry: unknown) =>
+    isRecord(entry) && Array.isArray(entry.fields) ? entry.fields : entry,
+  );
 }
 
 /** True if the rule permits a principal some resources and not others. */
@@ -376,5 +383,6 @@ export function resolveWhere(rule: Extract<Rule, { where: unknown }>, reach: Rea
     filterFor: () => filter,
     source: JSON.stringify(rule.where),
     mayRelate,
+    isWhere: true,
   } satisfies ConditionRule;
 }

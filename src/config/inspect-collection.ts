@@ -12,8 +12,10 @@ import {
 import { CompiledSchema, type SchemaNode, withDefaults } from './declared-schema.ts';
 import { fieldsOf, propertiesOf, type Schema } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart, reachesOf } from './inspect-access.ts';
+import { inspectFiles } from './inspect-files.ts';
 import { inspectConduct, inspectIndexing } from './inspect-members.ts';
-import { schemaMistakes, sizeMistakes, uploadWithin } from './inspect-schema.ts';
+import { inspectPresentation } from './inspect-presentation.ts';
+import { schemaMistakes, sizeMistakes } from './inspect-schema.ts';
 import { type Inspection, isRecord, kindOf, listed, suggestion } from './inspection.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
 import { choiceOf, flagShape, inspectShape, namedParts, stringShape, unshaped } from './shape.ts';
@@ -30,6 +32,7 @@ const collectionShape = Type.Object(
     ...unshaped('schema', 'access', 'readOnly', 'hidden', 'tenantField', 'indexes', 'unique', 'unpatchable'),
     ...unshaped('references', 'formats', 'search', 'stamp', 'deprecation', 'examples', 'hooks', 'actions'),
     ...unshaped('computed'),
+    ...unshaped('labels', 'help', 'title', 'groups', 'display'),
     ...{ conceal: flagShape, putCreates: flagShape, softDelete: flagShape, requireMatch: flagShape },
     ...{ description: stringShape, textField: stringShape, cacheControl: stringShape },
     actors: Type.Optional(
@@ -106,6 +109,7 @@ export function inspectRulesAndIndexes(inspection: Inspection): void {
   inspectIndexing(inspection);
   inspectHooks(inspection);
   inspectStamps(inspection);
+  inspectPresentation(inspection);
 }
 
 /** SoundParts entries of `computed`, by name. */
@@ -164,9 +168,7 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
 export function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
-  const upload = uploadWithin(inspection.declaration.schema, 'schema');
-  if (upload !== undefined)
-    inspection.refuse(`${upload} is an upload, which only the input of an action takes`);
+  inspectFiles(inspection);
   for (const [name] of properties) {
     if (madeMembers.has(name))
       inspection.refuse(`${declares(inspection, [name])}, which the server sets; leave it out`);

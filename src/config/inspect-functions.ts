@@ -7,6 +7,7 @@ import { Check } from 'typebox/value';
 import type { Actor } from '../model/actor.ts';
 import type { Change } from '../model/event.ts';
 import { eventPatternFault } from '../model/event.ts';
+import type { WithOpenFiles } from '../model/file.ts';
 import type { DocumentOf, Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
 import { collectionOfType, eventTypeFault, isOperationalType } from './event-types.ts';
@@ -311,7 +312,7 @@ export type SubscribedEvent<T = AnyObject, Name extends string = string> = {
  */
 type EventOf<E extends string, C> = E extends `${infer Name}.${'created' | 'updated' | 'deleted'}`
   ? Name extends keyof C
-    ? SubscribedEvent<DocumentOf<C[Name]>, E>
+    ? SubscribedEvent<WithOpenFiles<DocumentOf<C[Name]>>, E>
     : SubscribedEvent<AnyObject, E>
   : SubscribedEvent<AnyObject, E extends `${string}*${string}` ? string : E>;
 

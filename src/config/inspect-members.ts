@@ -39,16 +39,46 @@ function inspectIndexes(inspection: Inspection): void {
 }
 
 function inspectUnique(inspection: Inspection): void {
-  for (const name of listed(inspection, 'unique', inspection.declaration.unique)) {
-    const field = namedField(inspection, 'unique', name);
-    if (field === undefined) continue;
-    if (field.column !== undefined) inspection.refuse(`unique names "${field.name}", which the server sets`);
-    else if (!isSingle(field)) {
-      inspection.refuse(
-        `unique names "${field.name}"; only single values can be unique, not ${pluralOf(field)}`,
-      );
+  for (const entry of listed(inspection, 'unique', inspection.declaration.unique)) {
+    const { fields: names = [], ignoreCase } = uniqueParts(inspection, entry);
+    const fields = names.flatMap((name) => namedField(inspection, 'unique', name) ?? []);
+    if (Array.isArray(entry) && entry.length === 0) inspection.refuse('unique holds an empty list');
+    if (names.length > indexFieldsMax)
+      inspection.refuse(`unique holds more than ${indexFieldsMax} fields together`);
+    if (new Set(names).size < names.length) inspection.refuse('unique holds a list that names a field twice');
+    for (const field of fields) {
+      if (field.column !== undefined)
+        inspection.refuse(`unique names "${field.name}", which the server sets`);
+      else if (!isSingle(field)) {
+        inspection.refuse(
+          `unique names "${field.name}"; only single values can be unique, not ${pluralOf(field)}`,
+        );
+      }
     }
+    if (ignoreCase === true && fields.length > 0 && !fields.some(({ type }) => type === 'string'))
+      inspection.refuse(`unique ignores the case of "${fields[0]?.name}", which is not a string`);
   }
+}
+
+const uniqueMembers = ['fields', 'ignoreCase'];
+
+function uniqueParts(
+  { refuse }: Inspection,
+  entry: unknown,
+): { readonly fields?: readonly unknown[]; readonly ignoreCase?: unknown } {
+  if (!isRecord(entry)) return { fields: Array.isArray(entry) ? entry : [entry] };
+  for (const name of Object.keys(entry)) {
+    if (uniqueMembers.includes(name)) continue;
+    refuse(`unique has an unknown member "${name}"${suggestion(name, uniqueMembers)}`);
+  }
+  const { fields, ignoreCase } = entry;
+  if (!Array.isArray(fields) || fields.length === 0) {
+    refuse("unique must name its fields: { fields: ['email'], ignoreCase: true }");
+    return {};
+  }
+  if (ignoreCase !== undefined && typeof ignoreCase !== 'boolean')
+    refuse(`unique.ignoreCase must be true or false, not ${kindOf(ignoreCase)}`);
+  return { fields, ignoreCase };
 }
 
 function inspectUnpatchable(inspection: Inspection): void {

@@ -2,7 +2,6 @@
  * Finds what the schema of a declaration may not be: too large, with references that lead nowhere or around in a circle, or with defaults
  * that do not fit. The bounds keep compiling it, and checking a document, within the stack and within milliseconds.
  */
-import { uploadRule } from '../model/logic/actions.ts';
 import { instantWords, keptInstant } from '../model/timestamp.ts';
 import {
   brokenReferences,
@@ -17,7 +16,6 @@ import {
   partsOf,
   type SchemaNode,
 } from './declared-schema.ts';
-import { isRecord, kindOf } from './inspection.ts';
 
 /** Subschemas of a schema, and those that apply to one value of a document. */
 const subschemasMax = 10_000;
@@ -176,81 +174,4 @@ function shown(value: unknown): string {
 
 function brief(text: string): string {
   return text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}...` : text;
-}
-
-type Refuse = (predicate: string) => void;
-type Schema = Readonly<Record<string, unknown>>;
-
-const methods: ReadonlySet<unknown> = new Set(['POST', 'PUT', 'PATCH']);
-const mediaRange = /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/;
-const filesMax = 1000;
-const megabyte = 1024 * 1024;
-/** All files of a request together: as many octets as any setting allows for content. */
-const bytesMax = 256 * megabyte;
-
-/** The place of the first file within a schema, as a path of members; undefined: it has none. */
-export function uploadWithin(schema: unknown, place: string): string | undefined {
-  if (uploadRule(schema) !== undefined) return place;
-  if (Array.isArray(schema)) return firstOf(schema.entries(), place);
-  return isRecord(schema) ? firstOf(Object.entries(schema), place) : undefined;
-}
-
-function firstOf(parts: Iterable<readonly [string | number, unknown]>, place: string): string | undefined {
-  for (const [name, part] of parts) {
-    const found = uploadWithin(part, name === 'properties' ? place : `${place}.${name}`);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-/** @param input an object with properties */
-export function inspectUploads(input: Schema, method: unknown, refuse: Refuse): void {
-  let bytes = 0;
-  const { properties, ...rest } = input;
-  for (const [name, member] of Object.entries(properties as Schema)) {
-    const place = `input.${name}`;
-    const items = isRecord(member) && member.type === 'array' ? member.items : undefined;
-    const upload = uploadRule(items ?? member);
-    if (upload === undefined) {
-      refuseElsewhere(uploadWithin(member, place), refuse);
-      continue;
-    }
-    if (!methods.has(method)) refuse(`${place} is an upload, which only POST, PUT and PATCH take`);
-    inspectRule(upload, place, refuse);
-    const count = items === undefined ? 1 : (member as Schema).maxItems;
-    if (typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= filesMax)
-      bytes += count * upload.bytesMax;
-    else
-      refuse(
-        `${place} must have maxItems, a whole number from 1 to ${filesMax}, because it is a list of uploads`,
-      );
-  }
-  refuseElsewhere(uploadWithin(rest, 'input'), refuse);
-  if (bytes > bytesMax)
-    refuse(`input takes uploads of ${bytes} bytes together, and at most ${bytesMax} are possible`);
-}
-
-function refuseElsewhere(place: string | undefined, refuse: Refuse): void {
-  if (place !== undefined)
-    refuse(`${place} is an upload: it must be a member of the input, or the items of a list that is one`);
-}
-
-function inspectRule(rule: unknown, place: string, refuse: Refuse): void {
-  const { bytesMax: bytes, mediaTypes = ['*'] } = rule as Schema;
-  if (typeof bytes !== 'number' || !Number.isInteger(bytes) || bytes < 1 || bytes > bytesMax)
-    refuse(`${place}: upload needs bytesMax, a whole number from 1 to ${bytesMax}, not ${asJson(bytes)}`);
-  if (!Array.isArray(mediaTypes) || mediaTypes.length === 0)
-    refuse(`${place}: mediaTypes of upload must be a list of types such as image/png or image/*`);
-  else {
-    for (const type of (rule as Schema).mediaTypes === undefined ? [] : mediaTypes) {
-      if (typeof type !== 'string' || !mediaRange.test(type))
-        refuse(
-          `${place}: mediaTypes of upload takes types such as image/png or image/*, not ${asJson(type)}`,
-        );
-    }
-  }
-}
-
-function asJson(value: unknown): string {
-  return JSON.stringify(value) ?? kindOf(value);
 }

@@ -5,6 +5,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { inspect } from 'node:util';
+import { bucketDefaults, bucketMistakes, bucketWarnings } from './files-url.ts';
 import { ConfigurationError, suggestion } from './inspection.ts';
 import {
   isClientSecretVariable,
@@ -93,7 +94,7 @@ export function loadSettings(
   }
   for (const [name, { value }] of Object.entries<FixedBound>(fixedBounds)) values[name] = value;
   // Each row of the table yields its own kind of value, so the record has the type derived from the table.
-  const loaded = values as Settings;
+  const loaded = withBucketDefaults(values as Settings, environment, sources);
   const providers = readOAuthProviders(environment, mistakes);
   if (mistakes.length === 0) compare(loaded, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
@@ -107,7 +108,7 @@ export function loadSettings(
       'COMITY_VERIFIED_EMAIL_REQUIRED is on and COMITY_SMTP_URL is not set: only an OpenID provider or an administrator can verify an address',
     );
   }
-  warnings.push(...sendingWarnings(loaded));
+  warnings.push(...sendingWarnings(loaded), ...bucketWarnings(loaded));
   return { settings: loaded, providers, sources, warnings };
 }
 
@@ -206,8 +207,20 @@ function sendingWarnings(loaded: Settings): readonly string[] {
     );
 }
 
+function withBucketDefaults(
+  loaded: Settings,
+  environment: Environment,
+  sources: Map<string, SettingSource>,
+): Settings {
+  const found = bucketDefaults(loaded, environment);
+  for (const [name, value] of Object.entries(found))
+    if (value !== undefined && !sources.has(name)) sources.set(name, 'environment');
+  return { ...loaded, ...found };
+}
+
 /** Reports settings that contradict each other. */
 function compare(loaded: Settings, mistakes: string[]): void {
+  mistakes.push(...bucketMistakes(loaded));
   if (loaded.secretKeyPrevious !== undefined && loaded.secretKey === undefined) {
     mistakes.push('COMITY_SECRET_KEY_PREVIOUS is set without COMITY_SECRET_KEY, which must hold the new key');
   }

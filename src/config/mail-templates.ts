@@ -43,6 +43,10 @@ type AccountMail = { readonly values: readonly string[]; readonly needsOneOf: re
 export const accountMails: Readonly<Record<string, AccountMail>> = {
   'verify-email': { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
   'reset-password': { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
+  'email-changed': { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
+  invitation: { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
+  'login-code': { values: ['title', 'email', 'code', 'validFor'], needsOneOf: ['code'] },
+  'login-link': { values: ['title', 'email', 'code', 'link', 'validFor'], needsOneOf: ['code', 'link'] },
   'endpoint-failing': { values: ['title', 'endpoint', 'origin', 'since', 'disabledAfter'], needsOneOf: [] },
   'endpoint-disabled': { values: ['title', 'endpoint', 'origin', 'since'], needsOneOf: [] },
   'second-factor-changed': { values: ['title', 'change', 'at'], needsOneOf: ['change'] },

@@ -15,6 +15,7 @@ export const reservedPaths: ReadonlySet<string> = new Set([
   'endpoints',
   'event-types',
   'events',
+  'files',
   'health',
   'hold',
   'jobs',
@@ -34,7 +35,9 @@ export const reservedPaths: ReadonlySet<string> = new Set([
   'results',
   'senders',
   'subscribers',
+  'uploads',
   'users',
+  'views',
   'webhooks',
   'well-known',
 ]);
@@ -102,4 +105,4 @@ export const reservedHeaderNames: ReadonlySet<string> = new Set([
 ]);
 
 /** Names below the path of every collection that the program itself serves (§4.1), which no document can have as its id. */
-export const collectionPaths: readonly string[] = ['bulk', 'bulk-delete'];
+export const collectionPaths: readonly string[] = ['bulk', 'bulk-delete', 'import'];

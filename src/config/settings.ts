@@ -17,6 +17,7 @@ import {
   tlsSettings,
   tunnelSettings,
 } from './settings/connections.ts';
+import { filesSettings } from './settings/files.ts';
 import { limitsSettings, listsSettings, memorySettings, requestsSettings } from './settings/requests.ts';
 import { migrationsSettings, postgresSettings, storeSettings } from './settings/store.ts';
 import { sendersSettings, webhooksSettings } from './settings/webhooks.ts';
@@ -40,6 +41,7 @@ const rows = {
   ...migrationsSettings,
   ...storeSettings,
   ...postgresSettings,
+  ...filesSettings,
 };
 
 type Rows = typeof rows;

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { scopes as allScopes, type Scope } from '../model/principal.ts';
 import { suggestion } from './inspection.ts';
-import { isLoopbackHost } from './oauth-providers.ts';
+import { isLoopbackHost, signatureAlgorithms } from './oauth-providers.ts';
 import {
   inspectShape,
   listInParts,
@@ -24,6 +24,10 @@ export type TrustedIssuerDeclaration = {
   readonly issuer: string;
   /** Required `aud`, or several of which one must match. Not the client id of a login page, which is in id tokens. */
   readonly audience: string | readonly string[];
+  /** Claim that must name the audience where tokens have no `aud`; an `aud` that a token has must match too. Default `aud`. */
+  readonly audienceClaim?: AudienceClaim;
+  /** Accepted `typ` of its tokens; one without `typ` is then refused. Default `JWT`, `at+jwt` or none. */
+  readonly types?: readonly string[];
   /** URL of its keys. Default: `jwks_uri` of `{issuer}/.well-known/openid-configuration`. */
   readonly jwksUri?: string;
   /** Accepted signature algorithms. Default EdDSA, ES256, RS256, PS256. */
@@ -40,26 +44,17 @@ export type TrustedIssuerDeclaration = {
   readonly tenantClaim?: ClaimPath;
 };
 
-const issuerAlgorithms = [
-  'EdDSA',
-  'Ed25519',
-  'ES256',
-  'ES384',
-  'ES512',
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-] as const;
+const audienceClaims = ['aud', 'client_id', 'azp'] as const;
+type AudienceClaim = (typeof audienceClaims)[number];
 
-/** Signatures with a key pair (RFC 7518 §3.1, RFC 8037, RFC 9864); none that a public key could make. */
-export type IssuerAlgorithm = (typeof issuerAlgorithms)[number];
+export type IssuerAlgorithm = (typeof signatureAlgorithms)[number];
 
 export type TrustedIssuer = {
   readonly issuer: string;
   readonly audience: readonly string[];
+  readonly audienceClaim: AudienceClaim;
+  /** In lower case and without `application/`; undefined: the default. */
+  readonly types: readonly string[] | undefined;
   /** Undefined: discovered. */
   readonly jwksUri: string | undefined;
   readonly algorithms: readonly IssuerAlgorithm[];
@@ -75,6 +70,7 @@ const issuersMax = 64;
 const issuerCharactersMax = 255;
 const textCharactersMax = 2000;
 const audiencesMax = 32;
+const typesMax = 8;
 const claimDepthMax = 8;
 const clockSkewSecondsMax = 300;
 const defaults = {
@@ -97,11 +93,23 @@ const issuerShape = Type.Object({
   audience: Type.Union([anyText, Type.Array(anyText, { minItems: 1, maxItems: audiencesMax })], {
     must: `must be a text or a list of 1 to ${audiencesMax}: without it Comity would accept every token of the issuer`,
   }),
+  audienceClaim: Type.Optional(
+    Type.Union(
+      audienceClaims.map((name) => Type.Literal(name)),
+      { must: `must be ${audienceClaims.join(', ')}` },
+    ),
+  ),
+  types: Type.Optional(
+    Type.Array(anyText, {
+      ...{ minItems: 1, maxItems: typesMax },
+      must: `must be a list of 1 to ${typesMax} values of typ, such as JWT`,
+    }),
+  ),
   jwksUri: Type.Optional(textThat(isUrl, { must: `must be an https URL${loopbackToo}` })),
   clockSkewSeconds: Type.Optional(wholeWithin(0, clockSkewSecondsMax)),
   algorithms: Type.Optional(
     Type.Array(anyText, {
-      ...{ minItems: 1, maxItems: issuerAlgorithms.length },
+      ...{ minItems: 1, maxItems: signatureAlgorithms.length },
       must: 'must be a list of names such as ES256',
     }),
   ),
@@ -139,6 +147,8 @@ function resolveIssuer(declared: SoundParts<typeof issuerShape>, refuse: Reporte
   return {
     ...{ issuer, jwksUri, clockSkewSeconds },
     audience: [declared.audience ?? []].flat(),
+    audienceClaim: declared.audienceClaim ?? 'aud',
+    types: declared.types?.map(plainType),
     algorithms: inspectAlgorithms(declared.algorithms ?? defaults.algorithms, refuse),
     scopes: inspectScopes(declared.scopes ?? defaults.scopes, refuse),
     scopeClaim: pathOf(declared.scopeClaim),
@@ -147,12 +157,19 @@ function resolveIssuer(declared: SoundParts<typeof issuerShape>, refuse: Reporte
   };
 }
 
+const mediaTypePrefix = /^application\//;
+
+/** RFC 7515 §4.1.9: case does not matter, and `application/` may be left out. */
+export function plainType(typ: string): string {
+  return typ.toLowerCase().replace(mediaTypePrefix, '');
+}
+
 function inspectAlgorithms(declared: readonly string[], refuse: Reporter): readonly IssuerAlgorithm[] {
   for (const name of declared) {
     if (name === 'none' || name.startsWith('HS')) {
       refuse(`.algorithms holds ${name}, with which anyone who knows the public key could sign`);
     } else if (!isAlgorithm(name)) {
-      refuse(`.algorithms holds "${name}", which is not one of ${issuerAlgorithms.join(', ')}`);
+      refuse(`.algorithms holds "${name}", which is not one of ${signatureAlgorithms.join(', ')}`);
     }
   }
   return declared.filter(isAlgorithm);
@@ -177,7 +194,7 @@ function isUrl(value: string): boolean {
 }
 
 function isAlgorithm(name: string): name is IssuerAlgorithm {
-  return issuerAlgorithms.some((algorithm) => algorithm === name);
+  return signatureAlgorithms.some((algorithm) => algorithm === name);
 }
 
 function isScope(name: string): name is Scope {

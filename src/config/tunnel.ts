@@ -13,6 +13,7 @@ import { isIPv6 } from 'node:net';
 import { type TObject, Type } from 'typebox';
 import { parseIpv6Address } from '../http/syntax/uri.ts';
 import { type HostRules, isAddress, isHostGlob } from '../model/host-rules.ts';
+import { idPrefixes } from '../model/id.ts';
 import type { Authenticated, Known } from '../model/principal.ts';
 import {
   choiceOf,
@@ -158,7 +159,6 @@ function resolveHostRules(
 const rulesMax = 1000;
 const namedMax = 1000;
 const nameCharactersMax = 600;
-const keyIdPrefix = 'key_';
 
 const named = Type.Optional(
   Type.Array(textUpTo(nameCharactersMax), {
@@ -200,8 +200,8 @@ export function inspectTunnel(written: unknown, mistakes: string[]): TunnelAcces
 function resolveTunnelRule(rule: SoundParts<typeof ruleShape>, place: string, report: Reporter): TunnelRule {
   const { roles = [], users = [], keys = [] } = rule;
   for (const key of new Set(keys)) {
-    if (!key.startsWith(keyIdPrefix))
-      report(`${place}.keys holds "${key}", which is not the id of a key (${keyIdPrefix}...)`);
+    if (!key.startsWith(idPrefixes.key))
+      report(`${place}.keys holds "${key}", which is not the id of a key (${idPrefixes.key}...)`);
   }
   for (const user of new Set(users)) {
     // An e-mail address is not an id and would match no principal; ids of issuers may contain one after their bar.

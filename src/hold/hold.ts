@@ -39,6 +39,11 @@ function holdOf({ doc }: Row): Hold {
   return JSON.parse(doc) as Hold;
 }
 
+/** True in a restored copy that is not released yet. */
+export async function isHeld(store: Pick<Store, 'read'>): Promise<boolean> {
+  return (await store.read(holdTable, holdId)) !== undefined;
+}
+
 /** Ends the hold. */
 function releaseChange({ rev }: Row): Change {
   return { table: holdTable, id: holdId, expect: { rev }, next: null };
@@ -59,7 +64,7 @@ export async function untilReleased(
   const released = Promise.withResolvers<void>();
   const follower = createFollower(
     async () => {
-      if (!held || (await store.read(holdTable, holdId)) !== undefined) return;
+      if (!held || (await isHeld(store))) return;
       held = false;
       void follower.close();
       observe({ kind: 'work-released' });

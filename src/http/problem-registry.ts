@@ -128,6 +128,20 @@ const badRequestProblems = {
     retry: 'no',
     meaning: 'The request changes a member that only the server sets, or that is fixed at creation.',
   },
+  digest_mismatch: {
+    status: 400,
+    message: 'the content has another digest',
+    retry: 'no',
+    meaning:
+      'The octets that arrived do not have the digest or the length that the request states for them (RFC 9530): nothing was kept.',
+  },
+  checksum_mismatch: {
+    status: 460,
+    message: 'the piece has another checksum',
+    retry: 'later',
+    meaning:
+      'The octets of a piece do not have the digest in `Upload-Checksum` (tus 1.0, which names this status): nothing of the piece was kept.',
+  },
   patch_malformed: {
     status: 400,
     message: 'invalid patch document',
@@ -210,6 +224,12 @@ const serverFailureProblems = {
     retry: 'later',
     meaning:
       'The disk of `COMITY_BACKUP_FOLDER` has less space than the store needs, or was full before the copy was complete. No part of the copy is left.',
+  },
+  file_space_missing: {
+    status: 507,
+    message: 'there is no space for the file',
+    retry: 'later',
+    meaning: 'The disk, or the store, that files are kept on is full. Nothing of the file is kept.',
   },
   version_unsupported: {
     status: 505,

@@ -11,7 +11,9 @@ export type Problem = {
   readonly code: ProblemCode;
   readonly message?: string;
   readonly errors?: readonly FieldError[];
-  readonly context?: Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+  readonly context?: Readonly<
+    Record<string, string | number | boolean | null | readonly (string | object)[]>
+  >;
   /** The code and the status that an application's function chose; `code` is `refused_by_application`. */
   readonly own?: { readonly code: string; readonly status: number };
 };
@@ -22,6 +24,14 @@ export function problemStatus(code: ProblemCode): number {
 
 export function statusOf({ code, own }: Problem): number {
   return own?.status ?? problemStatus(code);
+}
+
+export function messageOf({ code, message }: Problem): string {
+  return message ?? problems[code].message;
+}
+
+export function codeOf({ code, own }: Problem): string {
+  return own?.code ?? code;
 }
 
 /** The body of §2.2: `{"error", "code", ...context, "errors"?}`. */
@@ -36,15 +46,15 @@ export function problemDetailsBody(problem: Problem): string {
     type: `/docs/errors#${problem.code}`,
     title: entry.message,
     status: statusOf(problem),
-    detail: problem.message ?? entry.message,
+    detail: messageOf(problem),
     ...members(problem),
   });
 }
 
 function members(problem: Problem): Record<string, unknown> {
   return {
-    error: problem.message ?? problems[problem.code].message,
-    code: problem.own?.code ?? problem.code,
+    error: messageOf(problem),
+    code: codeOf(problem),
     ...problem.context,
     ...(problem.errors === undefined ? {} : { errors: problem.errors }),
   };

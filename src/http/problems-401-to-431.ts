@@ -29,7 +29,8 @@ export const refusedRequestProblems = {
     status: 409,
     message: 'already exists',
     retry: 'no',
-    meaning: 'Another resource has this value of a unique field.',
+    meaning:
+      'Another resource has this value of a unique field, or the same values of fields that are unique together.',
   },
   passkeys_exhausted: {
     status: 409,
@@ -43,6 +44,12 @@ export const refusedRequestProblems = {
     retry: 'no',
     meaning:
       'The provider reports the e-mail address of an existing account, and nothing proves that its owner is signing in.',
+  },
+  account_entered: {
+    status: 409,
+    message: 'the account has a password or a second factor already',
+    retry: 'no',
+    meaning: 'An invitation is for an account that nobody has entered yet; its owner can reset the password.',
   },
   dependants_exist: {
     status: 409,
@@ -63,6 +70,12 @@ export const refusedRequestProblems = {
     retry: 'no',
     meaning:
       'The limit of webhook endpoints is reached: `COMITY_ENDPOINTS_PER_OWNER_MAX` of one owner, `COMITY_ENDPOINTS_MAX` of all. Delete one first.',
+  },
+  views_exhausted: {
+    status: 409,
+    message: 'the limit of saved views is reached',
+    retry: 'no',
+    meaning: 'The caller has `COMITY_VIEWS_PER_OWNER_MAX` saved views. Delete one first.',
   },
   recovery_running: {
     status: 409,
@@ -167,6 +180,41 @@ export const refusedRequestProblems = {
     meaning:
       'The content is over the limit, as sent or after decompression; or the request would write, or delete, more at once than one unit may hold, which `error` says.',
   },
+  upload_offset_wrong: {
+    status: 409,
+    message: 'the upload has another offset',
+    retry: 'after-reading',
+    meaning:
+      'The piece does not follow the octets that the upload has: `Upload-Offset` of the answer says how many these are.',
+  },
+  upload_busy: {
+    status: 423,
+    message: 'another request writes this upload',
+    retry: 'later',
+    meaning:
+      'A piece of the upload is still on its way in another connection, or a later one has ended this one. Ask for its offset, and go on from there.',
+  },
+  upload_rate_limited: {
+    status: 423,
+    message: 'rate limited',
+    retry: 'later',
+    meaning:
+      'The caller sends more requests than `RateLimit-Policy` allows; Retry-After says when to send the next one. Clients of tus go on after 423, and end an upload with 429.',
+  },
+  tus_version_unsupported: {
+    status: 412,
+    message: 'Tus-Resumable must be 1.0.0',
+    retry: 'no',
+    meaning:
+      'The request is one of tus, and `Tus-Resumable` is missing or names a version that `Tus-Version` of the answer does not list. A client of the resumable upload draft sends `Upload-Complete` instead.',
+  },
+  quota_exceeded: {
+    status: 413,
+    message: 'the quota of files is used up',
+    retry: 'no',
+    meaning:
+      'The files of the collection, the tenant or the principal would have more octets than `COMITY_FILES_COLLECTION_BYTES_MAX`, `COMITY_FILES_TENANT_BYTES_MAX` or `COMITY_FILES_PRINCIPAL_BYTES_MAX` allow; the body says which `quota`, with `bytesMax` and `bytesUsed`. Remove files first.',
+  },
   target_too_long: {
     status: 414,
     message: 'request target is too long; send the query as the content of a QUERY request',
@@ -186,6 +234,13 @@ export const refusedRequestProblems = {
     retry: 'no',
     meaning:
       'Content-Encoding names a coding that the server cannot decode; Accept-Encoding lists those it can.',
+  },
+  range_not_satisfiable: {
+    status: 416,
+    message: 'the range lies beyond the representation',
+    retry: 'no',
+    meaning:
+      'No range of `Range` has an octet of the representation; `Content-Range` says its length (RFC 9110 §15.5.17). A client that resumes has it whole already, or has another one.',
   },
   expectation_failed: {
     status: 417,

@@ -23,16 +23,21 @@ export type RequestFields = {
   ifMatch: string | undefined;
   ifModifiedSince: string | undefined;
   ifNoneMatch: string | undefined;
+  ifRange: string | undefined;
   ifUnmodifiedSince: string | undefined;
   lastEventId: string | undefined;
   maxForwards: string | undefined;
   origin: string | undefined;
   prefer: string | undefined;
   proxyAuthorization: string | undefined;
+  range: string | undefined;
+  secFetchDest: string | undefined;
   secFetchSite: string | undefined;
   transferEncoding: string | undefined;
+  wantReprDigest: string | undefined;
   xApiKey: string | undefined;
   xForwardedFor: string | undefined;
+  xRequestedWith: string | undefined;
   /** Lower-case name of the first repeated singleton (Host is counted instead). */
   repeated: string | undefined;
 };
@@ -55,16 +60,21 @@ const named = [
   ['If-Match', 'ifMatch', true],
   ['If-Modified-Since', 'ifModifiedSince', false],
   ['If-None-Match', 'ifNoneMatch', true],
+  ['If-Range', 'ifRange', false],
   ['If-Unmodified-Since', 'ifUnmodifiedSince', false],
   ['Last-Event-ID', 'lastEventId', false],
   ['Max-Forwards', 'maxForwards', false],
   ['Origin', 'origin', false],
   ['Prefer', 'prefer', true],
   ['Proxy-Authorization', 'proxyAuthorization', false],
+  ['Range', 'range', false],
+  ['Sec-Fetch-Dest', 'secFetchDest', true],
   ['Sec-Fetch-Site', 'secFetchSite', false],
   ['Transfer-Encoding', 'transferEncoding', true],
+  ['Want-Repr-Digest', 'wantReprDigest', true],
   ['X-API-Key', 'xApiKey', false],
   ['X-Forwarded-For', 'xForwardedFor', true],
+  ['X-Requested-With', 'xRequestedWith', true],
 ] as const satisfies readonly (readonly [string, Slot, boolean])[];
 
 const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }> = new Map(
@@ -74,6 +84,14 @@ const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }
     [name.toLowerCase(), { slot, list }] as const,
   ]),
 );
+
+/**
+ * A date precondition that is not exactly one valid date is ignored (RFC 9110 §13.1.3), and so may be a Range (RFC 9110 §14.2); an If-Range
+ * that is no validator names no representation.
+ */
+const ignoredIfRepeated: ReadonlySet<Slot> = new Set<Slot>([
+  ...(['ifModifiedSince', 'ifUnmodifiedSince', 'ifRange', 'range'] as const),
+]);
 
 /** Set by browsers and proxies alone (Fetch, forbidden request-header). */
 const setByOthers =
@@ -95,10 +113,8 @@ export function readRequestFields(raw: readonly string[]): RequestFields {
     if (known.slot === 'host') fields.hostCount++;
     if (before === undefined) fields[known.slot] = value;
     else if (known.list) fields[known.slot] = `${before}${known.slot === 'cookie' ? '; ' : ', '}${value}`;
-    else if (known.slot === 'ifModifiedSince' || known.slot === 'ifUnmodifiedSince') {
-      // A date precondition that is not exactly one valid date is ignored (RFC 9110 §13.1.3).
-      fields[known.slot] = '';
-    } else if (known.slot !== 'host') fields.repeated ??= name.toLowerCase();
+    else if (ignoredIfRepeated.has(known.slot)) fields[known.slot] = '';
+    else if (known.slot !== 'host') fields.repeated ??= name.toLowerCase();
   }
   return fields;
 }
@@ -121,16 +137,21 @@ function noFields(): RequestFields {
     ifMatch: undefined,
     ifModifiedSince: undefined,
     ifNoneMatch: undefined,
+    ifRange: undefined,
     ifUnmodifiedSince: undefined,
     lastEventId: undefined,
     maxForwards: undefined,
     origin: undefined,
     prefer: undefined,
     proxyAuthorization: undefined,
+    range: undefined,
+    secFetchDest: undefined,
     secFetchSite: undefined,
     transferEncoding: undefined,
+    wantReprDigest: undefined,
     xApiKey: undefined,
     xForwardedFor: undefined,
+    xRequestedWith: undefined,
     repeated: undefined,
   };
 }

@@ -19,7 +19,11 @@ export const responseFields = {
   'Accept-Patch': { description: 'Media types that PATCH accepts here (RFC 5789).' },
   'Accept-Post': { description: 'Media types that POST accepts here.' },
   'Accept-Query': { description: 'Media types that QUERY accepts here, as a structured list (RFC 10008).' },
-  'Accept-Ranges': { description: '`none`: Comity ignores Range (RFC 9110 §14.3).', example: 'none' },
+  'Accept-Ranges': {
+    description:
+      '`bytes`: Range selects octets of the representation. `none`: it is ignored (RFC 9110 §14.3).',
+    example: 'none',
+  },
   'Access-Control-Allow-Credentials': {
     description: '`true`: a page may send credentials.',
     example: 'true',
@@ -41,6 +45,10 @@ export const responseFields = {
     example: 'GET, HEAD, OPTIONS',
   },
   'Cache-Control': { description: 'How caches may store the response (RFC 9111).', example: 'no-cache' },
+  'Comity-Content': {
+    description: '`octets`: the content is octets to the program, although its type is text or JSON.',
+    example: 'octets',
+  },
   'Comity-Position': {
     description:
       'A place in the event log that the list is not behind: `after` of the events reads or streams what happened since, without a gap.',
@@ -55,6 +63,11 @@ export const responseFields = {
     example: 'br',
   },
   'Content-Location': { description: 'URI where a GET returns the representation in this response.' },
+  'Content-Range': {
+    description:
+      'The octets that a 206 has, and the length of the representation (RFC 9110 §14.4); of a 416, the length alone.',
+    example: 'bytes 0-499/1234',
+  },
   'Content-Security-Policy': {
     description: 'Forbids a browser to run anything in the content.',
     example: "sandbox; default-src 'none'",
@@ -98,6 +111,11 @@ export const responseFields = {
     description: 'Requests that the caller may make within a number of seconds, if a limit applies.',
     example: '"reads";q=6000;w=60',
   },
+  'Repr-Digest': {
+    description:
+      'Digest of the whole representation, also in a 206, if Want-Repr-Digest asks for it (RFC 9530).',
+    example: 'sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:',
+  },
   'Retry-After': { description: 'Seconds to wait before the next attempt.', type: 'integer', example: 1 },
   'Sec-WebSocket-Protocol': {
     description: 'The subprotocol, if the client offered it (RFC 6455).',
@@ -112,6 +130,33 @@ export const responseFields = {
   Sunset: {
     description: 'Time from which the resource may be unavailable (RFC 8594).',
     example: 'Fri, 01 Jan 2027 00:00:00 GMT',
+  },
+  'Tus-Checksum-Algorithm': { description: 'Algorithms of `Upload-Checksum`.', example: 'sha1,sha256,md5' },
+  'Tus-Extension': {
+    description: 'Extensions of tus 1.0 that uploads support.',
+    example: 'creation,checksum',
+  },
+  'Tus-Max-Size': { description: 'Octets of the longest upload.', type: 'integer', example: 20971520 },
+  'Tus-Resumable': { description: 'Version of tus that uploads speak.', example: '1.0.0' },
+  'Tus-Version': { description: 'Versions of tus that uploads speak.', example: '1.0.0' },
+  'Upload-Complete': { description: '`?1`: the upload has all its octets.', example: '?0' },
+  'Upload-Expires': {
+    description: 'Until when the upload can be continued, or be named by a document.',
+    example: 'Sun, 02 Aug 2026 09:30:00 GMT',
+  },
+  'Upload-Length': {
+    description: 'Octets of the whole upload, if they are known.',
+    type: 'integer',
+    example: 73400320,
+  },
+  'Upload-Limit': {
+    description: 'Limits of uploads (resumable upload draft).',
+    example: 'max-size=20971520, max-age=86400',
+  },
+  'Upload-Offset': {
+    description: 'Octets that the upload has, all of them durable. The next piece follows them.',
+    type: 'integer',
+    example: 1048576,
   },
   Upgrade: {
     description: 'The protocol that the connection changes to or, with 426, that the resource requires.',

@@ -6,6 +6,7 @@ import { actionResource } from '../kernel/action.ts';
 import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
 import { type Permission, permission } from '../model/access.ts';
+import { idFor } from '../model/id.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Received } from '../model/received.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -230,7 +231,7 @@ type Requested = { readonly job: string; readonly id: string; readonly scheduled
 
 async function run({ store, clock, newId }: Services, job: DeclaredJob): Promise<Requested | Overtaken> {
   const now = clock();
-  const id = `rec_${newId()}`;
+  const id = idFor('message', newId);
   const scheduledAt = new Date(now).toISOString();
   const row = await store.read(jobStatesTable, job.name);
   const changes = [...runChanges(job, { id, scheduledAt, type: 'manual', now })];

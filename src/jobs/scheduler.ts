@@ -9,6 +9,7 @@
  */
 import { type DeclaredJob, type JobTimes, type JobTiming, jobTimes } from '../config/jobs.ts';
 import { byId, type Filter } from '../model/filter.ts';
+import { idFor } from '../model/id.ts';
 import { type Received, receivedDocument } from '../model/received.ts';
 import type { Services } from '../store/capabilities.ts';
 import { rowBatches } from '../store/in-batches.ts';
@@ -152,7 +153,7 @@ class JobScheduler implements Scheduler {
       }
       const current =
         state.lastRun === null ? undefined : await store.read(receivedCollection.name, state.lastRun);
-      const step = nextStep({ job, times, state, now, current, id: `rec_${this.#services.newId()}` });
+      const step = nextStep({ job, times, state, now, current, id: idFor('message', this.#services.newId) });
       if (step === undefined) return this.#rest(job, state, now);
       const commit = await store.commit(unit([stateChange(job, row, step.state, now), ...step.changes]));
       if (commit.outcome === 'committed') {

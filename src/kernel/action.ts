@@ -86,7 +86,7 @@ type ActionOperation<I extends TObject = TObject, S extends Standing = Standing>
   readonly input?: ActionInput<I>;
   /** Absent: the response has no content. */
   readonly output?: { readonly schema: Item | TSchema; readonly example?: unknown };
-  readonly answers?: 'created' | 'queued';
+  readonly answers?: 'created' | 'created-or-changed' | 'queued';
   /** Codes that the handler, `check` and the standing may refuse with. */
   readonly codes: readonly ProblemCode[];
   /** Further response fields. */
@@ -278,6 +278,11 @@ export function madeBy(done: Extract<Done, { readonly content: unknown }>): Made
   };
 }
 
+const creates = new Map<ActionOperation['answers'], 'always' | 'sometimes'>([
+  ['created', 'always'],
+  ['created-or-changed', 'sometimes'],
+]);
+
 /** @param schema of the input, closed as for validation */
 function documentationOf<I extends TObject, S extends Standing>(
   action: ActionOperation<I, S>,
@@ -286,11 +291,13 @@ function documentationOf<I extends TObject, S extends Standing>(
   const { id, summary, description, input, output, answers, fields, schemes, member, mayBeMissing } = action;
   const given = output === undefined ? undefined : json(output.schema as Item, output.example);
   const safe = isSafe(action);
+  const changing = answers === 'created-or-changed' ? ['created', 'changed'] : [answers ?? 'changed'];
+  const kinds = safe ? ['representation'] : changing;
   return {
     ...{ id, summary, description, schemes, member, mayBeMissing },
     takes: input === undefined || schema === undefined ? undefined : taken(input, schema),
-    gives: given === undefined ? undefined : { [safe ? 'representation' : (answers ?? 'changed')]: given },
-    creates: answers === 'created' ? 'always' : undefined,
+    gives: given === undefined ? undefined : Object.fromEntries(kinds.map((kind) => [kind, given])),
+    creates: creates.get(answers),
     queues: answers === 'queued' ? 'always' : undefined,
     [safe ? 'representationFields' : 'madeFields']: fields,
     codes: [

@@ -36,7 +36,7 @@ export type PathDocumentation = {
 
 /** A path of a collection; the collection's declaration describes it. */
 export type CollectionDocumentation = {
-  readonly part: 'collection' | 'member' | 'bulk' | 'bulk-delete';
+  readonly part: 'collection' | 'member' | 'bulk' | 'bulk-delete' | 'import';
   readonly collection: Collection;
   readonly limits: CollectionLimits;
 } & CollectionVariant;
@@ -64,9 +64,11 @@ export type CollectionOperation =
   | 'read'
   | 'replace'
   | 'patch'
+  | 'patch-many'
   | 'remove'
   | 'bulk'
   | 'export'
+  | 'import'
   | 'bulk-delete';
 
 /** The names of a collection and its members, for schemas and operation ids, and for sentences. */
@@ -83,6 +85,8 @@ export type OperationDocumentation = {
   readonly id: string;
   readonly summary: string;
   readonly description?: string | undefined;
+  /** The application's action that it is, by its name, and what it is on. */
+  readonly action?: { readonly name: string; readonly on: 'member' | 'collection' | 'base' } | undefined;
   /** It is for operators, whatever its tag says. */
   readonly audience?: 'operator';
   /** Query parameters, and header fields that no other operation has. */

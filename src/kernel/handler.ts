@@ -45,7 +45,7 @@ type HandlerOptions = Services & {
   /** The present principal of a stored request. */
   readonly principalNow: (principal: NonNullable<StoredRequest['principal']>) => MaybePromise<Carried>;
   readonly secretOf: Sealing['secretOf'];
-  readonly challengesFor: (problem: ProblemCode) => readonly string[];
+  readonly challengesFor: (problem: ProblemCode, fields: RequestFields) => readonly string[];
   /** From 0 to 31. */
   readonly randomDigit: () => number;
   readonly cors: CorsPolicy;
@@ -89,6 +89,8 @@ function usedBy(principal: StoredRequest['principal']): Used | undefined {
   const { scheme, key = null } = principal ?? {};
   return scheme === undefined ? undefined : { scheme, key };
 }
+
+const boundaryBytes = 16;
 
 /** @throws {Error} if two resources have the same pattern */
 export function createHandler(options: HandlerOptions): {
@@ -136,6 +138,7 @@ export function createHandler(options: HandlerOptions): {
     development: settings.development,
     // Last-Modified of a busy collection repeats by the second.
     formatDate: createHttpDateCache(memoryBounds.httpDates.entries),
+    newBoundary: () => random(boundaryBytes).toString('hex'),
   };
   const walk = (request: Request, before?: Before) => new Walk(context, request, before).run();
   const handler = createRepeating(answers, { context, store, walk });
@@ -261,6 +264,8 @@ function isPlain({ fields, protocol, reserved }: Request): boolean {
     fields.contentEncoding === undefined &&
     fields.expect === undefined &&
     fields.prefer === undefined &&
+    fields.range === undefined &&
+    fields.wantReprDigest === undefined &&
     fields.ifMatch === undefined &&
     fields.ifUnmodifiedSince === undefined &&
     (fields.ifModifiedSince === undefined || fields.ifModifiedSince.length === fixdateCharacters) &&

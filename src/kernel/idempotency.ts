@@ -85,10 +85,14 @@ type Record_ = {
   readonly result: { made: Made; sealed?: string | null } | { refused: Problem } | null;
 };
 
-/** Identifies a request: method, target, content and its type, and what the caller may see of the response. */
-export function fingerprintOf(ask: Ask, content: Uint8Array): string {
+/**
+ * Identifies a request: method, target, content and its type, and what the caller may see of the response.
+ * @param content its octets, or their sha-256 in hexadecimal
+ */
+export function fingerprintOf(ask: Ask, content: Uint8Array | string): string {
   const head = `${ask.request.method}\n${ask.request.target}\n${ask.request.fields.contentType ?? ''}\n${audienceOf(ask.principal)}\n`;
-  return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
+  const digest = typeof content === 'string' ? content : hash('sha256', content, 'hex');
+  return hash('sha256', `${hash('sha256', head, 'hex')}${digest}`, 'base64url');
 }
 
 /**

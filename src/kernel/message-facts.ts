@@ -5,10 +5,12 @@
 
 import type { Facts } from '../http/conduct/facts.ts';
 import { knownMethods, type Request } from '../http/message.ts';
-import { isUnderstoodTransferCoding } from '../http/request-fields.ts';
+import { isUnderstoodTransferCoding, type RequestFields } from '../http/request-fields.ts';
 import { parseContentCoding, preferredMediaType, prefersHtml } from '../http/syntax/accept.ts';
 import { parseEntityTagList } from '../http/syntax/entity-tag.ts';
+import { valuesOf } from '../http/syntax/field-value.ts';
 import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
+import { isWholeContentRange } from '../http/syntax/range.ts';
 import { parseRequestTarget } from '../http/syntax/request-target.ts';
 import { parseIdempotencyKey } from '../http/syntax/structured-field.ts';
 import { isHost, isOrigin } from '../http/syntax/uri.ts';
@@ -17,6 +19,7 @@ import type { Overtaken } from '../store/store.ts';
 import { foreignCharset } from './content/content-shape.ts';
 import { contentCodings } from './content/decode-content.ts';
 import { isConditional } from './preconditions.ts';
+import type { Selected } from './ranges.ts';
 import {
   type Operation,
   type Postponed,
@@ -43,6 +46,8 @@ export type MessageReading = {
   readonly preferences: Preferences;
   readonly mediaType: MediaType | undefined;
   readonly codings: readonly string[];
+  /** The operation takes the content as it arrives. */
+  readonly isReceived: boolean;
   /** The request has conditional fields that apply here. */
   readonly isConditional: boolean;
   /** Explains which field is wrong if `fieldsSound` is false. */
@@ -50,37 +55,45 @@ export type MessageReading = {
 };
 
 const noCodings: readonly string[] = [];
+export const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
 const noParts: TargetParts = { valid: false, serverWide: false, query: undefined, route: undefined };
 
 export function readMessage(request: Request, router: Router, limits: MessageLimits): MessageReading {
   const { fields } = request;
   const target = request.target.length <= limits.targetBytesMax ? readTarget(request, router) : undefined;
   const route = target?.route;
+  const operation = route?.resource.operations.get(request.method === 'HEAD' ? 'GET' : request.method);
+  const mediaType = fields.contentType === undefined ? undefined : parseMediaType(fields.contentType);
   const parts: Parts = {
     request,
     limits,
     target,
     route,
-    operation: route?.resource.operations.get(request.method === 'HEAD' ? 'GET' : request.method),
+    operation,
     preferences: readPreferences(fields.prefer),
-    mediaType: fields.contentType === undefined ? undefined : parseMediaType(fields.contentType),
+    mediaType,
+    isReceived: isReceived(operation, mediaType),
     codings: fields.contentEncoding === undefined ? noCodings : parseContentCoding(fields.contentEncoding),
-    fieldComplaint: complaint(request, route),
+    fieldComplaint: complaint(request, route, operation),
   };
   return {
     facts: factsOf(parts),
     route,
-    operation: parts.operation,
+    operation,
     query: target?.query,
     preferences: parts.preferences,
-    mediaType: parts.mediaType,
+    mediaType,
     codings: parts.codings ?? noCodings,
+    isReceived: parts.isReceived,
     isConditional: route?.resource.judgedBySignature !== true && isConditional(fields),
     fieldComplaint: parts.fieldComplaint,
   };
 }
 
-type Parts = Pick<MessageReading, 'route' | 'operation' | 'preferences' | 'mediaType' | 'fieldComplaint'> & {
+type Parts = Pick<
+  MessageReading,
+  'route' | 'operation' | 'preferences' | 'mediaType' | 'isReceived' | 'fieldComplaint'
+> & {
   readonly request: Request;
   readonly limits: MessageLimits;
   /** Undefined: longer than the limit. */
@@ -91,7 +104,7 @@ type Parts = Pick<MessageReading, 'route' | 'operation' | 'preferences' | 'media
 
 /** One literal with every fact: objects whose shape never changes are fastest to read and write. */
 function factsOf(parts: Parts): Facts {
-  const { request, limits, target, route, operation, preferences, mediaType, codings } = parts;
+  const { request, limits, target, route, operation, preferences, mediaType, codings, isReceived } = parts;
   const { method, fields } = request;
   const raw = operation?.raw === true;
   const form = isForm(mediaType) && operation?.answersForms === true && prefersHtml(fields.accept);
@@ -102,8 +115,7 @@ function factsOf(parts: Parts): Facts {
     targetValid: target?.valid ?? false,
     hostValid: isHostValid(request),
     fieldsSound: parts.fieldComplaint === undefined,
-    transferCodingUnderstood:
-      fields.transferEncoding === undefined || isUnderstoodTransferCoding(fields.transferEncoding),
+    transferCodingUnderstood: isUnderstoodTransferCoding(fields.transferEncoding ?? 'chunked'),
     expectationMet: fields.expect === undefined || fields.expect.toLowerCase() === '100-continue',
     serverWide: target?.serverWide ?? false,
     traceEnabled: limits.traceEnabled,
@@ -113,6 +125,8 @@ function factsOf(parts: Parts): Facts {
     preflight: target?.serverWide !== true && isPreflight(request, route),
     acceptable: form || isAcceptable(fields.accept, route, operation),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
+    rangeAsked: method === 'GET' && fields.range !== undefined && operation?.ranges === true,
+    fieldsAsked: method === 'HEAD' && operation?.hasFieldState === true,
     conversing: operation?.converse !== undefined,
     handshake: handshakeOf(request, operation),
     contentDefined:
@@ -121,16 +135,15 @@ function factsOf(parts: Parts): Facts {
     contentRaw: raw,
     contentTypeGiven: fields.contentType !== undefined,
     contentTypeSupported: isSupported(mediaType, operation),
-    contentCodingSupported: codings?.every((coding) => contentCodings.includes(coding)) ?? false,
+    contentCodingSupported:
+      (raw && !isReceived) || (codings?.every((coding) => isDecoded(coding, isReceived)) ?? false),
     contentFits:
       fields.contentLength === undefined ||
-      Number(fields.contentLength) <= contentBytesMax(operation, limits),
+      Number(fields.contentLength) <= contentBytesMax(operation, limits, isReceived),
     matchRequired: operation?.matchRequired ?? false,
     reports: operation?.reports ?? false,
     redirect: operation?.redirect,
-    // A server may ignore a preference: a request with an Idempotency-Key gets its result.
-    asyncAsked:
-      preferences.respondAsync && operation?.asynchronous === true && fields.idempotencyKey === undefined,
+    asyncAsked: isAsyncAsked(parts),
     minimalAsked: preferences.return === 'minimal' && operation?.reports !== true,
     representationAsked: preferences.return === 'representation',
     browserForm: form,
@@ -139,7 +152,7 @@ function factsOf(parts: Parts): Facts {
     credential: undefined,
     credentialProblem: undefined,
     permission: undefined,
-    rateExceeded: undefined,
+    rateProblem: undefined,
     contentProblem: undefined,
     idempotency: undefined,
     exists: undefined,
@@ -151,12 +164,19 @@ function factsOf(parts: Parts): Facts {
     ifUnmodifiedSince: undefined,
     ifNoneMatch: undefined,
     ifModifiedSince: undefined,
+    ranges: undefined,
     result: undefined,
     resultProblem: undefined,
     created: undefined,
     queued: undefined,
     told: undefined,
   };
+}
+
+/** A server may ignore a preference: a request with an Idempotency-Key gets its result, and content that arrives is not stored. */
+function isAsyncAsked({ request, operation, preferences, isReceived }: Parts): boolean {
+  const named = request.fields.idempotencyKey !== undefined;
+  return preferences.respondAsync && operation?.asynchronous === true && !named && !isReceived;
 }
 
 function isPreflight({ method, fields }: Request, route: Route | undefined): boolean {
@@ -194,8 +214,23 @@ export function patternOf(request: Request, router: Router): string | undefined 
 
 type BytesLimits = Pick<MessageLimits, 'bodyBytesMax' | 'actionBytesMax'>;
 
-/** Octets of content that the operation accepts, as transferred. */
-export function contentBytesMax(operation: Operation | undefined, limits: BytesLimits): number {
+function isReceived(operation: Operation | undefined, mediaType = octetStream): boolean {
+  if (operation?.receive === undefined) return false;
+  return operation.receives?.(mediaType) ?? true;
+}
+
+/** Content is not decoded while it arrives. */
+function isDecoded(coding: string, isReceived: boolean): boolean {
+  return isReceived ? coding === 'identity' : contentCodings.includes(coding);
+}
+
+/** Octets of content that the operation accepts, as transferred. @param isReceived as it arrives */
+export function contentBytesMax(
+  operation: Operation | undefined,
+  limits: BytesLimits,
+  isReceived: boolean,
+): number {
+  if (isReceived && operation?.receivedBytesMax !== undefined) return operation.receivedBytesMax;
   return shortBytesMax(operation, limits) ?? limits.bodyBytesMax;
 }
 
@@ -217,10 +252,26 @@ function hasContent({ fields }: Request): boolean {
   return fields.contentLength !== undefined && Number(fields.contentLength) > 0;
 }
 
-function complaint(request: Request, route: Route | undefined): string | undefined {
+/** A partial PUT must not pass for a whole one (RFC 9110 §14.5); of a file, content may say that it is the whole. */
+function isWhole(value: string, operation: Operation | undefined, { contentLength }: RequestFields): boolean {
+  return (
+    operation?.receive !== undefined &&
+    contentLength !== undefined &&
+    isWholeContentRange(value, Number(contentLength))
+  );
+}
+
+function complaint(
+  request: Request,
+  route: Route | undefined,
+  operation: Operation | undefined,
+): string | undefined {
   const { method, fields, rawFields } = request;
   if (route?.resource.judgedBySignature === true) return framingComplaint(request);
-  if (method === 'PUT' && hasField(rawFields, 'content-range')) {
+  if (
+    method === 'PUT' &&
+    valuesOf(rawFields, 'content-range').some((value) => !isWhole(value, operation, fields))
+  ) {
     return 'Content-Range is not supported: a PUT replaces the whole resource';
   }
   if (fields.repeated !== undefined) return `${fields.repeated} may come only once`;
@@ -238,25 +289,9 @@ function complaint(request: Request, route: Route | undefined): string | undefin
 function framingComplaint({ fields, rawFields }: Request): string | undefined {
   if (fields.repeated === undefined) return undefined;
   for (const name of ['content-length', 'content-type']) {
-    if (countOf(rawFields, name) > 1) return `${name} may come only once`;
+    if (valuesOf(rawFields, name).length > 1) return `${name} may come only once`;
   }
   return undefined;
-}
-
-/**
- * Searches the raw fields: a partial PUT must not pass for a whole one (RFC 9110 §14.5), and nothing else reads
- * Content-Range.
- */
-function hasField(rawFields: readonly string[], name: string): boolean {
-  return countOf(rawFields, name) > 0;
-}
-
-function countOf(rawFields: readonly string[], name: string): number {
-  let count = 0;
-  for (let index = 0; index < rawFields.length; index += 2) {
-    if (rawFields[index]?.toLowerCase() === name) count += 1;
-  }
-  return count;
 }
 
 /** Errors can also be application/problem+json, so accepting only that type does not cause 406. */
@@ -325,6 +360,11 @@ export function writeResult(facts: Facts, result: Exclude<Result, Overtaken | Po
     facts.result = 'refused';
     facts.resultProblem = result.refused.code;
   }
+}
+
+export function writeRanges(facts: Facts, { extents }: Selected): void {
+  if (extents === undefined) facts.ranges = 'whole';
+  else facts.ranges = extents.length === 0 ? 'unsatisfiable' : 'partial';
 }
 
 /** After `superseded` the graph continues at `exists`: every fact from there on must be gathered again. */

@@ -5,7 +5,12 @@
 import type { Condition, Facts } from '../http/conduct/facts.ts';
 import type { RequestFields } from '../http/request-fields.ts';
 import { acceptsCoding } from '../http/syntax/accept.ts';
-import { type EntityTag, formatEntityTag, parseEntityTagList } from '../http/syntax/entity-tag.ts';
+import {
+  type EntityTag,
+  formatEntityTag,
+  parseEntityTagList,
+  strongMatch,
+} from '../http/syntax/entity-tag.ts';
 import { parseHttpDate } from '../http/syntax/http-date.ts';
 import type { Validators } from './resource.ts';
 
@@ -55,6 +60,28 @@ export function isConditional(fields: RequestFields): boolean {
 }
 
 /**
+ * True unless If-Range names another representation (RFC 9110 §13.1.5), which must be known to be the same octet for octet: a tag by the
+ * strong comparison, or the exact date of Last-Modified if its second is over, since a later change in it would have the same date.
+ * @param validators of the representation without a content coding
+ */
+export function isSameRange(
+  ifRange: string | undefined,
+  { tag, modifiedAt }: Validators,
+  now: number,
+): boolean {
+  if (ifRange === undefined) return true;
+  const list = parseEntityTagList(ifRange);
+  if (list === undefined) {
+    if (modifiedAt === null) return false;
+    const modifiedMs = toSecond(modifiedAt);
+    return parseHttpDate(ifRange, now) === modifiedMs && now >= modifiedMs + 1000;
+  }
+  const [listed] = list;
+  if (list === '*' || list.length !== 1 || typeof listed !== 'object' || tag === null) return false;
+  return strongMatch(listed, { weak: false, opaque: tag });
+}
+
+/**
  * Returns the listed tag that matches the current state. For a read, only codings that Accept-Encoding allows count: a
  * 304 makes a cache reuse the stored representation (RFC 9110 §15.4.5, RFC 9111 §4.3.3).
  */
@@ -88,7 +115,11 @@ function unmodified(field: string | undefined, modifiedAt: number | null, now: n
   if (field === undefined || modifiedAt === null) return 'absent';
   const date = parseHttpDate(field, now);
   if (date === undefined) return 'absent';
-  return Math.floor(modifiedAt / 1000) * 1000 <= date ? 'true' : 'false';
+  return toSecond(modifiedAt) <= date ? 'true' : 'false';
+}
+
+function toSecond(ms: number): number {
+  return Math.floor(ms / 1000) * 1000;
 }
 
 function negate(condition: Condition): Condition {

@@ -3,7 +3,14 @@
  * in stages. Each stage receives the typed values of the stages before it and returns its own, so that an operation can
  * be read and tested from top to bottom.
  */
-import type { Allowance, ContentStream, Conversation, Request } from '../http/message.ts';
+import type {
+  Allowance,
+  ArrivingContent,
+  ContentFile,
+  ContentStream,
+  Conversation,
+  Request,
+} from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
@@ -66,6 +73,17 @@ export function caused(events: readonly EventEntry[], ask: Ask): readonly EventE
 }
 
 export type Companion = (result: Made) => Change;
+
+/** Content of a request that its operation takes as it arrives. */
+export type Receiving = {
+  /**
+   * Opens it, once. 100 (Continue) is sent only now, and content that is never opened stays unread.
+   * @throws ContentFailed if it is refused before any of it is read
+   */
+  open(): Promise<ArrivingContent>;
+  /** The request has an Idempotency-Key, which names all of the content: `receive` must read it to its end. */
+  readonly isDueNow: boolean;
+};
 
 /** What exists at the target before the operation. */
 export type Standing = {
@@ -141,10 +159,14 @@ export async function orTooLarge(make: () => MaybePromise<Result>): Promise<Resu
 }
 
 export type Representation = {
-  readonly content: string | Uint8Array | ContentStream;
+  readonly content: string | Uint8Array | ContentStream | ContentFile;
   readonly mediaType: string;
   readonly validators: Validators;
   readonly cacheControl: string;
+  /** Octets that are served in ranges, as a file always is, and so never with a content coding. */
+  readonly ranges?: boolean;
+  /** Value of Repr-Digest for clients that want one, with sha-256 (RFC 9530). */
+  readonly digest?: string | undefined;
   readonly fields?: readonly string[];
   readonly preferencesApplied?: readonly (readonly [name: string, value: string])[];
 };
@@ -179,6 +201,10 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly reports?: boolean;
   /** Media types of its responses, where they differ from those of the resource. */
   readonly offers?: readonly string[];
+  /** Its representation may be served in ranges: a file, or octets that say so. */
+  readonly ranges?: boolean;
+  /** Fields of its representation are the state of the resource: HEAD asks for them alone (204). */
+  readonly hasFieldState?: boolean;
   /** Its result is at another URI: `elsewhere` of the proposal, `location` of what was made. */
   readonly redirect?: 'see_other' | 'temporary' | 'permanent';
   /** A successful browser form gets 303 (§4.12). */
@@ -200,6 +226,18 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   makes?(bytes: Uint8Array | undefined): number;
   /** The same of what `standing` found, where it may be much. `standing` is asked again after a wait for that much memory. */
   makesOf?(standing: S): number;
+  /**
+   * Takes the content as it arrives, in place of `understand`, where `receives` says so. It may return before it has opened the content, so that
+   * `propose` does once the state has been judged, and a refusal costs no octets; `propose` may be called again then. `ContentFailed`, of either,
+   * is the refusal of the request. Content codings are refused.
+   */
+  receive?(ask: Ask, content: Receiving, mediaType: MediaType): MaybePromise<Understood<C>>;
+  /** The content of this type is for `receive`; absent: all is. */
+  receives?(mediaType: MediaType): boolean;
+  /** Maximum octets of content for `receive`. */
+  readonly receivedBytesMax?: number;
+  /** Called when the walk ends without a change that was made of what `receive` returned. */
+  discard?(content: C): void;
   /** Parses decoded content; with `raw`, content as received. */
   understand?(ask: Ask, bytes: Uint8Array, mediaType: MediaType): MaybePromise<Understood<C>>;
   standing(ask: Ask): MaybePromise<S>;
@@ -244,6 +282,8 @@ export type Resource = {
   readonly inReserve?: boolean;
   /** No rate limit counts its requests, except those with an invalid credential. */
   readonly unlimited?: boolean;
+  /** The refusal of a request over a rate limit, for clients that take 429 for an end. Default `rate_limited`. */
+  readonly rateProblem?: (request: Request) => ProblemCode;
   /**
    * Programs post signed content here, and only the signature decides. Fields meant for browsers, caches and people
    * have no effect: Accept (except for the form of a refusal), Origin and CORS, and conditional fields, because no

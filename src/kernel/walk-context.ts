@@ -4,21 +4,37 @@
  */
 import type { End } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
-import type { Allowance, Request, Response } from '../http/message.ts';
+import { type Allowance, ContentFailed, type Request, type Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { RequestFields } from '../http/request-fields.ts';
 import type { FieldName } from '../http/response-fields.ts';
-import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Used } from '../model/actor.ts';
 import { anonymous, isAdministrator, type Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/event-loop.ts';
-import { type ChangeLines, type MaybePromise, StoreUnavailable, whenKnown } from '../store/store.ts';
+import {
+  type ChangeLines,
+  type MaybePromise,
+  Overtaken,
+  type RowName,
+  StoreUnavailable,
+  type Turn,
+  whenKnown,
+} from '../store/store.ts';
 import type { CorsPolicy } from './answer/cors.ts';
+import { ReceivedOnce } from './content/receiving.ts';
 import type { Idempotency } from './idempotency.ts';
-import { contentBytesMax, type MessageLimits, type MessageReading, shortBytesMax } from './message-facts.ts';
+import {
+  contentBytesMax,
+  type MessageLimits,
+  type MessageReading,
+  octetStream,
+  shortBytesMax,
+} from './message-facts.ts';
 import type { RunningOperation } from './operations/deletion-marks.ts';
 import type { Operations } from './operations/operations.ts';
 import type { ConditionRules } from './preconditions.ts';
+import type { Selected } from './ranges.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import type {
   Ask,
@@ -54,10 +70,12 @@ export type WalkContext = {
   readonly idempotency: Idempotency;
   readonly operations: Operations;
   readonly cors: CorsPolicy;
-  readonly challengesFor: (problem: ProblemCode) => readonly string[];
+  readonly challengesFor: (problem: ProblemCode, fields: RequestFields) => readonly string[];
   /** Adds `Comity-Trace` to every response. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;
+  /** A delimiter for the parts of a content, which a sender of that content cannot have guessed. */
+  readonly newBoundary: () => string;
   /** Keeps answers for equal requests; absent: every request is walked. */
   readonly answers?: { offer(end: End, ended: Ended, response: Response): void };
   /** Times the synchronous parts of each walk. */
@@ -169,6 +187,8 @@ export type Ended = {
   readonly standing: Standing | undefined;
   readonly proposal: Proposal | undefined;
   readonly validators: Validators | undefined;
+  /** The representation that Range was evaluated for. */
+  readonly selected: Selected | undefined;
   readonly problem: Problem | undefined;
   readonly made: { readonly made: Made; readonly rev: number } | undefined;
 };
@@ -205,10 +225,10 @@ export type Answering = {
 
 type Taken =
   | { readonly ok: true; readonly bytes: Uint8Array; readonly content: unknown }
+  /** As it arrives: the operation may still read it. */
+  | { readonly ok: true; readonly received: ReceivedOnce; readonly content: unknown }
   /** `bytes`: decoded content, if decoding succeeded. */
   | { readonly ok: false; readonly bytes: Uint8Array | undefined; readonly problem: Problem };
-
-const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
 
 /** @throws StoreUnavailable if no client waits any longer */
 export function requireClient(request: Pick<Request, 'isGone'> | undefined): void {
@@ -249,7 +269,7 @@ export async function takeContent(
   ask: Ask,
 ): Promise<Taken> {
   if (operation?.understand === undefined) throw new Error('the operation has no understand stage');
-  const received = await request.readContent(contentBytesMax(operation, limits));
+  const received = await request.readContent(contentBytesMax(operation, limits, false));
   if (!received.ok) {
     const { ok, ...problem } = received;
     return { ok, bytes: undefined, problem };
@@ -289,4 +309,105 @@ export async function takeContent(
   return understood.ok
     ? { ok: true, bytes, content: understood.value }
     : { ok: false, bytes, problem: understood.problem };
+}
+
+/** Has the operation take the content as it arrives, now or after the state was judged. */
+export async function receiveContent(
+  { limits, loop }: WalkContext,
+  request: Request,
+  { mediaType, operation, route, facts }: MessageReading,
+  ask: Ask,
+): Promise<Taken> {
+  if (operation?.receive === undefined) throw new Error('the operation has no receive stage');
+  const bytesMax = contentBytesMax(operation, limits, true);
+  const received = new ReceivedOnce(request, { bytesMax, isDueNow: facts.idempotencyKey === 'given' });
+  const begun = loop.begin();
+  const receiving = operation.receive(ask, received, mediaType ?? octetStream);
+  loop.end(begun, request, route?.resource.pattern);
+  const understood = await Promise.resolve(receiving).catch(refusalOf);
+  return understood.ok
+    ? { ok: true, received, content: understood.value }
+    : { ok: false, bytes: undefined, problem: understood.problem };
+}
+
+/** Waits for a proposal of content that arrives meanwhile. */
+export function orRefused(proposing: MaybePromise<Proposal>): MaybePromise<Proposal> {
+  return proposing instanceof Promise ? proposing.catch(refusalOf) : proposing;
+}
+
+/** The refusal of content that failed while it arrived. @throws any other error */
+function refusalOf(error: unknown): { readonly ok: false; readonly problem: Problem } {
+  if (error instanceof ContentFailed) return { ok: false, problem: error.problem };
+  throw error;
+}
+
+// The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that finds a busy
+// row, or that was superseded, waits in the line of the row and then continues at `exists`. A change with a
+// precondition does not wait the first time that it is superseded: the new state decides it, mostly as 412.
+//
+// Changes without a precondition form a chain: each is computed from the one before, which is not committed yet. Only a
+// committed change is answered from such a state; for any other end the walk waits until the state is settled, and
+// starts again.
+
+type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
+
+export class WalkTurn {
+  readonly #lines: LinesOfRows;
+  readonly #request: Request;
+  readonly #isConditional: boolean;
+  readonly #chains: boolean;
+  #turn: Turn | undefined;
+  #hasLost = false;
+
+  /**
+   * @param isConditional the request has a precondition
+   * @param chains as in `Operation`
+   */
+  constructor(lines: LinesOfRows, request: Request, isConditional: boolean, chains: boolean) {
+    this.#lines = lines;
+    this.#request = request;
+    this.#isConditional = isConditional;
+    this.#chains = chains && !isConditional;
+  }
+
+  /** Takes the turn of a chain if it is free. Counts as superseded if other changes of the row are under way, and this walk waits not yet. */
+  busyAt(row: RowName | undefined): Overtaken | undefined {
+    if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
+    if (this.#lines.isBusy(row)) return new Overtaken(row);
+    if (this.#chains) this.#begin().takeFree(row);
+    return undefined;
+  }
+
+  get isHeld(): boolean {
+    return this.#turn !== undefined;
+  }
+
+  /** True if the change may be computed from one that is not committed yet. */
+  get isChained(): boolean {
+    return this.#turn?.isChained === true;
+  }
+
+  /**
+   * Waits for the turn.
+   * @param isAlone waits until the earlier changes of the row are settled
+   * @returns false if it did not wait
+   * @throws LineUnavailable
+   */
+  async take(row: RowName, isAlone = false): Promise<boolean> {
+    if (this.#isConditional && !this.#hasLost) {
+      this.#hasLost = true;
+      return false;
+    }
+    await this.#begin().take(row, isAlone);
+    return true;
+  }
+
+  #begin(): Turn {
+    this.#turn ??= this.#lines.turn(this.#request.onGone?.bind(this.#request), this.#chains);
+    return this.#turn;
+  }
+
+  release(): void {
+    this.#turn?.release();
+  }
 }

@@ -3,7 +3,7 @@
  *
  *   deciding   `decide` runs over the known facts until it ends or wants another one;
  *   gathering  the wanted fact is fetched: principal, content, Idempotency-Key record, state, proposal,
- *              preconditions or result, mostly from the operation of the resource;
+ *              preconditions, ranges or result, mostly from the operation of the resource;
  *   answering  the end becomes a response; only here are responses built.
  *
  * The walk goes back in two cases. After a `superseded` result it waits for its turn at the row (`WalkTurn`),
@@ -15,27 +15,23 @@
 import type { Facts, Want } from '../http/conduct/facts.ts';
 import { decide, type End, type Step, start } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
-import type { Allowance, Request, Response } from '../http/message.ts';
+import { type Allowance, isFile, type Request, type Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
-import {
-  type ChangeLines,
-  type MaybePromise,
-  Overtaken,
-  type RowName,
-  settle,
-  type Turn,
-} from '../store/store.ts';
+import { type MaybePromise, Overtaken, settle } from '../store/store.ts';
 import { respond, withAllowance } from './answer/respond.ts';
+import type { ReceivedOnce } from './content/receiving.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import {
   type MessageReading,
   readMessage,
+  writeRanges,
   writeResult,
   writeStanding,
   writeSuperseded,
 } from './message-facts.ts';
 import { writeConditions } from './preconditions.ts';
+import { type Selected, selectRanges } from './ranges.ts';
 import {
   type Ask,
   type Companion,
@@ -56,10 +52,13 @@ import {
   identify,
   identifySurely,
   isDecided,
+  orRefused,
+  receiveContent,
   requireClient,
   roomFor,
   takeContent,
   type WalkContext,
+  WalkTurn,
 } from './walk-context.ts';
 
 export class Walk {
@@ -77,11 +76,17 @@ export class Walk {
   #ask: Ask | undefined;
   #content: unknown;
   #bytes: Uint8Array | undefined;
+  /** Content that is taken as it arrives; its operation may still read it. */
+  #received: ReceivedOnce | undefined;
+  /** The change was made of the content. */
+  #isUsed = false;
+  #isEnded = false;
   #companions: readonly Companion[];
   #claim: Claim | undefined;
   #standing: Standing | undefined;
   #proposal: Proposal | undefined;
   #validators: Validators | undefined;
+  #selected: Selected | undefined;
   #problem: Problem | undefined;
   #made: { readonly made: Made; readonly rev: number } | undefined;
   #turn: WalkTurn | undefined;
@@ -156,6 +161,8 @@ export class Walk {
         return this.#gatherProposal();
       case 'preconditions':
         return this.#gatherPreconditions();
+      case 'ranges':
+        return this.#gatherRanges();
       case 'result':
         return this.#gatherResult();
     }
@@ -168,7 +175,9 @@ export class Walk {
     return settle(identified, (found) => {
       const counted =
         before.counted ?? countRequest(this.#context, this.#request, this.#reading, found, before);
-      this.#facts.rateExceeded = counted?.exceeded ?? false;
+      const resource = this.#reading.route?.resource;
+      this.#facts.rateProblem =
+        counted?.exceeded === true ? (resource?.rateProblem?.(this.#request) ?? 'rate_limited') : null;
       this.#allowance = ('allowance' in found ? found.allowance : undefined) ?? counted ?? this.#allowance;
       this.#recordCaller(found);
     });
@@ -211,8 +220,10 @@ export class Walk {
   }
 
   async #gatherContent(): Promise<void> {
-    const taken = await takeContent(this.#context, this.#request, this.#reading, this.#requireAsk());
-    this.#bytes = taken.bytes;
+    const take = this.#reading.isReceived ? receiveContent : takeContent;
+    const taken = await take(this.#context, this.#request, this.#reading, this.#requireAsk());
+    if ('received' in taken) this.#received = taken.received;
+    else this.#bytes = taken.bytes;
     this.#facts.contentProblem = taken.ok ? null : taken.problem.code;
     if (taken.ok) this.#content = taken.content;
     else this.#problem = taken.problem;
@@ -220,7 +231,7 @@ export class Walk {
 
   async #gatherIdempotency(): Promise<void> {
     const ask = this.#requireAsk();
-    const fingerprint = fingerprintOf(ask, this.#bytes ?? new Uint8Array());
+    const fingerprint = fingerprintOf(ask, this.#received?.digest() ?? this.#bytes ?? new Uint8Array());
     const isSecret = this.#operation().idempotent === 'sealed';
     const claim = await this.#context.idempotency.claim(ask, fingerprint, isSecret);
     this.#facts.idempotency = claim.status;
@@ -265,12 +276,29 @@ export class Walk {
   }
 
   #gatherProposal(): Promise<void> | undefined {
+    if (this.#received === undefined || this.#received.isOpened || this.#facts.ifMatch !== undefined)
+      return this.#propose();
+    const judging = this.#gatherPreconditions();
+    return judging === undefined
+      ? this.#proposeUnlessRefused()
+      : judging.then(() => this.#proposeUnlessRefused());
+  }
+
+  /** Preconditions are judged before content that has not arrived: RFC 9110 §13.2.1 says "prior to processing the request content". */
+  #proposeUnlessRefused(): Promise<void> | undefined {
+    if (decide(this.#facts, undefined, 'match_required').kind !== 'refuse') return this.#propose();
+    this.#facts.proposalProblem = null;
+    return undefined;
+  }
+
+  #propose(): Promise<void> | undefined {
     const { propose } = this.#operation();
     if (propose === undefined) {
       this.#facts.proposalProblem = null;
       return undefined;
     }
-    return settle(propose(this.#requireAsk(), this.#requireStanding(), this.#content), (proposal) => {
+    const proposing = propose(this.#requireAsk(), this.#requireStanding(), this.#content);
+    return settle(this.#received === undefined ? proposing : orRefused(proposing), (proposal) => {
       this.#proposal = proposal;
       this.#facts.proposalProblem = proposal.problem === null ? null : proposal.problem.code;
       if (proposal.problem !== null) this.#problem = proposal.problem;
@@ -293,6 +321,17 @@ export class Walk {
     });
   }
 
+  /** The representation is created before the answer, because its length decides which answer it is. */
+  #gatherRanges(): Promise<void> | undefined {
+    const ask = this.#requireAsk();
+    const { represent } = this.#operation();
+    if (represent === undefined) throw new Error('an operation with ranges requires a represent stage');
+    return settle(represent(ask, this.#requireStanding(), this.#proposal), (representation) => {
+      this.#selected = selectRanges(ask.request.fields, representation, ask.now);
+      writeRanges(this.#facts, this.#selected);
+    });
+  }
+
   async #gatherResult(): Promise<void> {
     const { act, changes } = this.#operation();
     if (act === undefined) throw new Error('an operation with an unsafe method requires an act stage');
@@ -300,6 +339,7 @@ export class Walk {
     const row = changes?.(this.#requireAsk());
     const making = () => act(this.#requireAsk(), this.#requireStanding(), this.#proposal);
     const result = busy ?? (await orTooLarge(making));
+    if ('made' in result) this.#isUsed = true;
     if (result instanceof Overtaken) return this.#lookAgain(result);
     if ('postponed' in result) {
       this.#turn?.release();
@@ -346,6 +386,7 @@ export class Walk {
   #finish(step: End): MaybePromise<Response> {
     if (this.#standing?.isProvisional === true && this.#made === undefined) return this.#startAgainAlone();
     this.#turn?.release();
+    this.#endContent();
     if (this.#claim !== undefined && step.kind === 'refuse') return this.#releaseClaim(step);
     return this.#respond(step);
   }
@@ -376,10 +417,27 @@ export class Walk {
 
   async #abandon(error: unknown): Promise<never> {
     this.#turn?.release();
+    this.#endContent();
     await this.#claim?.release(undefined).catch(() => {
       // The claim expires by itself; the current error is the one to report.
     });
     throw error;
+  }
+
+  /** Counts octets of a file against the rate limit, which hears of them only when they are sent or were read. */
+  #chargeOctets(octets: number): void {
+    const { rates, clock } = this.#context;
+    if (octets > 0 && this.#ask !== undefined)
+      rates.chargeOctets(this.#request, this.#ask.principal, octets, clock());
+  }
+
+  #endContent(): void {
+    if (this.#received === undefined || this.#isEnded) return;
+    // Once, although a response that cannot be built ends the walk again.
+    this.#isEnded = true;
+    this.#chargeOctets(this.#received.bytes);
+    if (this.#isUsed || this.#facts.contentProblem !== null) return;
+    this.#operation().discard?.(this.#content);
   }
 
   #respond(step: End): MaybePromise<Response> {
@@ -394,6 +452,7 @@ export class Walk {
       standing: this.#standing,
       proposal: this.#proposal,
       validators: this.#validators,
+      selected: this.#selected,
       problem: this.#problem,
       made: this.#made,
     };
@@ -404,6 +463,8 @@ export class Walk {
   }
 
   #give(step: End, ended: Ended, response: Response): Response {
+    if (isFile(response.content) && this.#request.method !== 'HEAD')
+      this.#chargeOctets(response.content.bytes);
     this.#context.answers?.offer(step, ended, response);
     return withAllowance(response, ended.allowance);
   }
@@ -422,77 +483,5 @@ export class Walk {
   #requireStanding(): Standing {
     if (this.#standing === undefined) throw new Error('the standing of the target is not known yet');
     return this.#standing;
-  }
-}
-
-// The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that finds a busy
-// row, or that was superseded, waits in the line of the row and then continues at `exists`. A change with a
-// precondition does not wait the first time that it is superseded: the new state decides it, mostly as 412.
-//
-// Changes without a precondition form a chain: each is computed from the one before, which is not committed yet. Only a
-// committed change is answered from such a state; for any other end the walk waits until the state is settled, and
-// starts again.
-//
-
-type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
-
-class WalkTurn {
-  readonly #lines: LinesOfRows;
-  readonly #request: Request;
-  readonly #isConditional: boolean;
-  readonly #chains: boolean;
-  #turn: Turn | undefined;
-  #hasLost = false;
-
-  /**
-   * @param isConditional the request has a precondition
-   * @param chains as in `Operation`
-   */
-  constructor(lines: LinesOfRows, request: Request, isConditional: boolean, chains: boolean) {
-    this.#lines = lines;
-    this.#request = request;
-    this.#isConditional = isConditional;
-    this.#chains = chains && !isConditional;
-  }
-
-  /** Takes the turn of a chain if it is free. Counts as superseded if other changes of the row are under way, and this walk waits not yet. */
-  busyAt(row: RowName | undefined): Overtaken | undefined {
-    if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
-    if (this.#lines.isBusy(row)) return new Overtaken(row);
-    if (this.#chains) this.#begin().takeFree(row);
-    return undefined;
-  }
-
-  get isHeld(): boolean {
-    return this.#turn !== undefined;
-  }
-
-  /** True if the change may be computed from one that is not committed yet. */
-  get isChained(): boolean {
-    return this.#turn?.isChained === true;
-  }
-
-  /**
-   * Waits for the turn.
-   * @param isAlone waits until the earlier changes of the row are settled
-   * @returns false if it did not wait
-   * @throws LineUnavailable
-   */
-  async take(row: RowName, isAlone = false): Promise<boolean> {
-    if (this.#isConditional && !this.#hasLost) {
-      this.#hasLost = true;
-      return false;
-    }
-    await this.#begin().take(row, isAlone);
-    return true;
-  }
-
-  #begin(): Turn {
-    this.#turn ??= this.#lines.turn(this.#request.onGone?.bind(this.#request), this.#chains);
-    return this.#turn;
-  }
-
-  release(): void {
-    this.#turn?.release();
   }
 }

@@ -33,7 +33,6 @@ export type Mails = {
 
 /**
  * @param outside takes mails in place of the mail server of the settings
- * @throws ConfigurationError if mails could be deleted before their last attempt
  */
 export function createMails(
   services: Services,
@@ -42,7 +41,6 @@ export function createMails(
   outside: Transport | undefined,
 ): Mails {
   const { settings } = services;
-  refuseLongSchedule(schedule, settings);
   const transport = outside ?? transportOf(services);
   // Without a mail server mails wait: they may have been kept when there was one.
   const engine =
@@ -70,7 +68,8 @@ export function createMails(
 /** The jitter of work/retries.ts. */
 const delayFactorMax = 1.1;
 
-function refuseLongSchedule(
+/** @throws ConfigurationError if mails could be deleted before their last attempt */
+export function refuseLongSchedule(
   schedule: DeclaredMail['schedule'],
   { mailAttemptsMax, mailRetentionSeconds }: Settings,
 ): void {

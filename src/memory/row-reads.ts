@@ -14,6 +14,18 @@ export type RowRead = {
 
 export const rowReads: readonly RowRead[] = [
   {
+    file: 'src/files/copy-files.ts',
+    reads: 'files that a backup or a check goes through',
+    rows: 500,
+    rowOctets: 8 * KiB,
+  },
+  {
+    file: 'src/files/remove-files.ts',
+    reads: 'files and uploads whose octets are to be removed',
+    rows: 100,
+    rowOctets: 8 * KiB,
+  },
+  {
     file: 'src/migrations/migration-state.ts',
     reads: 'migrations that were made, and the declared shapes of the collections, at the start',
     rows: 16,
@@ -68,8 +80,8 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/webhooks/receiving/message-lines.ts',
-    reads: 'messages of one line, to find the first',
+    file: 'src/work/work-lines.ts',
+    reads: 'messages or deliveries of one line, to find the first',
     rows: 32,
     rowOctets: KiB,
   },

@@ -11,10 +11,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { DeclaredMigration } from '../config/migrations.ts';
 import type { Collection } from '../model/collection.ts';
 import { idField, type Scalar } from '../model/field.ts';
-import { byId, type Filter } from '../model/filter.ts';
+import { allOf, byId, equals } from '../model/filter.ts';
 import { compareText, matches, memberAt } from '../model/matches.ts';
 import { givenUpText, startsMax } from '../model/starts-max.ts';
 import { eventOf } from '../resources/collection/row.ts';
+import { listOfNames } from '../store/declared-indexes.ts';
 import { documentKey } from '../store/page-of-rows.ts';
 import {
   type Change,
@@ -326,10 +327,12 @@ async function refusalOf(
   const change = changes[commit.change];
   const at = `${collection.name}/${change?.id}`;
   if (commit.outcome === 'taken') {
-    const holder = await holderOf(store, collection, changes, { change, name: commit.field });
+    const holder = await holderOf(store, collection, changes, { change, names: commit.fields });
+    const pointers = commit.fields.map((name) => `/${name}`);
+    const isOne = pointers.length === 1;
     return stoppedAt(
       migrations,
-      `${at} /${commit.field} must be unique, and ${holder === undefined ? 'another document' : `${collection.name}/${holder}`} has its value`,
+      `${at} ${listOfNames(pointers)} must be unique${isOne ? '' : ' together'}, and ${holder === undefined ? 'another document' : `${collection.name}/${holder}`} has its ${isOne ? 'value' : 'values'}`,
     );
   }
   const reference = collection.references.find(({ field }) => field === commit.field);
@@ -347,17 +350,19 @@ function stoppedAt(migrations: RunTask['migrations'], sentence: string): Error {
   return new DocumentsUnfit([`${sentence}; ${remedy}`]);
 }
 
-/** The id of the document that has the value of the unique field, in the store or by an earlier change of the unit. */
+/** The id of the document that has the values of the unique fields, in the store or by an earlier change of the unit. */
 async function holderOf(
   store: Store,
-  { name: table, fields }: Collection,
+  { name: table, unique }: Collection,
   changes: readonly Change[],
-  { change, name }: { readonly change: Change | undefined; readonly name: string },
+  { change, names }: { readonly change: Change | undefined; readonly names: readonly string[] },
 ): Promise<string | undefined> {
-  const field = fields.get(name);
-  if (field === undefined || change?.next == null) return undefined;
-  const value = (memberAt(JSON.parse(change.next.doc), field.path) ?? null) as Scalar;
-  const filter: Filter = { op: 'eq', field, value };
+  const fields = unique.findLast((each) => each.map(({ name }) => name).join() === names.join());
+  if (fields === undefined || change?.next == null) return undefined;
+  const document: unknown = JSON.parse(change.next.doc);
+  const filter = allOf(
+    fields.map((field) => equals(field, (memberAt(document, field.path) ?? null) as Scalar)),
+  );
   const earlier = changes.find(
     ({ id, next }) =>
       id !== change.id &&

@@ -79,6 +79,8 @@ export type ConditionRule = {
   readonly source: string;
   /** The condition may be one on resources that references name. Absent: it is not. */
   readonly mayRelate?: boolean;
+  /** It was written as `where`, and is the same for every caller. */
+  readonly isWhere?: true;
 };
 
 /**

@@ -8,7 +8,7 @@ import type { Field } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
 import type { FieldValues } from './logic/collection-calls.ts';
 import { type Matchable, matches, memberAt } from './matches.ts';
-import { isAdministrator, type Principal, type Scope } from './principal.ts';
+import { isAdministrator, type Principal, type Scope, tenantOf } from './principal.ts';
 
 /** @template T the fields of the resource; never: not known */
 export type Rule<T = never> =
@@ -172,7 +172,7 @@ export function permittedWhere(
       return fold(part, principal) === 'granted' ? always : never;
     }
     if ('tenantIn' in part) {
-      const tenant = principal.kind === 'authenticated' ? principal.tenant : null;
+      const tenant = tenantOf(principal);
       return tenant === null ? never : { op: 'eq', field: member(part.tenantIn), value: tenant };
     }
     if ('where' in part) {
@@ -198,6 +198,29 @@ export function mayRelate(rule: Rule): boolean {
   if ('bearing' in rule) return mayRelate(rule.rule);
   if ('anyOf' in rule) return rule.anyOf.some(mayRelate);
   return 'allOf' in rule && rule.allOf.some(mayRelate);
+}
+
+type Named = { readonly roles: Set<string>; readonly scopes: Set<Scope> };
+
+/** The roles and scopes that the rules name. Functions may ask for others. */
+export function namedIn(rules: Iterable<Rule>): {
+  readonly roles: ReadonlySet<string>;
+  readonly scopes: ReadonlySet<Scope>;
+} {
+  const named: Named = { roles: new Set(), scopes: new Set() };
+  for (const rule of rules) gatherNames(rule, named);
+  return named;
+}
+
+function gatherNames(rule: Rule, named: Named): void {
+  if (typeof rule === 'string') return;
+  if ('role' in rule) named.roles.add(rule.role);
+  else if ('scope' in rule) named.scopes.add(rule.scope);
+  else if ('bearing' in rule) {
+    named.scopes.add(rule.bearing);
+    gatherNames(rule.rule, named);
+  } else if ('anyOf' in rule) for (const part of rule.anyOf) gatherNames(part, named);
+  else if ('allOf' in rule) for (const part of rule.allOf) gatherNames(part, named);
 }
 
 function unresolved(): Error {

@@ -5,6 +5,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { type Access, type Rule, visibleTo } from './access.ts';
 import { type Field, type Fields, ownerField, tagField } from './field.ts';
+import type { FileFields, WithOpenFiles } from './file.ts';
 import type { Filter } from './filter.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
 import type {
@@ -16,6 +17,7 @@ import type {
   Schemas,
 } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/logic.ts';
+import type { Presentation, PresentationDeclaration } from './presentation.ts';
 import type { Principal } from './principal.ts';
 import { indexedText, type SearchIndex } from './search/search-index.ts';
 import type { SearchLanguage } from './search/words.ts';
@@ -71,7 +73,7 @@ type CollectionParts<
   K extends ComputedSchemas = ComputedSchemas,
   N = T,
   Soft extends boolean = boolean,
-> = {
+> = PresentationDeclaration<T, Member<T> | Computed<K>> & {
   readonly description?: string;
   readonly access?: Partial<Access<T>>;
   /** Fields that only permitted principals may write; for others they are unpatchable. */
@@ -90,7 +92,8 @@ type CollectionParts<
   readonly requireMatch?: boolean;
   /** One index each: a field, or several in order. */
   readonly indexes?: readonly (IndexName<T> | Computed<K> | readonly (IndexName<T> | Computed<K>)[])[];
-  readonly unique?: readonly (FieldName<T> | Computed<K>)[];
+  /** A field, or several whose values together are unique, unless one is null: `['tenantId', 'sku']`, `{ fields: ['email'], ignoreCase: true }`. */
+  readonly unique?: readonly Unique<FieldName<T> | Computed<K>>[];
   /** Fields set at creation that PATCH and PUT may not change. */
   readonly unpatchable?: readonly Member<T>[];
   readonly references?: ByField<
@@ -120,7 +123,7 @@ type CollectionParts<
   /** Fields that the server sets from the request that writes, and no client writes: `{ authorId: 'principal' }`. */
   readonly stamp?: ByField<TextMember<T>, StampDeclaration>;
   /** Requests on the collection or on its members, by their names in URLs. */
-  readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', T>>>;
+  readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', WithOpenFiles<T>>>>;
 };
 
 /** The argument of `collection(...)`; everything but the schema has a default. */
@@ -174,6 +177,12 @@ type SearchDeclaration<N extends string = string> = {
   readonly language?: SearchLanguage;
 };
 
+/** @template N the names of fields */
+export type Unique<N extends string = string> =
+  | N
+  | readonly N[]
+  | { readonly fields: readonly N[]; readonly ignoreCase?: boolean };
+
 /** The names are not a source of inference for the schemas. */
 type Computed<K> = NoInfer<keyof K & string>;
 
@@ -202,11 +211,14 @@ export type Collection = {
   readonly softDelete: boolean;
   readonly requireMatch: boolean;
   readonly indexes: readonly (readonly Field[])[];
-  readonly unique: readonly Field[];
+  /** Each list: together. */
+  readonly unique: readonly (readonly Field[])[];
   readonly textBounds: readonly TextBound[];
   readonly unpatchable: ReadonlySet<string>;
   readonly required: ReadonlySet<string>;
   readonly references: readonly CollectionReference[];
+  /** Its fields that hold files. Absent: none does. */
+  readonly files?: FileFields;
   /** References of other collections to this one, which can prevent a deletion. */
   readonly dependants: readonly (CollectionReference & { readonly from: string })[];
   /** Itself and those that it refers to, as far as a deletion in several units may mark their documents. Absent: none. */
@@ -221,6 +233,8 @@ export type Collection = {
   readonly actors?: 'administrators' | 'readers';
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
+  /** Absent: the declaration says nothing of it. */
+  readonly presentation?: Presentation | undefined;
   readonly hooks?: Hooks<never, never>;
   readonly stamp?: ReadonlyMap<string, Stamp> | undefined;
 };

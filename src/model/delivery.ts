@@ -28,6 +28,8 @@ export type Delivery = {
   readonly lastError: string | null;
   /** Milliseconds of the last attempt, until its answer began or it failed; absent before the first. */
   readonly lastLatencyMs?: number;
+  /** The digest of the key by which the endpoint's deliveries are ordered; absent: it needs no order. */
+  readonly orderKey?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
 };
@@ -35,13 +37,15 @@ export type Delivery = {
 /** The document as served and stored. Written by hand, because it is created twice for every delivery. */
 export function deliveryDocument(delivery: Delivery): string {
   const { id, eventId, eventType, endpointId, status, attemptCount, scheduledAttemptCount } = delivery;
-  const { nextAttemptAt, dueAt, lastStatusCode, lastError, lastLatencyMs, createdAt, updatedAt } = delivery;
+  const { nextAttemptAt, dueAt, lastStatusCode, lastError, lastLatencyMs, orderKey, createdAt, updatedAt } =
+    delivery;
   const latency = lastLatencyMs === undefined ? '' : `"lastLatencyMs":${lastLatencyMs},`;
+  const order = orderKey === undefined ? '' : `"orderKey":"${orderKey}",`;
   return (
     `{"id":"${id}","eventId":${JSON.stringify(eventId)},"eventType":${JSON.stringify(eventType)},"endpointId":"${endpointId}",` +
     `"status":"${status}","attemptCount":${attemptCount},"scheduledAttemptCount":${scheduledAttemptCount},` +
     `"nextAttemptAt":${textOrNull(nextAttemptAt)},"dueAt":${textOrNull(dueAt)},"lastStatusCode":${lastStatusCode},` +
-    `"lastError":${textOrNull(lastError)},${latency}"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
+    `"lastError":${textOrNull(lastError)},${latency}${order}"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
   );
 }
 

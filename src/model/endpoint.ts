@@ -42,6 +42,14 @@ export type Endpoint = {
   readonly maxInFlight?: number;
   /** Attempts that may start in a second; absent: no limit. */
   readonly ratePerSecond?: number;
+  /** Only events whose resource passes this filter (webhooks/sending/fan-out/content-filter.ts). */
+  readonly where?: Readonly<Record<string, unknown>>;
+  /** A JSON Pointer into the resource: events with one value there are sent in their order (webhooks/sending/delivery-order.ts). */
+  readonly orderBy?: string;
+  /** Members of the resource that are not sent. */
+  readonly omit?: readonly string[];
+  /** The body in place of that of the scheme (webhooks/sending/body-template.ts). */
+  readonly template?: string;
   /** Id of the API key that created it, to find what a stolen key created. */
   readonly madeBy?: string;
   readonly createdAt: string;

@@ -3,6 +3,8 @@
  * compare. Derived from a collection's schema (§2.1).
  */
 
+import type { Period } from './period.ts';
+
 export type ScalarType = 'string' | 'number' | 'integer' | 'boolean' | 'timestamp';
 
 export type Scalar = string | number | boolean | null;
@@ -28,11 +30,20 @@ export type Field = {
     | 'document'
     /** No column, but what a search computes for a row that it finds (src/model/search/search-index.ts). */
     | 'rank';
+  /** Set for a string field that compares by its folded value (fold-case.ts). Values and patterns that it is compared with are folded. */
+  readonly folded?: true;
+  /** Set for a time of which aggregates take the first day of its period, as text. */
+  readonly period?: Period;
   /** Set if the path begins in the representation before the change of an event, not in the event's document. */
   readonly within?: 'former';
 };
 
 export type Fields = ReadonlyMap<string, Field>;
+
+/** The field without regard to case; any other than a string field has none. */
+export function ignoringCase(field: Field): Field {
+  return field.type === 'string' ? { ...field, folded: true } : field;
+}
 
 /** The last field of every total order. */
 export const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };

@@ -7,6 +7,7 @@
  * the kept spelling of instants, and compares by its key (timestamp.ts).
  */
 import { type Field, type Fields, idField, type Scalar } from './field.ts';
+import { foldCase } from './fold-case.ts';
 
 export type Comparison = 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte';
 
@@ -35,6 +36,15 @@ export type Filter =
   | { readonly op: 'related'; readonly field: Field; readonly table: string; readonly filter: Filter };
 
 export type Sort = { readonly field: Field; readonly direction: 'asc' | 'desc' };
+
+/** @param value as in documents: its case does not matter if that of the field does not */
+export function equals(field: Field, value: Scalar): Filter {
+  return {
+    op: 'eq',
+    field,
+    value: field.folded === true && typeof value === 'string' ? foldCase(value) : value,
+  };
+}
 
 /** The order of creation: ids begin with their time. */
 export const byId: readonly Sort[] = [{ field: idField, direction: 'asc' }];

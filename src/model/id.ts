@@ -6,6 +6,8 @@ import type { Collection } from './collection.ts';
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const randomDigits = 16;
+const timeCharacters = 10;
+const idCharacters = timeCharacters + randomDigits;
 export const clientIdCharactersMax = 255;
 /** Unreserved characters (RFC 3986 §2.3), and no dot segment. */
 export const clientIdPattern = '^(?![.]{1,2}$)[A-Za-z0-9._~-]+$';
@@ -63,11 +65,32 @@ function increment(digits: number[]): void {
 function encodeTime(time: number): string {
   let rest = time;
   let text = '';
-  for (let place = 0; place < 10; place += 1) {
+  for (let place = 0; place < timeCharacters; place += 1) {
     text = `${alphabet[rest % 32]}${text}`;
     rest = Math.floor(rest / 32);
   }
   return text;
+}
+
+/** How ids begin that several places make or recognise: by the kind of thing that they name. */
+export const idPrefixes = {
+  account: 'usr_',
+  event: 'evt_',
+  key: 'key_',
+  message: 'rec_',
+  passkey: 'pas_',
+} as const;
+
+export function idFor(kind: keyof typeof idPrefixes, newId: () => string): string {
+  return `${idPrefixes[kind]}${newId()}`;
+}
+
+/** The time of an id that the server assigned, milliseconds since the epoch. @param id with or without a prefix such as `file_` */
+export function timeOfId(id: string): number {
+  let time = 0;
+  for (const character of id.slice(-idCharacters, timeCharacters - idCharacters))
+    time = time * 32 + alphabet.indexOf(character);
+  return time;
 }
 
 /** True if a client may choose the id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */

@@ -4,6 +4,7 @@
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
 import type { Comparison, Filter } from './filter.ts';
+import { foldCase } from './fold-case.ts';
 import { instantKey } from './timestamp.ts';
 
 export type Matchable = {
@@ -132,7 +133,8 @@ function scalarOf(field: Field, value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (field.type === 'array' || field.type === 'json') return other;
   if (field.type === 'timestamp') return typeof value === 'string' ? instantKey(value) : null;
-  return typeof value === typeNames[field.type] ? value : null;
+  if (typeof value !== typeNames[field.type]) return null;
+  return field.folded === true ? foldCase(String(value)) : value;
 }
 
 const other = Symbol('neither a scalar nor null');

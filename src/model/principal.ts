@@ -96,6 +96,11 @@ export function callerOf(principal: Principal): string {
   return principal.kind === 'anonymous' ? '' : principal.id;
 }
 
+/** Null without a credential, and for a principal of no tenant. */
+export function tenantOf(principal: Principal): string | null {
+  return principal.kind === 'authenticated' ? principal.tenant : null;
+}
+
 /** Null without a credential. */
 export function principalIdOf(principal: Principal): string | null {
   return principal.kind === 'authenticated' ? principal.id : null;
@@ -140,3 +145,19 @@ export type Known = {
    */
   readonly stands?: () => boolean | Promise<boolean>;
 };
+
+/** Watches a credential during work that takes long. `stands` is false once it was revoked or has expired. */
+export function watchCredential(known: Known | undefined): {
+  /** @throws StoreUnavailable */
+  stands(): Promise<boolean>;
+  close(): void;
+} {
+  let isEnded = false;
+  const stopWatching = known?.onEnd(() => {
+    isEnded = true;
+  });
+  return {
+    stands: async () => !isEnded && (await known?.stands?.()) !== false,
+    close: () => stopWatching?.(),
+  };
+}

@@ -9,7 +9,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { knownMethods } from '../http/message.ts';
 import { countFacts } from './fact-counters.ts';
-import type { Observe } from './observation.ts';
+import type { Observation, Observe } from './observation.ts';
 
 export type Metrics = {
   readonly observe: Observe;
@@ -26,6 +26,8 @@ export type Metrics = {
   readonly loopDelay: (seconds: number) => void;
   readonly contentType: string;
   render(): Promise<string>;
+  /** What was done in the last day. */
+  activity(): Promise<Activity>;
 };
 
 const loopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -33,6 +35,8 @@ const loopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 export type MetricsOptions = {
   /** Adds metrics of the process; sampling the event loop costs about 0.1 % of a processor. */
   readonly process: boolean;
+  /** Milliseconds since the epoch. */
+  readonly clock?: () => number;
   /** Number of the worker, a label of every sample; absent in a process that serves alone. */
   readonly worker?: number;
 };
@@ -46,8 +50,10 @@ export function createMetrics(options: MetricsOptions = { process: true }): Metr
   const cells = new RequestCells();
   registerRequests(registry, cells);
   const count = countFacts(registry);
+  const minutes = new ActivityRing(options.clock ?? Date.now);
   return {
     observe: (observation) => {
+      minutes.note(observation);
       if (observation.kind !== 'answered') count(observation);
       else cells.add(observation.method, observation.route, observation.status, observation.durationMs);
     },
@@ -55,6 +61,7 @@ export function createMetrics(options: MetricsOptions = { process: true }): Metr
     gaugeBy: (name, help, label, read) => registerGaugeBy(registry, name, help, label, read),
     loopDelay: loopDelays(registry),
     contentType: registry.contentType,
+    activity: async () => minutes.read(),
     render: async () => `${await registry.metrics()}\n${renderDurations(cells, labels)}`,
   };
 }
@@ -222,4 +229,124 @@ function addUp(cells: RequestCells): Map<string, Sums> {
 
 function escapeLabel(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}
+
+// What was done in each minute of the last day, for people who look without a Prometheus: a ring of fixed counters, to which a request adds
+// with one look at the clock, 100 ns.
+
+/** Requests and their errors, committed units, and attempts to deliver a webhook by their outcome. */
+export const activityNames = [
+  'requests',
+  'clientErrors',
+  'serverErrors',
+  'writes',
+  'delivered',
+  'undelivered',
+] as const;
+
+export type ActivityName = (typeof activityNames)[number];
+
+/** Counts of periods that follow each other, the oldest first; the last one is under way. */
+export type ActivitySeries = Readonly<Record<ActivityName, readonly number[]>> & {
+  /** Milliseconds since the epoch. */
+  readonly from: number;
+  readonly stepSeconds: number;
+};
+
+export type Activity = { readonly hour: ActivitySeries; readonly day: ActivitySeries };
+
+const minuteMs = 60_000;
+const minutesKept = 1440;
+const minutesOfHour = 60;
+const minutesOfStep = 15;
+
+class ActivityRing {
+  readonly #clock: () => number;
+  /** The counters of a minute are beside each other: 34,560 octets for all. */
+  readonly #counts = new Uint32Array(minutesKept * activityNames.length);
+  /** Minutes since the epoch. */
+  #latest: number;
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+    this.#latest = Math.floor(clock() / minuteMs);
+  }
+
+  note(observation: Observation): void {
+    if (observation.kind === 'answered') {
+      this.#add('requests', 1);
+      if (observation.status >= 400)
+        this.#add(observation.status >= 500 ? 'serverErrors' : 'clientErrors', 1);
+    } else if (observation.kind === 'units-committed') this.#add('writes', observation.units);
+    else if (observation.kind === 'delivery-attempted')
+      this.#add(observation.outcome === 'delivered' ? 'delivered' : 'undelivered', 1);
+  }
+
+  read(): Activity {
+    this.#advance();
+    const steps = minutesKept / minutesOfStep;
+    const firstStep = Math.floor(this.#latest / minutesOfStep) - steps + 1;
+    return {
+      hour: this.#series(this.#latest - minutesOfHour + 1, minutesOfHour, 1),
+      day: this.#series(firstStep * minutesOfStep, steps, minutesOfStep),
+    };
+  }
+
+  #series(first: number, steps: number, minutes: number): ActivitySeries {
+    const counted = perName((_, counter) => {
+      const counts = Array.from({ length: steps }, () => 0);
+      for (let minute = first; minute <= this.#latest; minute += 1) {
+        const step = Math.floor((minute - first) / minutes);
+        counts[step] = (counts[step] ?? 0) + (this.#counts[placeOf(minute) + counter] ?? 0);
+      }
+      return counts;
+    });
+    return { ...counted, from: first * minuteMs, stepSeconds: minutes * 60 };
+  }
+
+  #add(name: ActivityName, count: number): void {
+    this.#advance();
+    const place = placeOf(this.#latest) + activityNames.indexOf(name);
+    this.#counts[place] = (this.#counts[place] ?? 0) + count;
+  }
+
+  /** Empties the minutes since the latest one. A clock that goes back counts in the latest minute. */
+  #advance(): void {
+    const minute = Math.floor(this.#clock() / minuteMs);
+    if (minute <= this.#latest) return;
+    const first = Math.max(this.#latest + 1, minute - minutesKept + 1);
+    for (let each = first; each <= minute; each += 1)
+      this.#counts.fill(0, placeOf(each), placeOf(each) + activityNames.length);
+    this.#latest = minute;
+  }
+}
+
+function perName(
+  countsOf: (name: ActivityName, counter: number) => readonly number[],
+): Readonly<Record<ActivityName, readonly number[]>> {
+  const counted = activityNames.map((name, counter) => [name, countsOf(name, counter)] as const);
+  return Object.fromEntries(counted) as Record<ActivityName, readonly number[]>;
+}
+
+function placeOf(minute: number): number {
+  return (minute % minutesKept) * activityNames.length;
+}
+
+/** The activity of several workers as one. A worker that was asked in the minute before has nothing in the newest one. */
+export function addActivities(first: Activity, ...others: readonly Activity[]): Activity {
+  const activities = [first, ...others];
+  const newest = activities.reduce((one, other) => (other.hour.from > one.hour.from ? other : one));
+  const added = (of: 'hour' | 'day'): ActivitySeries => {
+    const { from, stepSeconds } = newest[of];
+    const sums = perName((name) =>
+      newest[of][name].map((_, step) =>
+        activities.reduce((sum, { [of]: each }) => {
+          const shift = (from - each.from) / (stepSeconds * 1000);
+          return sum + (each[name][step + shift] ?? 0);
+        }, 0),
+      ),
+    );
+    return { ...sums, from, stepSeconds };
+  };
+  return { hour: added('hour'), day: added('day') };
 }

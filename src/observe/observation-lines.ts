@@ -43,6 +43,12 @@ export const lines: Readonly<Record<Observation['kind'], Line>> = {
   'function-failed': { level: 'warn', message: 'a function failed: Comity calls it again' },
   'backup-made': { level: 'info', message: 'backup made' },
   'backup-failed': { level: 'error', message: 'a backup failed' },
+  'bucket-failed': { level: 'error', message: 'the bucket of files failed', isFault: true },
+  'bucket-differs': {
+    level: 'error',
+    message: 'the bucket of files has other octets than those of a file',
+    isFault: true,
+  },
   'documents-migrated': { level: 'info', message: 'documents migrated' },
   'documents-unfit': { level: 'warn', message: 'documents may not fit the configuration, and are served' },
   'documents-extended': { level: 'info', message: 'other processes serve a later declaration' },

@@ -111,6 +111,10 @@ export type Observation =
       readonly durationMs: number;
     }
   | { readonly kind: 'backup-failed'; readonly file: string; readonly error: unknown }
+  /** The bucket of files failed, or refused a request; attempts that might have helped were made. */
+  | { readonly kind: 'bucket-failed'; readonly what: string; readonly error: unknown }
+  /** The bucket of files kept or gave other octets than those of the file, which were not passed on. */
+  | { readonly kind: 'bucket-differs'; readonly what: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
   /** A hook failed in a write of another function, which may have caught the error. */
   | { readonly kind: 'nested-hook-failed'; readonly error: unknown }

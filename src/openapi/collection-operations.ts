@@ -2,6 +2,7 @@
  * Describes the operations of any collection, of its members and of bulk deletion (§2.4, §4.2, §4.4 to §4.9). What the
  * declared operations state themselves comes from them (resource-path.ts).
  */
+
 import type { ProblemCode } from '../http/problem-registry.ts';
 import {
   type CollectionLimits,
@@ -17,7 +18,16 @@ import { operationSchema } from '../kernel/operations/operation-routes.ts';
 import { type BodyFormat, type Collection, ownerMember } from '../model/collection.ts';
 import { listFields } from '../resources/collection/list-answer.ts';
 import { mediaTypeOf } from '../resources/collection/write-operations.ts';
+import {
+  bulkCreation,
+  bulkResults,
+  importCounts,
+  importParameters,
+  patchedCounts,
+  patchedMany,
+} from './bulk-schemas.ts';
 import { type Components, ref } from './components.ts';
+import { fileEncoding, withFileSchemas } from './file-schemas.ts';
 import { listedOf, listParameters, selectionParameter } from './list-parameters.ts';
 import { queryContent } from './query-schemas.ts';
 import { type Relating, relatedMembers, relatedParameters } from './related-schemas.ts';
@@ -44,8 +54,10 @@ export const collectionOperations: Readonly<
   replace: replaceDescription,
   patch: patchDescription,
   remove: deleteDescription,
+  'patch-many': patchManyDescription,
   bulk: bulkDescription,
   export: exportDescription,
+  import: importDescription,
   'bulk-delete': bulkDeleteDescription,
 };
 
@@ -61,7 +73,7 @@ function listDescription({ named, names, limits, components, relating }: Describ
   };
 }
 
-function createDescription({ collection, names, examples }: Described): OperationDocumentation {
+function createDescription({ collection, names, examples, components }: Described): OperationDocumentation {
   return {
     id: `create${names.singular}`,
     summary: `Create ${names.one}`,
@@ -70,7 +82,7 @@ function createDescription({ collection, names, examples }: Described): Operatio
       ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
       ...storeCodes(collection, 'create'),
     ],
-    takes: bodyContent(collection, names, examples),
+    takes: bodyContent(collection, names, examples, components),
     gives: { created: memberContent(names, examples), accepted: operationContent },
   };
 }
@@ -88,13 +100,38 @@ function queryDescription({ named, names, limits, components, relating }: Descri
   };
 }
 
+function patchManyDescription({ collection, names, limits }: Described): OperationDocumentation {
+  return {
+    id: `patchMany${names.plural}`,
+    summary: `Patch all ${names.many} that a filter finds`,
+    description: `In one unit, up to ${limits.bulkItemsMax} documents. What the caller may not change is counted as refused; a fault of the patch for one document refuses the request.`,
+    codes: [
+      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'query_unprocessable'] as const),
+      ...storeCodes(collection, 'update'),
+    ],
+    takes: {
+      'application/json': {
+        schema: patchedMany,
+        example: { filter: { id: { in: [] } }, patch: {}, dryRun: true },
+      },
+    },
+    gives: {
+      changed: {
+        'application/json': { schema: patchedCounts, example: { changed: 12, unchanged: 3, refused: 0 } },
+      },
+      accepted: operationContent,
+    },
+  };
+}
+
 function bulkDescription({ collection, names, limits }: Described): OperationDocumentation {
   const [example = {}] = collection.examples;
   return {
     id: `bulkCreate${names.plural}`,
-    summary: `Create several ${names.many}`,
+    summary: `Create or change several ${names.many}`,
     codes: [
-      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'forbidden'] as const),
+      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'forbidden', 'not_found'] as const),
+      ...(collection.requireMatch ? (['precondition_required'] as const) : []),
       ...storeCodes(collection, 'create'),
     ],
     takes: {
@@ -112,62 +149,28 @@ function bulkDescription({ collection, names, limits }: Described): OperationDoc
   };
 }
 
-function bulkCreation({ bulkItemsMax }: CollectionLimits): Item {
-  const items = {
+function importDescription({ collection, names, components }: Described): OperationDocumentation {
+  const schema = { type: 'string' };
+  return {
+    id: `import${names.plural}`,
+    summary: `Import ${names.many}`,
     description:
-      'Each as the content of a POST. In an import, each as Comity serves it, with its owner in `owner` (`$owner` if the collection has a field `owner`).',
-    type: 'array',
-    items: { type: 'object' },
-    maxItems: bulkItemsMax,
-  };
-  const atomic = {
-    description: '`true`: all are created, or none. `false`: each has its own outcome.',
-    type: 'boolean',
-    default: true,
-  };
-  const options = {
-    type: 'object',
-    properties: {
-      existing: { enum: ['refuse', 'skip', 'update'], default: 'refuse' },
-      events: { type: 'boolean', default: true },
+      'CSV with a header (RFC 4180), NDJSON or a JSON array, written while it arrives. Each record is a unit; with `atomic`, all are one.',
+    codes: [
+      ...(['content_malformed', 'query_parameter_invalid', 'forbidden'] as const),
+      ...(['field_missing', 'field_unpatchable', 'validation_failed', 'not_found'] as const),
+      ...(collection.requireMatch ? (['precondition_required'] as const) : []),
+      ...storeCodes(collection, 'create'),
+    ],
+    parameters: importParameters(components),
+    takes: {
+      'text/csv': { schema },
+      'application/x-ndjson': { schema },
+      'application/json': { schema: { type: 'array', items: { type: 'object' } } },
     },
-    additionalProperties: false,
+    gives: { changed: json(importCounts) },
   };
-  const imports = {
-    description:
-      'Takes `id`, `createdAt`, `updatedAt` and the owner from the items, for administrators. `existing`: what happens to an id that exists; `events`: whether the writes append events.',
-    anyOf: [{ type: 'boolean' }, options],
-  };
-  return named('BulkCreation', {
-    type: 'object',
-    properties: { items, atomic, import: imports },
-    required: ['items'],
-    additionalProperties: false,
-  });
 }
-
-const bulkResults = named('BulkResults', {
-  description:
-    'One entry for each item, in their order: `status` and `id`, or `status` and the members of an error. If an atomic request is refused, nothing is created, and the pointers of `errors` begin with the item (`/items/3/name`).',
-  type: 'object',
-  properties: {
-    items: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          status: { type: 'integer' },
-          id: { type: 'string' },
-          unchanged: { const: true },
-          error: { type: 'string' },
-          code: { type: 'string' },
-        },
-        required: ['status'],
-      },
-    },
-  },
-  required: ['items'],
-});
 
 function exportDescription({ named, names, limits, components }: Described): OperationDocumentation {
   const listed = listedOf(named);
@@ -241,7 +244,7 @@ function readDescription({
   };
 }
 
-function replaceDescription({ collection, names, examples }: Described): OperationDocumentation {
+function replaceDescription({ collection, names, examples, components }: Described): OperationDocumentation {
   const creates = collection.putCreates
     ? ' Creates the resource under the id in the path if it does not exist.'
     : '';
@@ -254,7 +257,7 @@ function replaceDescription({ collection, names, examples }: Described): Operati
       ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
       ...storeCodes(collection, collection.putCreates ? 'create' : 'update'),
     ],
-    takes: bodyContent(collection, names, examples),
+    takes: bodyContent(collection, names, examples, components),
     gives: {
       changed: memberContent(names, examples),
       created: memberContent(names, examples),
@@ -275,7 +278,7 @@ function patchDescription({ collection, names, components, examples }: Described
       'validation_failed',
       ...storeCodes(collection, 'update'),
     ],
-    takes: patchContent(names, examples, components),
+    takes: patchContent(collection, names, examples, components),
     gives: { changed: memberContent(names, examples), accepted: operationContent },
   };
 }
@@ -305,7 +308,7 @@ function storeCodes(collection: Collection, change: 'create' | 'update' | 'delet
     return [...(collection.dependants.length === 0 ? [] : (['dependants_exist'] as const)), ...own];
   // A unique field that is fixed at creation cannot conflict in a later change.
   const contested = collection.unique.filter(
-    ({ path }) => change === 'create' || !collection.unpatchable.has(path[0] ?? ''),
+    (fields) => change === 'create' || !fields.every(({ path }) => collection.unpatchable.has(path[0] ?? '')),
   );
   return [
     ...(contested.length > 0 ? (['unique_taken'] as const) : []),
@@ -349,14 +352,19 @@ const operationContent: Content = json(operationSchema);
 // The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6).
 
 /** A complete resource, for POST and PUT. */
-function bodyContent(collection: Collection, names: CollectionNames, examples: ResourceExamples): Content {
+function bodyContent(
+  collection: Collection,
+  names: CollectionNames,
+  examples: ResourceExamples,
+  components: Components,
+): Content {
   const schema = ref('schemas', `${names.singular}Input`);
   const encoding = formEncoding(collection);
   const form = { schema, ...(Object.keys(encoding).length === 0 ? {} : { encoding }) };
   const described: Readonly<Record<BodyFormat, Item>> = {
     json: withExamples(schema, examples.input),
     form,
-    multipart: form,
+    multipart: collection.files === undefined ? form : multipartOf('Input', collection, names, components),
     text: withExamples(
       { type: 'string', description: `The value of \`${collection.textField ?? ''}\`.` },
       examples.text,
@@ -367,20 +375,45 @@ function bodyContent(collection: Collection, names: CollectionNames, examples: R
   );
 }
 
-function patchContent(names: CollectionNames, examples: ResourceExamples, components: Components): Content {
+/** A form with files, whose other members are those of the schema. @param of `Input` or `Patch` */
+function multipartOf(
+  of: string,
+  collection: Collection,
+  names: CollectionNames,
+  components: Components,
+): Item {
+  const schema = components.once('schemas', `${names.singular}${of}Form`, () => {
+    const { description: _, ...whole } = components.get('schemas', `${names.singular}${of}`) ?? {};
+    const properties = withFileSchemas('part', whole.properties as Item, collection, components);
+    return { ...whole, properties };
+  });
+  return { schema, encoding: { ...formEncoding(collection), ...fileEncoding(collection) } };
+}
+
+function patchContent(
+  collection: Collection,
+  names: CollectionNames,
+  examples: ResourceExamples,
+  components: Components,
+): Content {
   const merge = withExamples(ref('schemas', `${names.singular}Patch`), examples.mergePatch);
   const schema = components.add('schemas', 'JsonPatch', jsonPatch);
   return {
     'application/merge-patch+json': merge,
     'application/json-patch+json': withExamples(schema, examples.jsonPatch),
     'application/json': merge,
+    ...(collection.files === undefined
+      ? {}
+      : { 'multipart/form-data': multipartOf('Patch', collection, names, components) }),
   };
 }
 
 /** Members of nested objects are written `address[city]`; arrays repeat their name, as `form` does by default. */
-function formEncoding({ fields }: Collection): Item {
+function formEncoding({ fields, files }: Collection): Item {
   const nested = new Set(
-    [...fields.values()].filter(({ path }) => path.length > 1).map(({ path }) => path[0] ?? ''),
+    [...fields.values()]
+      .filter(({ path }) => path.length > 1 && files?.has(path[0] ?? '') !== true)
+      .map(({ path }) => path[0] ?? ''),
   );
   return Object.fromEntries([...nested].map((name) => [name, { style: 'deepObject', explode: true }]));
 }

@@ -142,6 +142,7 @@ const responseNames: Readonly<Record<string, string>> = {
   200: 'Ok',
   202: 'Accepted',
   204: 'NoContent',
+  206: 'PartialContent',
   303: 'SeeOther',
   304: 'NotModified',
   default: 'Error',

@@ -36,8 +36,25 @@ const viewerPolicy =
 const plainPolicy =
   "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** @param title of the API, escaped @param hasGuides there are pages at /docs/guides (guide-pages.ts) */
-export function docsAssets(title: string, hasGuides: boolean): readonly DocsAsset[] {
+/** A code of the application, and what refuses with it. */
+export type ApplicationCode = {
+  readonly code: string;
+  /** Undefined: each refusal chooses its status. */
+  readonly status: number | undefined;
+  /** Names of actions; empty: hooks, and functions that they share. */
+  readonly actions: readonly string[];
+};
+
+/**
+ * @param title of the API, escaped
+ * @param hasGuides there are pages at /docs/guides (guide-pages.ts)
+ * @param readCodes of the application; called for the first request of the page of errors
+ */
+export function docsAssets(
+  title: string,
+  hasGuides: boolean,
+  readCodes: () => Promise<readonly ApplicationCode[]> | readonly ApplicationCode[] = () => [],
+): readonly DocsAsset[] {
   const script = asset(
     `/docs/assets/docs-${digest(docsScript)}.js`,
     'text/javascript; charset=utf-8',
@@ -52,7 +69,7 @@ export function docsAssets(title: string, hasGuides: boolean): readonly DocsAsse
   const paths = { script: script.path, style: style.path, viewer: explorer.path };
   return [
     page('/docs', viewerPolicy, () => docsPage(title, paths, hasGuides)),
-    plainPage('/docs/errors', () => errorsPage(title, hasGuides)),
+    plainPage('/docs/errors', async () => errorsPage(title, hasGuides, await readCodes())),
     script,
     style,
     explorer,
@@ -105,7 +122,7 @@ const advice: Readonly<Record<Retry, string>> = {
   'with-credentials': 'Send a different credential.',
 };
 
-function errorsPage(title: string, hasGuides: boolean): string {
+function errorsPage(title: string, hasGuides: boolean, codes: readonly ApplicationCode[]): string {
   const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
   const sections = [...byStatus]
     .sort(([one], [other]) => one - other)
@@ -116,8 +133,32 @@ function errorsPage(title: string, hasGuides: boolean): string {
   const main = `<h1>Errors</h1>
 <p>Every error response has a JSON body with <code>error</code>, a message for people, and <code>code</code>, which is stable and for programs.
 With <code>Accept: application/problem+json</code> it also has the members of RFC&nbsp;9457. If the content is invalid, <code>errors</code> points to each invalid member.</p>
-${sections.join('\n')}`;
+${applicationSection(title, codes)}${sections.join('\n')}`;
   return plainHtml({ title, heading: 'Errors', here: '/docs/errors', hasGuides, main });
+}
+
+/** The codes that stand in the application's functions, or that its actions declare; those of the registry have their own entry. */
+function applicationSection(title: string, codes: readonly ApplicationCode[]): string {
+  const own = codes.filter(({ code }) => !Object.hasOwn(problems, code));
+  if (own.length === 0) return '';
+  const entries = own.map(({ code, status, actions }) => {
+    const by =
+      actions.length === 0
+        ? 'A function'
+        : `The ${actions.length === 1 ? 'action' : 'actions'} ${list(actions)}`;
+    const verb = actions.length > 1 ? 'refuse' : 'refuses';
+    const answered = status === undefined ? '' : ` with ${status} ${reasonPhrases[status] ?? ''}`;
+    const name = escapeHtml(code);
+    return `<article id="${name}">
+<h3><a href="#${name}"><code>${name}</code></a></h3>
+<p>${by} of this application ${verb} the request${answered}; <code>error</code> of the response says why.</p>
+</article>`;
+  });
+  return `<section>\n<h2>Codes of ${escapeHtml(title)}</h2>\n${entries.join('\n')}\n</section>\n`;
+}
+
+function list(names: readonly string[]): string {
+  return names.map((name) => `<code>${escapeHtml(name)}</code>`).join(', ');
 }
 
 function entry(code: ProblemCode): string {

@@ -209,29 +209,36 @@ function tagOf(documentation: NonNullable<Resource['documentation']>): Tag {
 
 /** In the order of the paths. */
 function tags(resources: readonly Resource[]): readonly Item[] {
-  const found = new Map<string, Tag>();
+  const found = new Map<string, Item>();
   for (const { documentation } of resources) {
     if (documentation === undefined) continue;
     const { name, description } = tagOf(documentation);
-    found.set(name, { name, description });
+    const summary = 'part' in documentation ? documentation.collection.presentation?.many : undefined;
+    found.set(name, {
+      ...found.get(name),
+      name,
+      ...(description === '' ? {} : { description }),
+      // The member of OpenAPI 3.2, and what viewers read before it.
+      ...(summary === undefined ? {} : { summary, 'x-displayName': summary }),
+    });
   }
-  return [...found.values()].map(({ name, description }) =>
-    description === '' ? { name } : { name, description },
-  );
+  return [...found.values()];
 }
 
 const earlierNote =
   'This is the OpenAPI 3.1 version. OpenAPI 3.1 has no QUERY operations, so they are under the extension `x-query` of each path; `/openapi.json` has them as OpenAPI 3.2 defines.';
 
 /**
- * Rewrites the document for tools that support only OpenAPI 3.1, which lacks two members of 3.2: `query` of a path item
- * becomes the extension `x-query`, and `itemSchema` of a stream becomes a string schema.
+ * Rewrites the document for tools that support only OpenAPI 3.1, which lacks three members of 3.2: `query` of a path item
+ * becomes the extension `x-query`, `itemSchema` of a stream becomes a string schema, and `summary` of a tag is left out.
  */
 function toEarlierVersion(document: Item): Item {
   const paths = document.paths as Readonly<Record<string, Item>>;
+  const tags = (document.tags as readonly Item[]).map(({ summary: _, ...tag }) => tag);
   return {
     ...document,
     openapi: '3.1.1',
+    tags,
     paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, earlierPath(item)])),
   };
 }

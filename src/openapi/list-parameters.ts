@@ -183,6 +183,8 @@ function operators(field: Field, form: 'text' | 'json'): Item {
     ne: orNull,
     in: form === 'json' ? { type: 'array', items: orNull } : commaList,
     like: pattern,
+    ilike: pattern,
+    eqi: { ...value, description: 'Equality without regard to case.' },
     null: { type: 'boolean', description: '`true`: absent or null; `false`: neither.' },
   };
   // In JSON, null is a value and needs no operator.
@@ -205,5 +207,5 @@ const instantNote = 'Instants: any offset of RFC 3339, or a day, which means its
 const commaList: Item = { type: 'string', description: 'Any of these values, separated by commas.' };
 const pattern: Item = {
   type: 'string',
-  description: '`%` matches any characters, `_` any one character; `\\` escapes.',
+  description: '`%` matches any characters, `_` any one character; `\\` escapes. `ilike` disregards case.',
 };

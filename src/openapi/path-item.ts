@@ -11,7 +11,7 @@
 import { type AnswerName, answers } from '../http/conduct/answers.ts';
 import type { FieldName } from '../http/response-fields.ts';
 import { answerEnds } from '../kernel/answer/respond.ts';
-import type { Content, Item, SchemeName } from '../kernel/documentation.ts';
+import type { Content, Item, OperationDocumentation, SchemeName } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
 import { fieldItems, type Refused, refusal } from './refusals.ts';
 import { endsOf, type Traits } from './traits.ts';
@@ -41,6 +41,7 @@ export type Description = Refused & {
   readonly summary: string;
   readonly description?: string | undefined;
   readonly audience?: 'operator' | undefined;
+  readonly action?: OperationDocumentation['action'];
   readonly deprecated?: boolean | undefined;
   /** Fields of every response. */
   readonly constantFields?: readonly FieldName[] | undefined;
@@ -66,10 +67,10 @@ export type OperationSetting = {
 
 function operationItem(described: Description, setting: OperationSetting): Item {
   const { components } = setting;
-  const { traits, parameters = [], preferences = [], requestContent, schemes } = described;
+  const { traits, parameters = [], requestContent, schemes } = described;
   const ends = endsOf(traits, setting.verifiedEmailRequired);
   const security = schemes?.map((name) => ({ [name]: [] })) ?? setting.security;
-  const allParameters = [...parameters, ...requestFields(traits, preferences, components)];
+  const allParameters = [...parameters, ...requestFields(described, components)];
   const refused = refusal(ends.refusals, described, components);
   const asked = [...ends.asked].map(([field, names]) => [field, answerItems(described, names, components)]);
   return {
@@ -86,6 +87,7 @@ function operationItem(described: Description, setting: OperationSetting): Item 
       ...answerItems(described, ends.answers, components),
       default: refused.response,
     },
+    ...(described.action === undefined ? {} : { 'x-action': described.action }),
     'x-errors': refused.errors,
     ...(asked.length === 0 ? {} : { 'x-responses': Object.fromEntries(asked) }),
     ...(traits.gate.anonymous ? { security: [{}, ...security] } : schemes === undefined ? {} : { security }),
@@ -132,9 +134,12 @@ type Name =
   | 'If-Match'
   | 'If-Modified-Since'
   | 'If-None-Match'
+  | 'If-Range'
   | 'If-Unmodified-Since'
   | 'Idempotency-Key'
-  | 'Last-Event-ID';
+  | 'Last-Event-ID'
+  | 'Range'
+  | 'Want-Repr-Digest';
 
 const described: Readonly<
   Record<Name, { readonly description: string; readonly example: string; readonly schema?: Item }>
@@ -154,6 +159,11 @@ const described: Readonly<
       'Carries out the request only if the current entity tag is none of these; otherwise 304 for a read, 412 for a change. `*` with PUT: only creates.',
     example: '"42"',
   },
+  'If-Range': {
+    description:
+      'Applies Range only if the current entity tag is this (strong comparison); otherwise the whole representation is sent.',
+    example: '"42"',
+  },
   'If-Unmodified-Since': {
     description:
       'Carries out the request only if the resource has not changed after this time; otherwise 412. Ignored if If-Match is sent.',
@@ -169,12 +179,20 @@ const described: Readonly<
     description: 'Id of the last event received: the stream resumes after it.',
     example: 'evt_01kabcdefghjkmnpqrstvwxyz0',
   },
+  Range: {
+    description:
+      'Octets of the representation (RFC 9110 §14.2): 206 with them, or 416 if there are none. Several ranges are answered with multipart/byteranges, more than 16 apart with the whole.',
+    example: 'bytes=0-499',
+  },
+  'Want-Repr-Digest': {
+    description: 'Asks for Repr-Digest, which has sha-256 (RFC 9530).',
+    example: 'sha-256=1',
+  },
 };
 
 /** Returns references to the parameters, which are stored among the components. */
 function requestFields(
-  traits: Traits,
-  preferences: readonly string[],
+  { traits, preferences = [], representationFields = [] }: Description,
   components: Components,
 ): readonly Item[] {
   const names: Name[] = [];
@@ -187,6 +205,8 @@ function requestFields(
   if (dated && traits.creates === 'sometimes') names.push('If-None-Match');
   if (traits.idempotent) names.push('Idempotency-Key');
   if (traits.streams) names.push('Last-Event-ID');
+  if (traits.ranges && traits.method === 'GET') names.push('Range', 'If-Range');
+  if (representationFields.includes('Repr-Digest')) names.push('Want-Repr-Digest');
   const parameters = names.map((name) => parameter(name, traits, components));
   return preferences.length === 0 ? parameters : [...parameters, prefer(preferences, components)];
 }

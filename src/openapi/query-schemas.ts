@@ -11,6 +11,8 @@ import type {
   ListLimits,
 } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
+import type { Field } from '../model/field.ts';
+import { periodUnits } from '../model/period.ts';
 import { type Components, ref } from './components.ts';
 import { inputSchema } from './input-schemas.ts';
 
@@ -102,6 +104,22 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item, re
   };
 }
 
+function periodGroup(fields: readonly Field[]): Item {
+  const times = fields.filter(({ type }) => type === 'timestamp').map(({ name }) => name);
+  return {
+    description: 'The first day of the period that has the time, in a time zone of the IANA database.',
+    type: 'object',
+    properties: {
+      by: { type: 'string', enum: times },
+      unit: { type: 'string', enum: periodUnits },
+      timeZone: { type: 'string', description: 'UTC if absent.' },
+      as: { type: 'string', description: 'Name of the result; by default that of the field.' },
+    },
+    required: ['by', 'unit'],
+    additionalProperties: false,
+  };
+}
+
 /** An aggregate query (§4.18): `having` and `sort` name its results. */
 function aggregateSchema(
   collection: Collection,
@@ -136,7 +154,7 @@ function aggregateSchema(
     type: 'object',
     properties: {
       filter,
-      groupBy: { type: 'array', items: { type: 'string', enum: all } },
+      groupBy: { type: 'array', items: { anyOf: [{ type: 'string', enum: all }, periodGroup(scalars)] } },
       aggregate: { type: 'object', properties: functions, additionalProperties: false },
       having: { type: 'object' },
       sort: names,

@@ -165,6 +165,7 @@ export const reasonPhrases: Readonly<Record<number, string>> = {
   413: 'Content Too Large',
   414: 'URI Too Long',
   415: 'Unsupported Media Type',
+  416: 'Range Not Satisfiable',
   417: 'Expectation Failed',
   422: 'Unprocessable Content',
   423: 'Locked',

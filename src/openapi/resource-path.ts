@@ -17,7 +17,7 @@ import {
   referenceIn,
 } from '../kernel/documentation.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
-import { permission, type Rule } from '../model/access.ts';
+import { namedIn, permission, type Rule } from '../model/access.ts';
 import { type Collection, withOwner } from '../model/collection.ts';
 import { clientIdCharactersMax, clientIdPattern } from '../model/id.ts';
 import { anonymous, authenticated, type Principal, type Scope } from '../model/principal.ts';
@@ -94,10 +94,11 @@ function collectionPath(
 const operationNames: Readonly<
   Record<CollectionDocumentation['part'], Readonly<Record<string, CollectionOperation>>>
 > = {
-  collection: { GET: 'list', POST: 'create', QUERY: 'query' },
+  collection: { GET: 'list', POST: 'create', QUERY: 'query', PATCH: 'patch-many' },
   member: { GET: 'read', PUT: 'replace', PATCH: 'patch', DELETE: 'remove' },
   bulk: { GET: 'export', POST: 'bulk' },
   'bulk-delete': { POST: 'bulk-delete' },
+  import: { POST: 'import' },
 };
 
 /** As model/id.ts takes ids of clients; those of the server are such as well. */
@@ -128,16 +129,17 @@ function describe(
   shared: Shared,
   naming: Naming,
 ): Description {
-  const { id, summary, description, audience, takes, gives, representationFields, madeFields, ownCodes } =
+  const { id, summary, description, audience, takes, representationFields, madeFields, ownCodes, action } =
     documentation;
   const schemes = resource.judgedBySignature === true ? [] : documentation.schemes;
   return {
     ...{ ...shared, id, summary, description, audience, representationFields, madeFields, schemes, ownCodes },
+    action,
     traits: traitsOf(resource, method, operation, documentation),
     parameters: parametersOf(documentation, naming.components).map(inputParameter),
     preferences: preferencesOf(method, operation, documentation),
     requestContent: takes === undefined ? undefined : placed(inputContent(takes), naming),
-    content: placed(gives, naming),
+    content: placed(givenBy(operation, documentation), naming),
   };
 }
 
@@ -155,6 +157,7 @@ function traitsOf(
     contentTypes: raw ? ['*/*'] : (operation.contentTypes ?? []),
     contentOptional: operation.contentOptional ?? false,
     signed: resource.judgedBySignature ?? false,
+    ...{ raw, arrives: operation.receive !== undefined },
     action: reports,
     silent:
       documentation.silence ??
@@ -172,11 +175,27 @@ function traitsOf(
     redirects: redirects ?? 'never',
     redirect: operation.redirect,
     streams: operation.stream !== undefined,
+    ranges: operation.ranges ?? false,
     converses: operation.converse !== undefined,
     unlimited: resource.unlimited ?? false,
-    validators: operation.validators === undefined ? 'none' : member === undefined ? 'tag' : 'tag-and-date',
+    validators: validatorsOf(operation, member),
     codes: idempotent === 'sealed' ? [...codes, 'idempotency_result_sealed'] : codes,
   };
+}
+
+/** Files, and octets that have ranges, have both, wherever they are. */
+function validatorsOf(
+  { validators, ranges }: Operation,
+  member: OperationDocumentation['member'],
+): Traits['validators'] {
+  if (validators === undefined) return 'none';
+  return member === undefined && ranges !== true ? 'tag' : 'tag-and-date';
+}
+
+/** A 206 has the content of the 200, or several parts of it. */
+function givenBy({ ranges }: Operation, { gives }: OperationDocumentation): OperationDocumentation['gives'] {
+  if (ranges !== true) return gives;
+  return { ...gives, partial: { ...gives?.representation, 'multipart/byteranges': { schema: {} } } };
 }
 
 /** `count=exact` and `plan` apply if the response may carry a count, or a plan. */
@@ -288,11 +307,8 @@ export function memberStanding(
   };
 }
 
-type Named = { readonly roles: Set<string>; readonly scopes: Set<Scope> };
-
 function callersOf(rules: readonly Rule[]): readonly Principal[] {
-  const named: Named = { roles: new Set(), scopes: new Set() };
-  for (const rule of rules) gather(rule, named);
+  const named = namedIn(rules);
   const usual: readonly Scope[] = ['read', 'write'];
   const roles = [...named.roles];
   const scopes = [...named.scopes].filter((scope) => scope !== 'admin');
@@ -313,15 +329,4 @@ function asksFunction(rule: Rule): boolean {
   if ('allOf' in rule) return rule.allOf.some(asksFunction);
   if ('bearing' in rule) return asksFunction(rule.rule);
   return 'filterFor' in rule || 'allow' in rule;
-}
-
-function gather(rule: Rule, named: Named): void {
-  if (typeof rule === 'string') return;
-  if ('role' in rule) named.roles.add(rule.role);
-  else if ('scope' in rule) named.scopes.add(rule.scope);
-  else if ('bearing' in rule) {
-    named.scopes.add(rule.bearing);
-    gather(rule.rule, named);
-  } else if ('anyOf' in rule) for (const part of rule.anyOf) gather(part, named);
-  else if ('allOf' in rule) for (const part of rule.allOf) gather(part, named);
 }

@@ -12,6 +12,7 @@ import type { Stamp } from '../model/collection.ts';
 import { type Collection, tagFieldOf } from '../model/collection.ts';
 import type { Scalar } from '../model/field.ts';
 import { type Components, located } from './components.ts';
+import { withFileSchemas } from './file-schemas.ts';
 import { inputSchema, outputSchema } from './input-schemas.ts';
 import { sortable } from './list-parameters.ts';
 import { type Relating, relatedMembers } from './related-schemas.ts';
@@ -27,7 +28,9 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   const related = relatedMembers(relating);
   const bounded = withTextBounds(plainSchema(collection.schema), collection);
   const properties = withConduct(isNode(bounded.properties) ? bounded.properties : {}, collection);
-  const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
+  const as = (kind: 'shown' | 'given') =>
+    presented(withFileSchemas(kind, properties, collection, components), collection);
+  const declared = 'properties' in bounded ? { ...bounded, properties: as('shown') } : bounded;
   const required = Array.isArray(declared.required) ? (declared.required as readonly string[]) : [];
   const described = collection.description === '' ? {} : { description: collection.description };
   const whole = components.add(
@@ -36,9 +39,10 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
     outputSchema({
       ...declared,
       ...described,
+      ...presentedWhole(collection),
       properties: {
         id,
-        ...located(properties, names.singular),
+        ...located(as('shown'), names.singular),
         createdAt: time,
         updatedAt: time,
         ...(collection.softDelete
@@ -54,7 +58,8 @@ export function addResourceSchemas(relating: Relating, names: CollectionNames, c
   );
   if (Object.keys(related).length > 0)
     components.add('schemas', `${names.singular}Related`, { type: 'object', properties: related });
-  const sendable = withoutServers(declared, collection);
+  const given = 'properties' in declared ? { ...declared, properties: as('given') } : declared;
+  const sendable = withoutServers(given, collection);
   components.add('schemas', `${names.singular}Input`, {
     description:
       'A complete resource. PUT removes members that it leaves out; it may also contain members that the server sets, with their current values.',
@@ -212,6 +217,52 @@ function withConduct(properties: Item, collection: Conduct): Item {
       return [name, target === undefined ? shown : { ...(shown as Item), 'x-references': target }];
     }),
   );
+}
+
+/**
+ * The members in the order of their groups, with what people call them, a sentence about each, and how their values are shown. `x-help` has the
+ * sentences of the declaration alone, where the description has more: people who fill in a form need no bytes of an index.
+ */
+function presented(properties: Item, { presentation, schema }: Collection): Item {
+  const { labels = {}, help = {}, groups = {}, display = {} } = presentation ?? {};
+  const names = new Set([...Object.values(groups).flat(), ...Object.keys(properties)]);
+  return Object.fromEntries(
+    [...names].map((name) => {
+      if (!isNode(properties[name])) return [name, properties[name]];
+      const { description, ...member } = properties[name];
+      const declared: unknown = (schema.properties[name] as Item).description;
+      const sentences = textsAmong([help[name], description]);
+      const isNoted = description !== declared || 'default' in member;
+      const shown = {
+        ...member,
+        ...(sentences === '' ? {} : { description: sentences }),
+        ...(isNoted ? { 'x-help': textsAmong([help[name], declared]) } : {}),
+        // Generated types would make a member with `default` one that is always there, so inputs have none.
+        ...('default' in member ? { 'x-default': member.default } : {}),
+        ...(labels[name] === undefined ? {} : { title: labels[name] }),
+        ...(display[name] === undefined ? {} : { 'x-display': display[name] }),
+      };
+      return [name, shown];
+    }),
+  );
+}
+
+function textsAmong(values: readonly unknown[]): string {
+  return values.filter((each) => typeof each === 'string').join(' ');
+}
+
+/** What people call a document, several of them and the parts of one, for those who draw pages of them. */
+function presentedWhole({ presentation }: Collection): Item {
+  if (presentation === undefined) return {};
+  const { one, many, title, groups } = presentation;
+  return {
+    ...(one === undefined ? {} : { title: one }),
+    'x-presentation': {
+      ...(many === undefined ? {} : { many }),
+      ...(title === undefined ? {} : { title }),
+      groups: Object.entries(groups).map(([heading, members]) => ({ heading, members })),
+    },
+  };
 }
 
 /** A hook of reads may leave out any member. */

@@ -20,6 +20,9 @@ export type Traits = {
   readonly contentOptional: boolean;
   /** Content is taken as received, and a signature alone authenticates the request (§4.14). */
   readonly signed: boolean;
+  /** Content of any type is accepted; `arrives`: as it arrives, and so without a content coding. */
+  readonly raw: boolean;
+  readonly arrives: boolean;
   /** An action at a path of its own (kernel/action.ts): its result has no validators and is not stored. */
   readonly action: boolean;
   /** When an action is answered without content; for an action whose response is a report, preferences do not apply. */
@@ -44,6 +47,8 @@ export type Traits = {
   /** Its result is at another URI. */
   readonly redirect: Facts['redirect'];
   readonly streams: boolean;
+  /** Its representation may be served in ranges. */
+  readonly ranges: boolean;
   /** It opens a WebSocket. */
   readonly converses: boolean;
   /** No rate limit applies unless the credential is bad. */
@@ -74,6 +79,8 @@ export const plainRead: Traits = {
   contentTypes: [],
   contentOptional: false,
   signed: false,
+  raw: false,
+  arrives: false,
   action: false,
   silent: 'never',
   gate: openGate,
@@ -89,6 +96,7 @@ export const plainRead: Traits = {
   redirects: 'never',
   redirect: undefined,
   streams: false,
+  ranges: false,
   converses: false,
   unlimited: false,
   validators: 'tag',
@@ -117,6 +125,7 @@ function contentCodes({ signed }: Traits): readonly ProblemCode[] {
 const asking = [
   ['Accept: text/event-stream', 'stream_asked'],
   ['Accept: text/html', 'browser_form'],
+  ['Range', 'range_asked'],
   ['Prefer: respond-async', 'async_asked'],
   ['Prefer: return=minimal', 'minimal_asked'],
   ['Prefer: return=representation', 'deletion_representation'],
@@ -128,6 +137,7 @@ const asking = [
  */
 export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
   const raised: Partial<Record<NodeName, readonly ProblemCode[]>> = {
+    rate_exceeded: ['rate_limited', ...traits.codes.filter((code) => code === 'upload_rate_limited')],
     credential_refused: [
       ...credentialCodes,
       // The same-origin policy lets any page open a WebSocket to any server.
@@ -170,7 +180,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
     ...(traits.contentOptional
       ? ([['content_present', true]] as const)
       : ([['content_defined', traits.contentTypes.length > 0]] as const)),
-    ['content_raw', traits.signed],
+    ['content_raw', traits.raw],
     ['content_type_missing_query', method === 'QUERY'],
     ['creates_here', traits.creates === 'sometimes'],
     ['if_none_match_safe', safe],
@@ -204,6 +214,9 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   never('elsewhere', traits.redirects !== 'never');
   always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
+  never('range_asked', traits.ranges && method === 'GET');
+  // The document has no HEAD.
+  never('fields_asked', false);
   for (const node of ['conversing', 'conversation_asked'] as const) settled.set(node, traits.converses);
   // A WebSocket is opened with GET.
   if (traits.converses) never('handshake_sound', method === 'GET');
@@ -211,6 +224,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   // With a signature, credentials, rates, Accept and conditions are not evaluated.
   for (const node of unjudged) never(node, !traits.signed);
   always('acceptable', traits.signed);
+  always('content_coding_supported', traits.raw && !traits.arrives);
   never('queued', traits.queues !== 'never');
   always('queued', traits.queues === 'always');
   never('created', traits.creates !== 'never');

@@ -20,7 +20,7 @@ import {
   type ServingOptions,
   serveCollection,
 } from './collection/serve-collection.ts';
-import type { Serving } from './collection/served-collection.ts';
+import type { Served, Serving } from './collection/served-collection.ts';
 import { createEventLog, eventResources } from './events/event-log-routes.ts';
 import { historyResource } from './events/history.ts';
 
@@ -30,6 +30,8 @@ export type RoutesOptions = ServingOptions & {
   readonly connections: Pick<OpenConnections, 'enter'>;
   /** The built-in collections, which emit no events, and further resources. */
   readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
+  /** Further resources of the application's collections. */
+  readonly ofDeclared?: (declared: readonly Served[]) => readonly Resource[];
   /** Publishing events: POST to the event log, and paths below it. */
   readonly postedEvents?: (serving: Serving) => {
     readonly post: Operation;
@@ -49,6 +51,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     ...all.flatMap((each) => ('served' in each ? each.resources : [each])),
     ...declared.map(({ served }) => historyResource(served, log.views)),
     ...softly.map(({ served }) => restoreResource(served)),
+    ...(options.ofDeclared?.(declared.map(({ served }) => served)) ?? []),
     ...queryResources(serving, collections),
     operationListResource(serving),
     ...operationResources(serving.store, `${serving.base}/operations`),

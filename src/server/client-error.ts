@@ -23,6 +23,8 @@ export function answerClientError(context: Context, error: ParserError, socket: 
     connection.unread?.onOctets();
     return;
   }
+  // Content that is taken as it arrives has a minimal rate in place of a whole time (arriving-content.ts); node:http says this once a request.
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isArriving(connection)) return;
   connection.broken = true;
   connection.closing = true;
   if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
@@ -37,6 +39,10 @@ export function answerClientError(context: Context, error: ParserError, socket: 
   } else if (last === undefined || last.outgoing.writableFinished) refuse(context, connection, error);
   else if (error.code === 'HPE_CLOSED_CONNECTION') return;
   else whenSent(last.outgoing, () => refuse(context, connection, error));
+}
+
+function isArriving({ last }: Connection): boolean {
+  return last?.isArriving === true && !last.answered && !last.incoming.complete;
 }
 
 function contentCode(error: ParserError): ProblemCode {

@@ -29,6 +29,7 @@ export type ReceivedRequest = {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly answered: boolean;
+  readonly isArriving: boolean;
   failContent(code: ProblemCode): void;
 };
 

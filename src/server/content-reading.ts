@@ -76,10 +76,15 @@ export class ContentWatch {
   mayReadOn(readOn: () => void): boolean {
     if (this.#paused.length === 0) {
       if (!this.#turns.isSpent()) return true;
-      setImmediate(this.#readOn);
     }
-    this.#paused.push(readOn);
+    this.readLater(readOn);
     return false;
+  }
+
+  /** Reads on in a later turn, eight at a time. */
+  readLater(readOn: () => void): void {
+    if (this.#paused.length === 0) setImmediate(this.#readOn);
+    this.#paused.push(readOn);
   }
 
   readonly #readOn = (): void => {
@@ -102,6 +107,49 @@ export class ContentWatch {
 /** Shorter chunks are joined, so that content in chunks of one octet takes no more memory than in one. */
 const joinedBytesMax = 4 * 1024;
 const slabBytesMax = 64 * 1024;
+
+/** Chunks of content that wait, in order. */
+export class Chunks {
+  readonly #chunks: Uint8Array[] = [];
+  #slab: Uint8Array | undefined;
+  #slabBytes = 0;
+
+  /** @param bytes the octets so far: a slab is sized by what has arrived, so that slow senders take little memory */
+  add(chunk: Uint8Array, bytes: number): void {
+    if (chunk.length >= joinedBytesMax || (this.#chunks.length === 0 && this.#slab === undefined)) {
+      this.#closeSlab();
+      this.#chunks.push(chunk);
+      return;
+    }
+    if (this.#slab !== undefined && this.#slabBytes + chunk.length > this.#slab.length) this.#closeSlab();
+    this.#slab ??= Buffer.allocUnsafe(Math.min(slabBytesMax, Math.max(joinedBytesMax, bytes)));
+    this.#slab.set(chunk, this.#slabBytes);
+    this.#slabBytes += chunk.length;
+  }
+
+  shift(): Uint8Array | undefined {
+    if (this.#chunks.length === 0) this.#closeSlab();
+    return this.#chunks.shift();
+  }
+
+  all(): readonly Uint8Array[] {
+    this.#closeSlab();
+    return this.#chunks;
+  }
+
+  clear(): void {
+    this.#chunks.length = 0;
+    this.#slab = undefined;
+    this.#slabBytes = 0;
+  }
+
+  #closeSlab(): void {
+    if (this.#slab === undefined) return;
+    this.#chunks.push(this.#slab.subarray(0, this.#slabBytes));
+    this.#slab = undefined;
+    this.#slabBytes = 0;
+  }
+}
 /** Longer content is joined in a turn of its own: a megabyte takes some 0.5 ms. */
 const joinedAtOnceBytesMax = 1024 * 1024;
 
@@ -114,6 +162,7 @@ export type ContentSource = {
   on(event: 'end' | 'close', listener: () => void): unknown;
   off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   off(event: 'end' | 'close', listener: () => void): unknown;
+  listenerCount(event: 'data'): number;
   pause(): unknown;
   resume(): unknown;
 };
@@ -128,9 +177,7 @@ export class ContentReading implements Watched {
   readonly #startedMs: number;
   readonly #hold: (bytes: number) => boolean;
   readonly #withoutRoom: (bytes: number) => ReceivedContent;
-  readonly #chunks: Uint8Array[] = [];
-  #slab: Uint8Array | undefined;
-  #slabBytes = 0;
+  readonly #chunks = new Chunks();
   #bytes = 0;
   /** Octets counted so far; short content is not counted. */
   #heldBytes = 0;
@@ -181,11 +228,7 @@ export class ContentReading implements Watched {
     if (this.#bytes > this.#bytesMax) this.fail('content_too_large');
     else if (this.#bytes > uncountedBytesMax && !this.#countUpTo(this.#bytes))
       this.#settle(this.#withoutRoom(this.#bytes));
-    else if (chunk.length < joinedBytesMax && this.#chunks.length > 0) this.#join(chunk);
-    else {
-      this.#closeSlab();
-      this.#chunks.push(chunk);
-    }
+    else this.#chunks.add(chunk, this.#bytes);
     if (
       this.#bytes > uncountedBytesMax &&
       this.#resolve !== undefined &&
@@ -204,29 +247,13 @@ export class ContentReading implements Watched {
     return counted;
   }
 
-  #join(chunk: Uint8Array): void {
-    if (this.#slab !== undefined && this.#slabBytes + chunk.length > this.#slab.length) this.#closeSlab();
-    // Sized by what has arrived, so that slow senders take little memory.
-    this.#slab ??= Buffer.allocUnsafe(Math.min(slabBytesMax, Math.max(joinedBytesMax, this.#bytes)));
-    this.#slab.set(chunk, this.#slabBytes);
-    this.#slabBytes += chunk.length;
-  }
-
-  #closeSlab(): void {
-    if (this.#slab === undefined) return;
-    this.#chunks.push(this.#slab.subarray(0, this.#slabBytes));
-    this.#slab = undefined;
-    this.#slabBytes = 0;
-  }
-
   readonly #onEnd = (): void => {
     if (this.#incoming.aborted) {
       this.fail('content_malformed');
       return;
     }
-    this.#closeSlab();
-    const [first] = this.#chunks;
-    if (this.#chunks.length === 1 && first !== undefined) this.#settle({ ok: true, bytes: first });
+    const [first, ...further] = this.#chunks.all();
+    if (first !== undefined && further.length === 0) this.#settle({ ok: true, bytes: first });
     // The chunks and their joined copy exist side by side until garbage collection.
     else if (this.#bytes > uncountedBytesMax && !this.#hold(this.#bytes))
       this.#settle(this.#withoutRoom(this.#bytes));
@@ -238,7 +265,7 @@ export class ContentReading implements Watched {
   };
 
   #joined(): ReceivedContent {
-    return { ok: true, bytes: Buffer.concat(this.#chunks, this.#bytes) };
+    return { ok: true, bytes: Buffer.concat(this.#chunks.all(), this.#bytes) };
   }
 
   /** A close without `end` before it: the client left, or the framing of its content is broken. */
@@ -248,8 +275,7 @@ export class ContentReading implements Watched {
     if (this.#resolve === undefined) return;
     this.#detach();
     if (!received.ok) this.#incoming.pause();
-    this.#chunks.length = 0;
-    this.#slab = undefined;
+    this.#chunks.clear();
     this.#resolve(received);
     this.#resolve = undefined;
   }

@@ -2,7 +2,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { isStream, type Response } from '../http/message.ts';
+import { isFile, isStream, type Response } from '../http/message.ts';
 import { isUnderstoodTransferCoding, type RequestFields, readRequestFields } from '../http/request-fields.ts';
 import { forwardedCode } from '../observe/observation.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
@@ -10,6 +10,7 @@ import type { ForwardCall } from '../tunnel/proxy-call.ts';
 import { type Connection, connectionOf, type ReceivedRequest } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
+import { type FileSending, whenOpened } from './file-sending.ts';
 import { deliver, fail, handleInTurn, problemAnswer } from './handle.ts';
 import { keptContentBytesMax, textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream } from './open-stream.ts';
@@ -62,6 +63,11 @@ class Exchange extends RequestUnderWay implements ReceivedRequest {
     this.outgoing.writeContinue();
   }
 
+  inform(status: number, fields: readonly string[]): void {
+    if (this.version === '1.0' || this.outgoing.headersSent || this.isGone) return;
+    this.outgoing.writeInformation(status, [...fields]);
+  }
+
   get sentStatus(): number | undefined {
     return this.outgoing.headersSent ? this.outgoing.statusCode : undefined;
   }
@@ -75,6 +81,7 @@ class Exchange extends RequestUnderWay implements ReceivedRequest {
   }
 
   send(response: Response): void {
+    this.leaveContent();
     // The stream of content that was taken has its end still in it, which node:http waits for before it forgets the request.
     if (this.#isTaken) this.incoming.resume();
     sendAnswer(this, response);
@@ -198,6 +205,10 @@ const declined =
 
 function sendAnswer(exchange: Exchange, answer: Response): void {
   const response = declineConversation(exchange, capOpen(exchange, answer));
+  if (isFile(response.content)) {
+    whenOpened(exchange, response, (opened, file) => write(exchange, opened, { file }));
+    return;
+  }
   if (!followsContent(exchange, response)) {
     write(exchange, response);
     return;
@@ -211,15 +222,22 @@ function sendAnswer(exchange: Exchange, answer: Response): void {
       return;
     }
     try {
-      write(exchange, response, rest);
+      write(exchange, response, { rest });
     } catch (error) {
       fail(exchange, error);
     }
   });
 }
 
-/** @param rest what already discards the content */
-function write(exchange: Exchange, answer: Response, rest?: UnreadContent): void {
+/**
+ * @param rest what already discards the content of the request
+ * @param file the content of the response, opened
+ */
+function write(
+  exchange: Exchange,
+  answer: Response,
+  { rest, file }: { readonly rest?: UnreadContent; readonly file?: FileSending | undefined } = {},
+): void {
   const { context, connection, outgoing } = exchange;
   const response = withinMemory(exchange, answer);
   const { status } = response;
@@ -245,6 +263,11 @@ function write(exchange: Exchange, answer: Response, rest?: UnreadContent): void
     outgoing.writeHead(status, fields);
     if (response.headOnly === true) outgoing.end();
     else openStream(exchange, content);
+  } else if (isFile(content)) {
+    fields.push('Content-Length', String(content.bytes));
+    outgoing.writeHead(status, fields);
+    if (file === undefined) outgoing.end();
+    else file.send();
   } else if (status === 204 || status === 304) {
     outgoing.writeHead(status, fields);
     outgoing.end();
@@ -272,7 +295,8 @@ function addClose(fields: string[]): void {
 /** The response, or 503 if the memory budget has no room for it. */
 function withinMemory(exchange: Exchange, response: Response): Response {
   const { content } = response;
-  if (content === null || isStream(content) || content.length <= uncountedBytesMax) return response;
+  if (content === null || isStream(content) || isFile(content)) return response;
+  if (content.length <= uncountedBytesMax) return response;
   return hasRoomFor(exchange, content) ? response : noRoom(exchange, response);
 }
 

@@ -13,8 +13,8 @@
  * one address (429). Administrators have a reserve beyond the limit. A draining server opens none.
  */
 
-import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
-import { isStream } from '../http/message.ts';
+import type { ContentFile, ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
+import { isFile, isStream } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
 import type { ConverseOptions, OpenSocket } from '../realtime/websocket/websocket-wire.ts';
 import type { Context, HeldStream } from './context.ts';
@@ -230,7 +230,12 @@ const roomSeconds = 1;
 
 /** True for content that the memory budget does not count, and so may wait. */
 export function isShort(content: Response['content']): boolean {
-  return content === null || (!isStream(content) && content.length <= uncountedBytesMax);
+  return content === null || (!isProduced(content) && content.length <= uncountedBytesMax);
+}
+
+/** True for content that comes while it is sent, and is not in memory before. */
+function isProduced(content: Response['content']): content is ContentStream | ContentFile {
+  return isStream(content) || isFile(content);
 }
 
 /**
@@ -250,7 +255,7 @@ export function hasRoomFor(request: RequestUnderWay, content: string | Uint8Arra
 /** A short 503 with Retry-After, in place of a response for which the memory budget has no room. */
 export function noRoom(request: RequestUnderWay, response: Response): Response {
   const { content } = response;
-  const bytes = content === null || isStream(content) ? 0 : content.length;
+  const bytes = content === null || isProduced(content) ? 0 : content.length;
   request.context.memory.budget.refused('answers', bytes);
   const message = 'the memory budget for waiting responses is used up';
   const refused = problemAnswer({ code: 'unavailable', message }, request, {

@@ -7,19 +7,26 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import type { ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
+import type { OpenedContent, ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
 import { requireClient } from '../kernel/walk-context.ts';
 import type { Holder, MemoryLease } from '../memory/budget.ts';
 import { traceIdOf, traceparentIn } from '../observe/tracing.ts';
 import { StoreUnavailable } from '../store/store.ts';
+import { ArrivingReading, arrivingBytesMax } from './arriving-content.ts';
 import type { Connection } from './connection.ts';
 import { ContentReading, type ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { uncountedBytesMax } from './limits.ts';
 
 const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
+
+async function* noChunks(): AsyncGenerator<Uint8Array> {
+  // There is no content.
+}
+
+type Refused = Exclude<ReceivedContent, { ok: true }>;
 
 const retryAfterSeconds = 1;
 
@@ -52,7 +59,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   /** The client waits for 100 (Continue) before it sends its content. */
   awaitsContinue = false;
   /** Set once the content is being read; what it leaves unread stays unread. */
-  reading: ContentReading | undefined;
+  reading: ContentReading | ArrivingReading | undefined;
   #isRead = false;
   #contentFailure: ProblemCode | undefined;
   #principal: string | undefined;
@@ -233,41 +240,69 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
    * @throws {Error} when called twice: a defect of the caller
    */
   async readContent(bytesMax: number): Promise<ReceivedContent> {
-    if (this.#isRead) throw new Error('the content of a request can be read only once');
-    if (!this.announcesContent) return nothing;
+    if (!this.#mayRead()) return nothing;
     // The parser takes the octets that arrived with the header section only after it has handed over the request.
     await undefined;
-    if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
-    if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };
-    const { budget } = this.context.memory;
-    const { announcedBytes, memoryHolder } = this;
-    if (announcedBytes > uncountedBytesMax && !budget.hasRoom(memoryHolder, announcedBytes)) {
-      budget.refused('content', announcedBytes);
-      return this.#withoutRoom(announcedBytes);
-    }
-    // It would be refused only once it has arrived.
-    if (!budget.canEverHold(memoryHolder, heldTimes * announcedBytes))
-      return this.#withoutRoom(announcedBytes);
-    // The client may have left while the handler was busy; a destroyed stream emits no second event.
-    const source = this.contentSource;
-    if (source === undefined) return { ok: false, code: 'content_malformed' };
+    const source = this.#sourceWithin(bytesMax, this.announcedBytes);
+    if ('code' in source) return source;
     const whole = this.awaitsContinue ? undefined : this.takeWhole(Math.min(bytesMax, uncountedBytesMax));
     this.#isRead = true;
     if (whole !== undefined) return { ok: true, bytes: whole };
-    if (this.awaitsContinue) {
-      this.awaitsContinue = false;
-      this.writeContinue();
-    }
+    this.#continue();
     const { contentWatch: watch, limits, monotonic } = this.context;
-    this.reading = new ContentReading(source, {
+    const reading = new ContentReading(source, {
       ...{ bytesMax, watch, limits, nowMs: monotonic() },
       hold: (bytes) => this.hold(bytes),
       withoutRoom: (bytes) => this.#withoutRoom(bytes),
     });
-    return this.reading.received;
+    this.reading = reading;
+    return reading.received;
   }
 
-  #withoutRoom(bytes: number): ReceivedContent {
+  /** The content as it arrives, of any length: it never holds more than `arrivingBytesMax` octets. @throws {Error} as `readContent` */
+  async openContent(bytesMax: number): Promise<OpenedContent> {
+    if (!this.#mayRead()) return { ok: true, content: noChunks() };
+    await undefined;
+    const heldBytes = Math.min(this.announcedBytes > 0 ? this.announcedBytes : bytesMax, arrivingBytesMax);
+    const source = this.#sourceWithin(bytesMax, heldBytes);
+    if ('code' in source) return source;
+    if (heldBytes > uncountedBytesMax && !this.hold(heldBytes)) return { ok: false, code: 'unavailable' };
+    this.#isRead = true;
+    this.#continue();
+    const { contentWatch: watch, limits, monotonic } = this.context;
+    const content = new ArrivingReading(source, { bytesMax, watch, limits, nowMs: monotonic() });
+    this.reading = content;
+    return { ok: true, content };
+  }
+
+  /** False: there is no content. */
+  #mayRead(): boolean {
+    if (this.#isRead) throw new Error('the content of a request can be read only once');
+    return this.announcesContent;
+  }
+
+  /** @param heldBytes that are held at least */
+  #sourceWithin(bytesMax: number, heldBytes: number): ContentSource | Refused {
+    if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
+    if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };
+    const { budget } = this.context.memory;
+    if (heldBytes > uncountedBytesMax && !budget.hasRoom(this.memoryHolder, heldBytes)) {
+      budget.refused('content', heldBytes);
+      return this.#withoutRoom(heldBytes);
+    }
+    // It would be refused only once it has arrived.
+    if (!budget.canEverHold(this.memoryHolder, heldTimes * heldBytes)) return this.#withoutRoom(heldBytes);
+    // The client may have left while the handler was busy; a destroyed stream emits no second event.
+    return this.contentSource ?? { ok: false, code: 'content_malformed' };
+  }
+
+  #continue(): void {
+    if (!this.awaitsContinue) return;
+    this.awaitsContinue = false;
+    this.writeContinue();
+  }
+
+  #withoutRoom(bytes: number): Refused {
     const { budget } = this.context.memory;
     const { memoryHolder } = this;
     if (budget.canEverHold(memoryHolder, heldTimes * bytes)) return { ok: false, code: 'unavailable' };
@@ -279,6 +314,16 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   failContent(code: ProblemCode): void {
     if (this.reading === undefined) this.#contentFailure = code;
     else this.reading.fail(code);
+  }
+
+  /** Takes content as it arrives, which lasts as long as the client needs. */
+  get isArriving(): boolean {
+    return this.reading instanceof ArrivingReading;
+  }
+
+  /** Leaves unread what no reader has taken of content that arrives: it would stop the rest. */
+  protected leaveContent(): void {
+    if (this.reading instanceof ArrivingReading) this.reading.leave();
   }
 
   begin(): void {

@@ -5,12 +5,13 @@
  */
 import { Socket } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
-import { type Response as Answer, type Handler, isStream } from '../http/message.ts';
+import { type Response as Answer, type Handler, isFile, isStream } from '../http/message.ts';
 import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { Connection } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
+import { type FileSending, whenOpened } from './file-sending.ts';
 import { handle, problemAnswer } from './handle.ts';
 import { capOpen, openStream } from './open-stream.ts';
 import { RequestUnderWay } from './request-under-way.ts';
@@ -67,6 +68,7 @@ class WebExchange extends RequestUnderWay {
   /** The content of a response that stays open; its end is that of the exchange. */
   readonly sink: PassThrough = ownEmitter(new PassThrough(), ignoreError);
   readonly #asked: Asked;
+  #content: Readable | undefined;
   #status: number | undefined;
 
   constructor(context: Context, connection: Connection, asked: Asked) {
@@ -98,6 +100,7 @@ class WebExchange extends RequestUnderWay {
     if (body === null || body.locked) return undefined;
     // A stream that fails is closed without an end, as by a client that left.
     const content = ownEmitter(Readable.fromWeb(body), ignoreError);
+    this.#content = content;
     return Object.assign(content, { aborted: false });
   }
 
@@ -110,18 +113,49 @@ class WebExchange extends RequestUnderWay {
   }
 
   send(given: Answer): void {
-    const response = withoutConversation(this, capOpen(this, given));
+    this.leaveContent();
+    // What is not read cannot be: the caller learns that its stream is not needed.
+    this.#content?.destroy();
+    const answer = withoutConversation(this, capOpen(this, given));
+    whenOpened(this, answer, (response, file) => this.#give(response, file));
+  }
+
+  #give(response: Answer, file: FileSending | undefined): void {
     const { status, content } = response;
     this.#status = status;
     this.#asked.resolve(new Response(this.#body(response), { status, headers: this.#headers(response) }));
-    if (isStream(content) && response.headOnly !== true && !this.sink.destroyed) openStream(this, content);
+    if (file !== undefined) this.#sendFile(file);
+    else if (isStream(content) && response.headOnly !== true && !this.sink.destroyed)
+      openStream(this, content);
     else this.sink.destroy();
     this.settle(response);
+  }
+
+  /** No connection watches over it: a caller that reads no further would keep the file open. */
+  #sendFile(file: FileSending): void {
+    const { connection, context } = this;
+    const look = (): void => {
+      if (file.waitsForReading) timer.refresh();
+      else this.cut();
+    };
+    const timer = setTimeout(look, context.limits.answerStallTimeoutMs).unref();
+    // A drain waits for it.
+    connection.underWay += 1;
+    file.send({
+      passesOn: true,
+      onProgress: () => timer.refresh(),
+      onOver: () => {
+        clearTimeout(timer);
+        connection.underWay -= 1;
+        file.close();
+      },
+    });
   }
 
   #body({ status, content, headOnly }: Answer): ConstructorParameters<typeof Response>[0] {
     if (headOnly === true || status === 204 || status === 304 || content === null) return null;
     if (typeof content === 'string') return content;
+    if (isFile(content)) return content.bytes === 0 ? new Uint8Array(0) : Readable.toWeb(this.sink);
     // The octets may be those of a cache: the caller gets a copy.
     return isStream(content) ? Readable.toWeb(this.sink) : new Uint8Array(content);
   }
@@ -133,7 +167,10 @@ class WebExchange extends RequestUnderWay {
     for (let at = 0; at + 1 < all.length; at += 2) headers.append(all[at] ?? '', all[at + 1] ?? '');
     headers.set('Date', context.formatDate(context.clock()));
     if (!isStream(content) && status !== 204 && status !== 304)
-      headers.set('Content-Length', String(octets ?? Buffer.byteLength(content ?? '')));
+      headers.set(
+        'Content-Length',
+        String(isFile(content) ? content.bytes : (octets ?? Buffer.byteLength(content ?? ''))),
+      );
     return headers;
   }
 

@@ -5,8 +5,11 @@
  *
  * The statement reads the groups only if neither their number nor the octets of their texts pass a bound; otherwise it says which does.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { OctetCache } from '../memory/octet-cache.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Filter } from '../model/filter.ts';
+import { readZone, type ZoneOffsets } from '../model/period.ts';
 import { instantOfKey } from '../model/timestamp.ts';
 import { kindOf } from './field-value.ts';
 
@@ -38,6 +41,41 @@ export type Aggregate =
   | { readonly outcome: 'groups'; readonly groups: readonly Group[]; readonly version: string }
   /** The groups pass `groupsMax` or `bytesMax`, and were not read. */
   | { readonly outcome: 'exceeded'; readonly by: 'groups' | 'octets' };
+
+/** The tables of time zones that an engine has read (model/period.ts). */
+export type Zones = OctetCache<ZoneOffsets>;
+
+export function octetsOfZone({ changes }: ZoneOffsets): number {
+  return 32 * (changes.length + 1);
+}
+
+export function zoneNow(zones: Zones, timeZone: string): ZoneOffsets {
+  const known = zones.get(timeZone);
+  if (known !== undefined) return known;
+  const reading = readZone(timeZone);
+  let step = reading.next();
+  while (step.done !== true) step = reading.next();
+  zones.set(timeZone, step.value);
+  return step.value;
+}
+
+/** Steps between two turns of the event loop: 2 ms. */
+const stepsPerTurn = 500;
+
+/** The same in turns of the event loop. */
+export async function zoneInTurns(zones: Zones, timeZone: string): Promise<ZoneOffsets> {
+  const known = zones.get(timeZone);
+  if (known !== undefined) return known;
+  const reading = readZone(timeZone);
+  for (let steps = 1; ; steps += 1) {
+    const step = reading.next();
+    if (step.done === true) {
+      zones.set(timeZone, step.value);
+      return step.value;
+    }
+    if (steps % stepsPerTurn === 0) await nextTurn();
+  }
+}
 
 /** The SQL of an engine. */
 export type AggregateSql = {

@@ -93,10 +93,8 @@ export function wantedIndexes(table: Table, all: readonly Table[]): readonly Dec
       .some(({ over: [first] }) => first !== undefined && fieldKey(first) === key);
     if (!served) add(ordered(table, [field]));
   }
-  for (const field of table.unique) {
-    const label = labelOf(table, 'unique', [field]);
-    add({ label, fields: [field], over: [field], unique: true });
-  }
+  for (const fields of table.unique)
+    add({ label: labelOf(table, 'unique', fields), fields, over: fields, unique: true });
   return [...indexes.values()];
 }
 
@@ -108,7 +106,8 @@ function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {
 }
 
 function labelOf(table: Table, kind: 'index' | 'unique', fields: readonly Field[]): string {
-  return `${table.name}.${kind}${JSON.stringify(fields.map((field) => field.name))}`;
+  const names = fields.map(({ name, folded }) => (folded === true ? `lower(${name})` : name));
+  return `${table.name}.${kind}${JSON.stringify(names)}`;
 }
 
 /** @param isStanding whether the index of this label is in the store */
@@ -153,7 +152,7 @@ export function viewColumns({ fields }: Table): readonly ViewColumn[] {
 }
 
 /*
- * Rows that the declaration of their table refuses. For a field that became unique these are the rows with equal values: both engines find
+ * Rows that the declaration of their table refuses. For fields that became unique these are the rows with equal values: both engines find
  * them with one statement around their own expression of the value, when an index cannot be made and beforehand (`duplicatesSentence`).
  */
 
@@ -180,30 +179,40 @@ const valueCharactersMax = 64;
 /**
  * Reads the table once, as building the index does.
  * @param name of the table, quoted
- * @param value expression of the field
+ * @param values expressions of the fields
  */
-export function duplicatesSql(name: string, value: string): string {
+export function duplicatesSql(name: string, values: readonly string[]): string {
+  const columns = values.map((value, at) => `${value} AS v${at}`).join(', ');
+  const present = values.map((_, at) => `v${at} IS NOT NULL`).join(' AND ');
   return `WITH shared AS (
     SELECT count(*) AS held, min(id) AS first, max(id) AS last
-    FROM (SELECT ${value} AS value, id FROM ${name} WHERE deleted_at IS NULL) AS rows_of_table
-    WHERE value IS NOT NULL GROUP BY value HAVING count(*) > 1)
+    FROM (SELECT ${columns}, id FROM ${name} WHERE deleted_at IS NULL) AS rows_of_table
+    WHERE ${present} GROUP BY ${values.map((_, at) => `v${at}`).join(', ')} HAVING count(*) > 1)
     SELECT held, first, last, (SELECT doc FROM ${name} WHERE id = first), count(*) OVER (), sum(held) OVER ()
     FROM shared ORDER BY held DESC, first LIMIT ${valuesShownMax}`;
 }
 
-/** @param rows of the statement @returns undefined if no two rows have the same value */
+/** @param rows of the statement @returns undefined if no two rows have the same values */
 export function duplicatesSentence(
   table: string,
-  field: Field,
+  fields: readonly Field[],
   rows: readonly (readonly unknown[])[],
 ): string | undefined {
   const [first] = rows;
   if (first === undefined) return undefined;
   const [values, documents] = [Number(first[4]), Number(first[5])];
   const shown = rows.map(([held, one, other, doc]) => {
-    const value = JSON.stringify(memberAt(JSON.parse(String(doc)), field.path)) ?? '';
+    const document: unknown = JSON.parse(String(doc));
+    const value = fields.map(({ path }) => JSON.stringify(memberAt(document, path))).join(', ');
     return `${Number(held).toLocaleString('en')} have ${value.slice(0, valueCharactersMax)}, such as ${one} and ${other}`;
   });
   const more = values > rows.length ? `; and ${(values - rows.length).toLocaleString('en')} more values` : '';
-  return `${table}: ${field.name} must be unique, and ${documents.toLocaleString('en')} documents have a value that another has: ${shown.join('; ')}${more}; give each a value of its own, with a server of the earlier declaration or by a migration`;
+  const apart = fields.some(({ folded }) => folded === true) ? ' apart from case' : '';
+  const together = fields.length > 1 ? ' together' : '';
+  return `${table}: ${listOfNames(fields.map(({ name }) => name))} must be unique${together}${apart}, and ${documents.toLocaleString('en')} documents have a value that another has: ${shown.join('; ')}${more}; give each a value of its own, with a server of the earlier declaration or by a migration`;
+}
+
+/** `tenantId and sku` */
+export function listOfNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }

@@ -47,13 +47,14 @@ const scalarKinds: Readonly<Record<ScalarType, ValueKind>> = {
 };
 
 export function kindOf(field: Field): ValueKind {
+  if (field.period !== undefined) return 'text';
   if (field.column !== undefined) return columnKinds[field.column];
   return field.type === 'array' || field.type === 'json' ? 'none' : scalarKinds[field.type];
 }
 
 /** Identifies a field by where its value is stored, whatever clients call it. */
 export function fieldKey(field: Field): string {
-  return field.column ?? `${field.within ?? ''}${JSON.stringify(field.path)}`;
+  return `${field.folded === true ? '~' : ''}${field.column ?? `${field.within ?? ''}${JSON.stringify(field.path)}`}`;
 }
 
 const nullableColumns: ReadonlySet<Column> = new Set(['owner', 'deletedAt', 'document']);

@@ -27,7 +27,7 @@ const conjunctsMax = 32;
 type Indexed = {
   readonly indexes: readonly {
     readonly name: string;
-    /** Field keys in order; a unique index has one, every other ends with `id`. */
+    /** Field keys in order; every index but a unique one ends with `id`. */
     readonly keys: readonly string[];
     readonly unique: boolean;
   }[];
@@ -47,7 +47,7 @@ export function serve(layout: Indexed, filter: Shape, sort: readonly Sort[]): Se
   const parts = conjuncts(filter);
   if (parts.some(({ op }) => op === 'never')) return 'never';
   if (parts.length > conjunctsMax || parts.some(looksInside)) return undefined;
-  const single = parts.map((part) => singleRow(layout, part)).find((index) => index !== undefined);
+  const single = singleRow(layout, parts);
   if (single !== undefined) return { index: single, oneRow: true, order: effectiveOrder(sort, new Set()) };
 
   const fixed = new Set<string>();
@@ -79,11 +79,12 @@ export function serve(layout: Indexed, filter: Shape, sort: readonly Sort[]): Se
   return undefined;
 }
 
-function singleRow(layout: Indexed, part: Shape): string | undefined {
-  if (part.op !== 'eq') return undefined;
-  if (part.field.column === 'id') return layout.primaryKey;
-  const key = fieldKey(part.field);
-  return layout.indexes.find((index) => index.unique && index.keys[0] === key)?.name;
+/** The index by which the filter names all values of a row. */
+function singleRow(layout: Indexed, parts: readonly Shape[]): string | undefined {
+  const named = new Set<string>();
+  for (const part of parts) if (part.op === 'eq') named.add(fieldKey(part.field));
+  if (named.has('id')) return layout.primaryKey;
+  return layout.indexes.find((index) => index.unique && index.keys.every((key) => named.has(key)))?.name;
 }
 
 /** True if the cost of one row grows with its content: then even one row is a scan. */
@@ -154,7 +155,8 @@ export function wayOf(read: Read): Way {
 }
 
 function nameOf({ fields }: Table, key: string): string {
-  return fields.find((field) => fieldKey(field) === key)?.name ?? key;
+  const plain = key.startsWith('~') ? key.slice(1) : key;
+  return fields.find((field) => fieldKey(field) === plain)?.name ?? key;
 }
 
 /** The fields that the filter fixes, then those of the sort: `serve` says if an index over them would do. */

@@ -37,8 +37,8 @@ export type Table = {
   readonly fields: readonly Field[];
   /** Each entry is one index over these fields in order; a plan that an index serves is `bounded`. */
   readonly indexes: readonly (readonly Field[])[];
-  /** Fields whose non-null value must be unique among undeleted rows. */
-  readonly unique: readonly Field[];
+  /** Fields whose values together must be unique among undeleted rows, unless one of them is null. */
+  readonly unique: readonly (readonly Field[])[];
   /** References to rows of other tables, which must exist and cannot be removed while referenced. */
   readonly references: readonly Reference[];
   /** True if rows carry search text. */
@@ -116,8 +116,8 @@ export type Commit =
   | { readonly outcome: 'committed'; readonly rev: number }
   /** The row is not as expected; `current` is the present row (softly deleted rows included), undefined if none. */
   | { readonly outcome: 'superseded'; readonly change: number; readonly current: Row | undefined }
-  /** Another undeleted row has this value of the unique field. */
-  | { readonly outcome: 'taken'; readonly change: number; readonly field: string }
+  /** Another undeleted row has the same values of these unique fields. */
+  | { readonly outcome: 'taken'; readonly change: number; readonly fields: readonly string[] }
   /** The row that this reference field names does not exist. */
   | { readonly outcome: 'dangling'; readonly change: number; readonly field: string }
   /** Undeleted rows of `table` refer to the row that was to be removed (softly or not). */
@@ -367,8 +367,15 @@ export type Store = {
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
   /** Reports on these tables, at a cost that does not grow with them. @throws StoreUnavailable */
   report(tables: readonly string[]): Promise<StoreReport>;
-  /** Writes a consistent copy while serving. Progress is reported in pages of the engine. */
-  backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
+  /**
+   * Writes a consistent copy while serving. Progress is reported in pages of the engine.
+   * @param whenCopied called with the whole copy before it gets its name; the copy is given up if it rejects
+   */
+  backup(
+    path: string,
+    onProgress: (done: number, total: number) => void,
+    whenCopied?: (partial: string, signal: AbortSignal) => Promise<void>,
+  ): Promise<void>;
   /** Rejects with `StoreUnavailable` if a trivial statement fails. */
   ping(): Promise<void>;
   /** Waits for commits under way, then closes files and threads. */

@@ -24,8 +24,15 @@ export type ThreadPoolOptions<J> = {
   readonly nextTurn?: (() => Promise<void> | undefined) | undefined;
 };
 
+/** The part of a thread that a pool needs; a process may have it too. */
+export type PoolWorker = Pick<Worker, 'ref' | 'unref'> & {
+  postMessage(job: unknown): void;
+  terminate(): Promise<unknown>;
+  on(event: 'message' | 'exit', listener: (value: unknown) => void): unknown;
+};
+
 export type PoolThread = {
-  readonly worker: Worker;
+  readonly worker: PoolWorker;
   /** Ends the thread, at once or after its job. */
   readonly end: () => void;
 };
@@ -131,9 +138,9 @@ export class ThreadPool<J, R> {
     });
     const { promise, resolve } = Promise.withResolvers<void>();
     const thread: Thread<J, R> = { ...started, ended: promise, work: undefined, timer: undefined };
-    thread.worker.on('message', (reply: R) => {
+    thread.worker.on('message', (reply) => {
       thread.worker.unref();
-      this.#free(thread)?.resolve(reply);
+      this.#free(thread)?.resolve(reply as R);
       this.#dispatchAfterUse();
     });
     thread.worker.on('exit', () => {

@@ -9,6 +9,7 @@ import type { Resource } from '../kernel/resource.ts';
 import { type Permission, permission } from '../model/access.ts';
 import { matchesEventPattern } from '../model/event.ts';
 import { always, type Filter } from '../model/filter.ts';
+import { idFor } from '../model/id.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Received } from '../model/received.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
@@ -361,7 +362,7 @@ async function messageOf(
   const source = subscriber.source.name;
   const kept = await store.read(receivedContentsTable, contentId(source, id));
   return ownMessageChanges({
-    ...{ id: `rec_${newId()}`, source, dedupeKey: `${id}~${replayId}`, type, at: clock() },
+    ...{ id: idFor('message', newId), source, dedupeKey: `${id}~${replayId}`, type, at: clock() },
     text: contentText(doc, kept === undefined ? undefined : beforeOf(kept.doc)),
     line: lineOf(services, subscriber, doc),
   });

@@ -6,10 +6,11 @@
 import { hash } from 'node:crypto';
 import type { DeclaredSubscriber, SubscribedEvent } from '../config/inspect-functions.ts';
 import { PatternIndex } from '../model/event.ts';
+import { idFor } from '../model/id.ts';
 import type { LoopTurns } from '../observe/event-loop.ts';
 import { callAs } from '../observe/running-function.ts';
 import type { Services } from '../store/capabilities.ts';
-import { type CommitStage, type CommitUnit, commitAdding } from '../store/commit-stages.ts';
+import { type CommitStage, type CommitUnit, commitAdding } from '../store/stages.ts';
 import type { Change, Commit, EventEntry, Unit } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/message-rows.ts';
 
@@ -77,7 +78,14 @@ function messageOf(
 ): readonly Change[] {
   const { clock, newId } = services;
   return ownMessageChanges({
-    ...{ id: `rec_${newId()}`, source: subscriber.source.name, dedupeKey: id, type, depth, at: clock() },
+    ...{
+      id: idFor('message', newId),
+      source: subscriber.source.name,
+      dedupeKey: id,
+      type,
+      depth,
+      at: clock(),
+    },
     ...{ text: contentText(doc, before), line: lineOf(services, subscriber, doc) },
   });
 }

@@ -20,6 +20,7 @@ import {
   type Store,
 } from '../store/store.ts';
 import type { Breaker } from './retries.ts';
+import type { Lines } from './work-lines.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
 export type DueIndex = {
@@ -175,6 +176,9 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   lookedAt = Number.NEGATIVE_INFINITY;
   turnAt = Number.NEGATIVE_INFINITY;
 
+  /** The lines of work that must be done in its order, once there is any. */
+  lines: Lines<Due> | undefined;
+
   /** Where rows may be due that the queue does not know: of a new queue nothing is known. */
   #unknown: 'none' | 'behind' | 'anywhere' = 'anywhere';
   /** The last row of the last full read. */
@@ -265,17 +269,27 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.mayHoldMore = true;
   }
 
-  /** Buffers a taken row before all others. */
-  protected putFirst(due: Due): void {
-    this.budget.buffered += 1;
-    this.#buffer.splice(this.#at, 0, due);
+  /** Gives the first row of a line its turn, wherever it waits. */
+  call(line: string, row: Row): void {
+    const { due } = this.parse(row);
+    if (this.lines?.leave(line, due.id) !== true) {
+      if (this.#taken.has(due.id)) return;
+      this.#taken.add(due.id);
+    }
+    this.#putFirst(due);
   }
 
-  /** Buffers a due row before all others, unless it is taken. */
-  protected takeFirst(due: Due): void {
-    if (this.#taken.has(due.id)) return;
-    this.#taken.add(due.id);
-    this.putFirst(due);
+  /** Gives the next row of a line its turn. @returns false if none waits, or another is under way */
+  callNextOf(line: string): boolean {
+    const due = this.lines?.next(line);
+    if (due !== undefined) this.#putFirst(due);
+    return due !== undefined;
+  }
+
+  /** Buffers a taken row before all others. */
+  #putFirst(due: Due): void {
+    this.budget.buffered += 1;
+    this.#buffer.splice(this.#at, 0, due);
   }
 
   /** Takes a row by its id, from the buffer too. @returns false if the row is under way */
@@ -291,6 +305,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
 
   /** Releases a row whose attempt was settled or given up. */
   release(id: string): void {
+    if (this.lines?.keeps(id) === true) return;
     this.#taken.delete(id);
     this.#released?.add(id);
   }
@@ -358,6 +373,9 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
 
   /** Empties the buffer; the rows remain in the store. */
   drop(): void {
+    const held = this.lines?.clear() ?? [];
+    for (const id of held) this.release(id);
+    if (held.length > 0) this.mayHoldMore = true;
     for (let at = this.#at; at < this.#buffer.length; at += 1) {
       const due = this.#buffer[at];
       if (due !== undefined) this.#taken.delete(due.id);

@@ -13,6 +13,7 @@ import { actionOperation, actionResource, type Done, madeBy } from '../../kernel
 import { type CollectionOperation, representationOf } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
+import { idFor, idPrefixes } from '../../model/id.ts';
 import { type Known, operatorId } from '../../model/principal.ts';
 import { onMember } from '../../resources/collection/member.ts';
 import { nextRow, timeAfter } from '../../resources/collection/row.ts';
@@ -68,7 +69,7 @@ export function keyResources(
     documentation: {
       names: { singular: 'Key', plural: 'Keys', one: 'an API key', many: 'API keys' },
       audience: 'operator',
-      idPrefix: 'key_',
+      idPrefix: idPrefixes.key,
     },
   });
   const revise = reviseExpiry(store, clock);
@@ -189,7 +190,7 @@ async function create(
   const { scopes, tunnel, expiresAt } = granted;
   const { name, kind } = wanted;
   const text = makeKey(kind, random);
-  const id = `key_${served.newId()}`;
+  const id = idFor('key', served.newId);
   const maker = known.key === null ? {} : { madeBy: known.key };
   const expiry = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
   const hosts = tunnel === undefined ? {} : { tunnel };

@@ -13,6 +13,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { searchText } from '../../model/collection.ts';
 import type { HostRules } from '../../model/host-rules.ts';
+import { idPrefixes } from '../../model/id.ts';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { type Change, type MaybePromise, type Row, type Store, whenKnown } from '../../store/store.ts';
@@ -43,7 +44,6 @@ type KeyJudgement = Pick<Services, 'store' | 'clock'> & {
   readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
 };
 
-const userIdPrefix = 'usr_';
 const publishableScopes: ReadonlySet<Scope> = new Set(['read']);
 const unusable: Bad = { problem: 'invalid_api_key' };
 
@@ -85,7 +85,7 @@ export function judgeGrant(
   const itself = (id: string) => authenticated({ id, scopes });
 
   function standFor(rest: Rest): MaybePromise<Verdict> {
-    if (!owner.startsWith(userIdPrefix)) {
+    if (!owner.startsWith(idPrefixes.account)) {
       return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
     }
     return whenKnown(store.read(usersTable, owner), (row) => {

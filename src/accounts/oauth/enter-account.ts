@@ -7,6 +7,7 @@ import { accountDefaults } from '../../config/accounts.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { Ask } from '../../kernel/resource.ts';
+import { idFor } from '../../model/id.ts';
 import { overtaken } from '../../store/lines.ts';
 import { type Change, keptRow, Overtaken, type Row } from '../../store/store.ts';
 import type { AccountParts } from '../account-parts.ts';
@@ -25,7 +26,7 @@ import { readFactor } from '../second-factor/factor-row.ts';
 import type { Opened } from '../sessions/sessions.ts';
 import type { NewAccount } from '../users/new-accounts.ts';
 import { type FoundUser, userRow } from '../users/user-row.ts';
-import type { ProviderIdentity } from './provider-server.ts';
+import type { ProviderIdentity } from './redeem-code.ts';
 import type { SignIn } from './sign-ins.ts';
 
 /** A person as the provider described them, and the purpose of the sign-in. */
@@ -77,7 +78,7 @@ async function tryOnce(parts: AccountParts, arrival: Arrival): Promise<Entered |
         ...{ email: decided.email, ...(name === undefined ? {} : { name }) },
         ...{ ...accountDefaults, emailVerified },
       };
-      return enterNewAccount(parts, arrival, found, { id: `usr_${parts.newId()}`, fields }, at);
+      return enterNewAccount(parts, arrival, found, { id: idFor('account', parts.newId), fields }, at);
     }
     case 'link-and-enter': {
       const { user, proven } = decided;

@@ -5,10 +5,8 @@
  * With `redirect` the browser goes on to a page with a session cookie, without it the tokens are the answer. `link=true` adds the identity
  * to the account that is logged in; that takes a session, and no page of another site may ask for it.
  */
-import { hash } from 'node:crypto';
-import { isLoopbackHost, type OAuthProvider } from '../../config/oauth-providers.ts';
+import type { OAuthProvider } from '../../config/oauth-providers.ts';
 import type { Problem } from '../../http/problem.ts';
-import { readCookie } from '../../http/syntax/cookie.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Item, OperationDocumentation } from '../../kernel/documentation.ts';
 import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
@@ -20,13 +18,21 @@ import { type NextStep, stepProblem } from '../login.ts';
 import type { CrossSiteCheck } from '../sessions/cookie.ts';
 import { type Entered, enterAccount } from './enter-account.ts';
 import {
+  authorizationEndpoint,
+  authorizationUrl,
   createProviderServers,
   fetchFromProvider,
   ProviderFailure,
-  type ProviderServer,
-  redeemCode,
 } from './provider-server.ts';
-import { createSignIns, isSecret, type Proofs, type SignIn } from './sign-ins.ts';
+import { redeemCode } from './redeem-code.ts';
+import {
+  createSignIns,
+  isSecret,
+  type Proofs,
+  readBrowserSecret,
+  type SignIn,
+  setBrowserSecret,
+} from './sign-ins.ts';
 
 type Starting = Standing & { readonly asked: Asked };
 type Asked = { readonly redirect: string | null; readonly link: boolean } | { readonly problem: Problem };
@@ -58,10 +64,18 @@ export function oauthResources(
     operations: new Map([['GET', operation]]),
     constantFields: [],
     offers: ['application/json'],
+    // The sign-in knows whom it links; a session that the browser has meanwhile is no reason to refuse.
+    ignoresCredentials: name === 'SignInCallback',
   });
   const start = startOperation(oauth, redirectOrigins, parts.isCrossSite) as Operation;
   const finish = finishOperation(oauth, parts.addressOf) as Operation;
-  return [resource(pattern, 'SignIn', start), resource(`${pattern}/callback`, 'SignInCallback', finish)];
+  const callback = resource(`${pattern}/callback`, 'SignInCallback', finish);
+  const forms = [...providers.values()].filter(({ responseMode }) => responseMode === 'form_post');
+  if (forms.length === 0) return [resource(pattern, 'SignIn', start), callback];
+  const names = new Set(forms.map(({ name }) => name));
+  const post = postOperation(names, `${parts.base}/auth/oauth`) as Operation;
+  const operations = new Map([...callback.operations, ['POST', post]]);
+  return [resource(pattern, 'SignIn', start), { ...callback, operations }];
 }
 
 const startDocumentation: OperationDocumentation = {
@@ -144,7 +158,7 @@ function startOperation(
         link: asked.link ? linkOf(ask) : null,
         browser: readBrowserSecret(ask.request.fields.cookie),
       });
-      if (started.kind === 'refused') return { problem: started.problem };
+      if (started.kind === 'refused') return refusal(started.problem, asked.redirect);
       return { problem: null, elsewhere: started.location, elsewhereFields: started.fields };
     },
   };
@@ -169,8 +183,8 @@ function finishOperation(oauth: OAuth, addressOf: CallerAddress): Operation<Stan
         ...fromOf(ask.request, addressOf),
         ask,
       });
-      if (finished.kind === 'refused') return { problem: finished.problem };
       const { redirect } = finished;
+      if (finished.kind === 'refused') return refusal(finished.problem, redirect);
       if (finished.kind === 'second-factor') return stepProposal(finished.step, redirect);
       const [content, cookies] =
         finished.kind === 'entered'
@@ -181,6 +195,72 @@ function finishOperation(oauth: OAuth, addressOf: CallerAddress): Operation<Stan
     },
     represent: (_ask, _standing, proposal) => represent(proposal),
   };
+}
+
+/**
+ * Turns a form that the browser brings (OAuth 2.0 Form Post Response Mode) into the query of a GET. The form comes from another site, so
+ * browsers send no `SameSite=Lax` cookie with it; they do with the GET that the 303 leads to. The code is in a URL then, as of any other
+ * provider: it is good once, and only in the browser that has the secret.
+ */
+function postOperation(
+  names: ReadonlySet<string>,
+  path: string,
+): Operation<Standing, ReadonlyMap<string, string>, Proposal> {
+  return {
+    documentation: {
+      id: 'postSignIn',
+      summary: 'Bring the answer of a provider as a form',
+      description:
+        'For providers with the response mode `form_post`: redirects with 303 to the GET of the same path, which finishes the sign-in.',
+      takes: { 'application/x-www-form-urlencoded': { schema: { type: 'object' } } },
+      mayBeMissing: true,
+      madeFields: [],
+      codes: ['sign_in_invalid'],
+    },
+    contentTypes: ['application/x-www-form-urlencoded'],
+    contentBytesMax: formBytesMax,
+    redirect: 'see_other',
+    reports: true,
+    permission: () => 'granted',
+    standing: (ask) => ({ exists: names.has(providerOf(ask)), visible: true, permitted: true }),
+    understand: (_ask, bytes) => {
+      const form = readOnce(Buffer.from(bytes).toString('latin1'));
+      return form === undefined
+        ? { ok: false, problem: { code: 'sign_in_invalid' } }
+        : { ok: true, value: form };
+    },
+    propose: (ask, _standing, form) => {
+      const kept = [...(form ?? [])].filter(([name]) => formParameters.has(name));
+      const query = new URLSearchParams(kept);
+      return { problem: null, elsewhere: `${path}/${providerOf(ask)}/callback?${query}` };
+    },
+    act: (_ask, _standing, proposal) => ({
+      made: {
+        outcome: 'made',
+        created: false,
+        location: proposal?.elsewhere ?? null,
+        ...{ doc: null, modifiedAt: null, validated: false },
+      },
+      rev: 0,
+    }),
+  };
+}
+
+/** Bounds a code, a state and a name together, so that browsers and proxies carry the URL that follows. */
+const formBytesMax = 4096;
+const formParameters: ReadonlySet<string> = new Set(['code', 'state', 'iss', 'error', 'user']);
+
+/** Leads to the page of the application, which the start has validated, with the code of the refusal. */
+function refusal(problem: Problem, redirect: string | null): Proposal {
+  if (redirect === null) return { problem };
+  const [page = '', fragment] = redirect.split('#', 2);
+  const reason = problem.context?.reason;
+  const told = new URLSearchParams({
+    error: problem.code,
+    ...(typeof reason === 'string' ? { reason } : {}),
+  });
+  const tail = fragment === undefined ? '' : `#${fragment}`;
+  return { problem: null, elsewhere: `${page}${page.includes('?') ? '&' : '?'}${told}${tail}` };
 }
 
 /** The challenge goes into the fragment, which the browser sends to no server. */
@@ -309,13 +389,14 @@ type Finish = From & {
   readonly ask: Ask;
 };
 
-type Finished = Exclude<Entered, { kind: 'refused' }> & { readonly redirect: string | null };
+/** `redirect`: of the sign-in; null also for a callback that belongs to none. */
+type Finished = Entered & { readonly redirect: string | null };
 
 type OAuth = {
   readonly has: (provider: string) => boolean;
   start(start: Start): Promise<Started>;
   /** Finishes a sign-in; no callback works twice. */
-  finish(finish: Finish): Promise<Finished | { readonly kind: 'refused'; readonly problem: Problem }>;
+  finish(finish: Finish): Promise<Finished>;
 };
 
 const secretBytes = 32;
@@ -343,17 +424,24 @@ function createOAuth(parts: AccountParts, providers: ReadonlyMap<string, OAuthPr
     }
   }
 
-  async function finish({ provider: name, parameters, browser, ask, ...from }: Finish) {
-    const provider = providerNamed(name);
+  async function finish(arrival: Finish): Promise<Finished> {
+    const { provider, parameters, browser } = arrival;
     const state = parameters.get('state');
-    if (state === undefined || !isSecret(state) || browser === undefined) return refused(invalidCallback);
-    const taken = await signIns.take(name, state, browser);
-    if (taken === undefined) return refused(invalidCallback);
+    const taken =
+      state === undefined || !isSecret(state) || browser === undefined
+        ? undefined
+        : await signIns.take(provider, state, browser);
+    if (taken === undefined) return { ...refused(invalidCallback), redirect: null };
+    const { signIn, proofs } = taken;
+    return { ...(await enter(arrival, signIn, proofs)), redirect: signIn.redirect };
+  }
+
+  async function enter(arrival: Finish, { link, redirect }: SignIn, proofs: Proofs): Promise<Entered> {
+    const { provider: name, parameters } = arrival;
     const reason = parameters.get('error');
     if (reason !== undefined) return refused(deniedBy(reason));
-    const { signIn, proofs } = taken;
     try {
-      const server = await servers(provider);
+      const server = await servers(providerNamed(name));
       const identity = await redeemCode({
         server,
         parameters,
@@ -363,10 +451,7 @@ function createOAuth(parts: AccountParts, providers: ReadonlyMap<string, OAuthPr
         timeoutMs: settings.issuerTimeoutMs,
       });
       if (identity === undefined) return refused(invalidCallback);
-      const { link, redirect } = signIn;
-      const arrival = { provider: name, link, identity, cookie: redirect !== null, ask, ...from };
-      const entered = await enterAccount(parts, arrival);
-      return entered.kind === 'refused' ? entered : { ...entered, redirect };
+      return await enterAccount(parts, { ...arrival, link, identity, cookie: redirect !== null });
     } catch (error) {
       return failed(name, error);
     }
@@ -408,55 +493,4 @@ const reasons: ReadonlySet<string> = new Set([
 
 function deniedBy(reason: string): Problem {
   return reasons.has(reason) ? { code: 'sign_in_invalid', context: { reason } } : invalidCallback;
-}
-
-/** Builds the authorization request (§5.3.1; RFC 6749 §4.1.1, RFC 7636 §4.3, OpenID Connect Core 1.0 §3.1.2.1). */
-function authorizationUrl(
-  endpoint: URL,
-  { provider, client }: ProviderServer,
-  proofs: Proofs,
-  redirectUri: string,
-): string {
-  const url = new URL(endpoint);
-  const parameters: readonly (readonly [string, string])[] = [
-    ['response_type', 'code'],
-    ['client_id', client.client_id],
-    ['redirect_uri', redirectUri],
-    ['scope', provider.scope],
-    ['state', proofs.state],
-    ['code_challenge', hash('sha256', proofs.codeVerifier, 'base64url')],
-    ['code_challenge_method', 'S256'],
-    ...(provider.kind === 'openid' ? [['nonce', proofs.nonce] as const] : []),
-  ];
-  for (const [name, value] of parameters) url.searchParams.set(name, value);
-  return url.href;
-}
-
-/** @throws ProviderFailure if it is not an https URL or on this machine */
-function authorizationEndpoint({ as }: ProviderServer): URL {
-  const text = as.authorization_endpoint;
-  const url = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
-  const isSafe =
-    url !== undefined &&
-    (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname)));
-  if (!isSafe) throw new ProviderFailure('discovery: no usable authorization_endpoint');
-  return url;
-}
-
-/**
- * The cookie that binds a sign-in to its browser (RFC 9700 §4.7.1): a callback made in another browser lacks the secret, so an attacker
- * cannot sign a user in to the attacker's account. Attributes as for the session cookie, but always Lax, because the callback comes
- * from the provider's site. One secret serves all sign-ins of a browser, so that two windows do not disturb each other.
- */
-const signInCookieName = '__Host-comity_sign_in';
-
-/** Returns undefined if the cookie is missing or malformed. @param field value of Cookie */
-function readBrowserSecret(field: string | undefined): string | undefined {
-  const value = field === undefined ? undefined : readCookie(field, signInCookieName);
-  return typeof value === 'string' && isSecret(value) ? value : undefined;
-}
-
-function setBrowserSecret(secret: string, seconds: number): readonly string[] {
-  const attributes = `Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Lax`;
-  return ['Set-Cookie', `${signInCookieName}=${secret}; ${attributes}`];
 }

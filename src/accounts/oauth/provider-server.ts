@@ -1,40 +1,26 @@
 /**
- * Endpoints and client authentication of a provider, for oauth4webapi. The discovery document of an OpenID provider is cached for an
+ * Endpoints and client authentication of a provider, for oauth4webapi, and the request that leads a browser to it. The discovery document of an OpenID provider is cached for an
  * hour, and with it the provider's keys.
  */
+import { hash } from 'node:crypto';
+import { importPKCS8, SignJWT } from 'jose';
 import {
   AuthorizationResponseError,
   type AuthorizationServer,
   allowInsecureRequests,
-  authorizationCodeGrantRequest,
   type Client,
   type ClientAuth,
   ClientSecretBasic,
   ClientSecretPost,
   customFetch,
   discoveryRequest,
-  getValidatedIdTokenClaims,
-  type JsonValue,
   OperationProcessingError,
   type ProtectedResourceRequestBody,
-  processAuthorizationCodeResponse,
   processDiscoveryResponse,
-  processUserInfoResponse,
-  protectedResourceRequest,
   ResponseBodyError,
-  type TokenEndpointResponse,
-  userInfoRequest,
-  validateApplicationLevelSignature,
-  validateAuthResponse,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import {
-  isLoopbackHost,
-  type OAuthProvider,
-  type OpenIdProvider,
-  type PlainProvider,
-} from '../../config/oauth-providers.ts';
-import { normalizeEmail } from '../../mail/email.ts';
+import { isLoopbackHost, type OAuthProvider, type OpenIdProvider } from '../../config/oauth-providers.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Proofs } from './sign-ins.ts';
 
@@ -52,13 +38,14 @@ const discoveryMs = 3_600_000;
 type Kept = { readonly until: number; readonly server: Promise<ProviderServer> };
 
 /** The returned function rejects with `ProviderFailure`. */
-export function createProviderServers({ clock, settings }: Services, fetch: ProviderFetch): ProviderServers {
+export function createProviderServers(services: Services, fetch: ProviderFetch): ProviderServers {
+  const { clock } = services;
   const kept = new Map<string, Kept>();
 
   return (provider) => {
     const known = kept.get(provider.name);
     if (known !== undefined && clock() < known.until) return known.server;
-    const server = loadServer(provider, fetch, settings.issuerTimeoutMs);
+    const server = loadServer(services, provider, fetch);
     const entry = { until: clock() + discoveryMs, server };
     kept.set(provider.name, entry);
     server.catch(() => kept.get(provider.name) === entry && kept.delete(provider.name));
@@ -67,29 +54,43 @@ export function createProviderServers({ clock, settings }: Services, fetch: Prov
 }
 
 /** Options of every request to the provider. The fetch itself refuses clear text except to this machine. */
-function requestOptions(fetch: ProviderFetch, signal: AbortSignal) {
+export function requestOptions(fetch: ProviderFetch, signal: AbortSignal) {
   return { [customFetch]: fetch, [allowInsecureRequests]: true, signal };
 }
 
 async function loadServer(
+  { clock, settings }: Services,
+  provider: OAuthProvider,
+  fetch: ProviderFetch,
+): Promise<ProviderServer> {
+  const client = { client_id: provider.clientId };
+  const as = await metadataOf(provider, fetch, settings.issuerTimeoutMs);
+  return { provider, as, client, clientAuth: chooseClientAuth(provider, as, clock) };
+}
+
+async function metadataOf(
   provider: OAuthProvider,
   fetch: ProviderFetch,
   timeoutMs: number,
-): Promise<ProviderServer> {
-  const client = { client_id: provider.clientId };
+): Promise<AuthorizationServer> {
   if (provider.kind === 'openid') {
-    const as = await discover(provider, fetch, timeoutMs);
-    return { provider, as, client, clientAuth: chooseClientAuth(provider, as) };
+    const found = await discover(provider, fetch, timeoutMs);
+    const idToken = provider.algorithms ?? found.id_token_signing_alg_values_supported;
+    const userinfo = provider.algorithms ?? found.userinfo_signing_alg_values_supported ?? idToken;
+    return {
+      ...found,
+      ...(idToken === undefined ? {} : { id_token_signing_alg_values_supported: [...idToken] }),
+      ...(userinfo === undefined ? {} : { userinfo_signing_alg_values_supported: [...userinfo] }),
+    };
   }
   const { authorizationUrl, tokenUrl, userinfoUrl } = provider;
-  const as = {
+  return {
     // Without discovery there is no issuer; the library requires one but does not compare it.
     issuer: userinfoUrl,
     authorization_endpoint: authorizationUrl,
     token_endpoint: tokenUrl,
     userinfo_endpoint: userinfoUrl,
   };
-  return { provider, as, client, clientAuth: ClientSecretPost(provider.clientSecret) };
 }
 
 async function discover(
@@ -106,15 +107,49 @@ async function discover(
   }
 }
 
-/** OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`. */
-function chooseClientAuth(provider: OpenIdProvider, as: AuthorizationServer): ClientAuth {
-  const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  return methods.includes('client_secret_basic')
-    ? ClientSecretBasic(provider.clientSecret)
-    : ClientSecretPost(provider.clientSecret);
+function chooseClientAuth(provider: OAuthProvider, as: AuthorizationServer, clock: () => number): ClientAuth {
+  const { clientSecret, keyId } = provider;
+  if (keyId !== undefined) return signedSecret(provider, as.issuer, clock);
+  return (provider.clientAuth ?? discoveredAuth(provider, as)) === 'basic'
+    ? ClientSecretBasic(clientSecret)
+    : ClientSecretPost(clientSecret);
 }
 
-type ProviderFetch = (url: string, options: ProviderRequest) => Promise<Response>;
+/** OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`. */
+function discoveredAuth({ kind }: OAuthProvider, as: AuthorizationServer): 'basic' | 'post' {
+  const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return kind === 'openid' && methods.includes('client_secret_basic') ? 'basic' : 'post';
+}
+
+/** Apple takes no secret that is older than six months; each request has its own. */
+function signedSecret(
+  { clientId, clientSecret, keyId = '', teamId = '' }: OAuthProvider,
+  issuer: string,
+  clock: () => number,
+): ClientAuth {
+  const alg = 'ES256';
+  return async (as, client, body, headers) => {
+    const key = await importPKCS8(clientSecret.replaceAll('\\n', '\n'), alg).catch(() => {
+      // The parser's message may quote the key.
+      throw new ProviderFailure('the client secret is no private key for ES256');
+    });
+    const iat = Math.floor(clock() / 1000);
+    const secret = await new SignJWT({
+      iss: teamId,
+      sub: clientId,
+      aud: issuer,
+      iat,
+      exp: iat + secretSeconds,
+    })
+      .setProtectedHeader({ alg, kid: keyId })
+      .sign(key);
+    return ClientSecretPost(secret)(as, client, body, headers);
+  };
+}
+
+const secretSeconds = 300;
+
+export type ProviderFetch = (url: string, options: ProviderRequest) => Promise<Response>;
 
 type ProviderRequest = {
   readonly method: string;
@@ -180,7 +215,7 @@ export class ProviderFailure extends Error {
 }
 
 /** Converts an error to a ProviderFailure; `during` names the step, for the log. */
-function providerFailure(error: unknown, during: string): ProviderFailure {
+export function providerFailure(error: unknown, during: string): ProviderFailure {
   return error instanceof ProviderFailure ? error : new ProviderFailure(`${during}: ${describe(error)}`);
 }
 
@@ -207,206 +242,38 @@ function readCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-// Exchanges a code for an identity (§5.3.3, §5.3.4). For an OpenID provider it checks the ID token's issuer, audience, times,
-// nonce, algorithm and signature, the last although the token came over TLS (OpenID Connect Core 1.0 §3.1.3.7); for a plain provider it
-// trusts the userinfo URL. Codes, tokens and claims do not leave this file.
-
-type Redemption = {
-  readonly server: ProviderServer;
-  readonly parameters: ReadonlyMap<string, string>;
-  readonly proofs: Proofs;
-  readonly redirectUri: string;
-  readonly fetch: ProviderFetch;
-  readonly timeoutMs: number;
-};
-
-type Exchange = Redemption & { readonly options: ReturnType<typeof requestOptions> };
-
-/** Returns undefined if the callback does not belong to this sign-in. @throws ProviderFailure */
-export async function redeemCode(redemption: Redemption): Promise<ProviderIdentity | undefined> {
-  const { server, fetch, timeoutMs } = redemption;
-  const parameters = validParameters(redemption);
-  if (parameters === undefined) return undefined;
-  const exchange = { ...redemption, options: requestOptions(fetch, AbortSignal.timeout(timeoutMs)) };
-  try {
-    return server.provider.kind === 'openid'
-      ? await openIdIdentity(exchange, server.provider, parameters)
-      : await plainIdentity(exchange, server.provider, parameters);
-  } catch (error) {
-    if (isForeignCode(error)) return undefined;
-    throw providerFailure(error, 'sign-in');
-  }
+/** Builds the authorization request (§5.3.1; RFC 6749 §4.1.1, RFC 7636 §4.3, OpenID Connect Core 1.0 §3.1.2.1). */
+export function authorizationUrl(
+  endpoint: URL,
+  { provider, client }: ProviderServer,
+  proofs: Proofs,
+  redirectUri: string,
+): string {
+  const url = new URL(endpoint);
+  const parameters: readonly (readonly [string, string])[] = [
+    ['response_type', 'code'],
+    ['client_id', client.client_id],
+    ['redirect_uri', redirectUri],
+    ['scope', provider.scope],
+    ['state', proofs.state],
+    ...(provider.pkce === 'off'
+      ? []
+      : ([
+          ['code_challenge', hash('sha256', proofs.codeVerifier, 'base64url')],
+          ['code_challenge_method', 'S256'],
+        ] as const)),
+    ...(provider.kind === 'openid' && provider.nonce !== 'off' ? [['nonce', proofs.nonce] as const] : []),
+    ...(provider.responseMode === 'form_post' ? [['response_mode', 'form_post'] as const] : []),
+    ...(provider.claims === undefined ? [] : [['claims', provider.claims] as const]),
+  ];
+  for (const [name, value] of parameters) url.searchParams.set(name, value);
+  return url.href;
 }
 
-/** Returns undefined if the issuer is another (RFC 9207 §2.4) or there is no code. */
-function validParameters({ server, parameters, proofs }: Redemption): URLSearchParams | undefined {
-  const given = new URLSearchParams([...parameters]);
-  if (!given.get('code')) return undefined;
-  // A plain provider has no issuer to compare; its own callback path prevents mix-up (RFC 9700 §4.4.2.2).
-  if (server.provider.kind === 'plain') given.delete('iss');
-  try {
-    return validateAuthResponse(server.as, server.client, given, proofs.state);
-  } catch {
-    // Every reason for the error came with the URL.
-    return undefined;
-  }
+/** @throws ProviderFailure if it is not an https URL or on this machine */
+export function authorizationEndpoint({ as }: ProviderServer): URL {
+  const text = as.authorization_endpoint;
+  if (text === undefined || !isPrivateLine(text))
+    throw new ProviderFailure('discovery: no usable authorization_endpoint');
+  return new URL(text);
 }
-
-function requestTokens(
-  { server, proofs, redirectUri, options }: Exchange,
-  parameters: URLSearchParams,
-): Promise<Response> {
-  const { as, client, clientAuth } = server;
-  return authorizationCodeGrantRequest(
-    as,
-    client,
-    clientAuth,
-    parameters,
-    redirectUri,
-    proofs.codeVerifier,
-    options,
-  );
-}
-
-async function openIdIdentity(
-  exchange: Exchange,
-  { issuer }: OpenIdProvider,
-  parameters: URLSearchParams,
-): Promise<ProviderIdentity> {
-  const { server, proofs, options } = exchange;
-  const { as, client } = server;
-  const response = await requestTokens(exchange, parameters);
-  const tokens = await processAuthorizationCodeResponse(as, client, response, {
-    expectedNonce: proofs.nonce,
-    requireIdToken: true,
-  });
-  await validateApplicationLevelSignature(as, response, options);
-  const claims = getValidatedIdTokenClaims(tokens);
-  if (claims === undefined) throw new ProviderFailure(`the provider ${issuer} returned no ID token`);
-  const profile = claims.email === undefined ? await userinfo(server, tokens, claims.sub, options) : claims;
-  return identityOf(claims.iss, claims.sub, profile, 'email_verified');
-}
-
-/** Used if the ID token has no address (OpenID Connect Core 1.0 §5.4). */
-async function userinfo(
-  { as, client }: ProviderServer,
-  tokens: TokenEndpointResponse,
-  subject: string,
-  options: Exchange['options'],
-): Promise<Claims> {
-  if (as.userinfo_endpoint === undefined) return {};
-  const response = await userInfoRequest(as, client, tokens.access_token, options);
-  const claims = await processUserInfoResponse(as, client, subject, response);
-  // A signed document proves its origin only by its signature.
-  if (response.headers.get('content-type')?.startsWith('application/jwt') === true) {
-    await validateApplicationLevelSignature(as, response, options);
-  }
-  return claims as Claims;
-}
-
-async function plainIdentity(
-  exchange: Exchange,
-  provider: PlainProvider,
-  parameters: URLSearchParams,
-): Promise<ProviderIdentity> {
-  const { as, client } = exchange.server;
-  const response = await requestTokens(exchange, parameters);
-  const { access_token } = await processAuthorizationCodeResponse(as, client, response);
-  const person = object(await ask(exchange, access_token, provider.userinfoUrl));
-  const address =
-    provider.emailsUrl === undefined ? {} : primary(await ask(exchange, access_token, provider.emailsUrl));
-  const claims = { ...person, ...address };
-  return identityOf(provider.userinfoUrl, plainSubject(person), claims, provider.verifiedMember);
-}
-
-async function ask({ options }: Exchange, accessToken: string, url: string): Promise<JsonValue> {
-  const headers = new Headers({ accept: 'application/json' });
-  const response = await protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, options);
-  if (response.status !== 200)
-    throw new ProviderFailure(`userinfo: the provider returned status ${response.status}`);
-  try {
-    return (await response.json()) as JsonValue;
-  } catch {
-    // The parser's message quotes the response.
-    throw new ProviderFailure('userinfo: the response is not JSON');
-  }
-}
-
-function object(value: JsonValue | undefined): Claims {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ProviderFailure('userinfo: the response is not a JSON object');
-  }
-  return value;
-}
-
-/** Returns the primary address, verified or not. */
-function primary(listed: JsonValue): Claims {
-  const entries = Array.isArray(listed) ? listed.map(object) : [];
-  const { email, verified } = entries.find((entry) => entry.primary === true) ?? {};
-  return { email, verified };
-}
-
-/** An unknown code (RFC 6749 §5.2) or an ID token with another nonce: both happen if a code is put into the callback of another sign-in. */
-function isForeignCode(error: unknown): boolean {
-  if (error instanceof ResponseBodyError) return error.error === 'invalid_grant';
-  if (!(error instanceof OperationProcessingError)) return false;
-  const { cause } = error;
-  return typeof cause === 'object' && cause !== null && 'claim' in cause && cause.claim === 'nonce';
-}
-
-/**
- * The identity of a person at a provider, from an ID token or a userinfo document (OpenID Connect Core 1.0 §5.1). An address is verified
- * only if the claim is the boolean `true`.
- */
-export type ProviderIdentity = {
-  /** With `subject` it identifies one person for ever (§2). */
-  readonly issuer: string;
-  readonly subject: string;
-  /** In the form of `normalizeEmail`; undefined if the provider sent no valid address. */
-  readonly email: string | undefined;
-  readonly emailVerified: boolean;
-  readonly name: string | undefined;
-};
-
-type Claims = { readonly [name: string]: JsonValue | undefined };
-
-const subjectCharactersMax = 1024;
-const nameCharactersMax = 200;
-
-/** @param subject the `sub` claim, or the member that a plain provider has instead */
-function identityOf(
-  issuer: string,
-  subject: string,
-  claims: Claims,
-  verifiedMember: string,
-): ProviderIdentity {
-  if (subject === '' || subject.length > subjectCharactersMax) {
-    throw new ProviderFailure(
-      `the subject from the provider must have 1 to ${subjectCharactersMax} characters`,
-    );
-  }
-  const email = typeof claims.email === 'string' ? normalizeEmail(claims.email) : undefined;
-  return {
-    issuer,
-    subject,
-    email,
-    emailVerified: email !== undefined && claims[verifiedMember] === true,
-    name: readName(claims),
-  };
-}
-
-/** Returns the subject of a plain provider, most of which send a number or a string as `id`. */
-function plainSubject(claims: Claims): string {
-  const subject = claims.sub ?? claims.id;
-  if (typeof subject === 'string') return subject;
-  return Number.isSafeInteger(subject) ? String(subject) : '';
-}
-
-function readName(claims: Claims): string | undefined {
-  const { name } = claims;
-  if (typeof name !== 'string') return undefined;
-  const shown = name.slice(0, nameCharactersMax).toWellFormed().replace(controls, ' ').trim();
-  return shown === '' ? undefined : shown;
-}
-
-const controls = /\p{Cc}/gu;

@@ -4,6 +4,7 @@
  * derived from both, so that neither the URL of a callback nor a backup reveals them.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readCookie } from '../../http/syntax/cookie.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { keptRow, type Row } from '../../store/store.ts';
 import { digestOf, signInsTable } from '../account-tables.ts';
@@ -104,4 +105,22 @@ function derive(browser: string, purpose: string, state: string): string {
 
 function isEqual(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
+}
+
+/**
+ * The cookie that binds a sign-in to its browser (RFC 9700 §4.7.1): a callback made in another browser lacks the secret, so an attacker
+ * cannot sign a user in to the attacker's account. Attributes as for the session cookie, but always Lax, because the callback comes
+ * from the provider's site. One secret serves all sign-ins of a browser, so that two windows do not disturb each other.
+ */
+const signInCookieName = '__Host-comity_sign_in';
+
+/** Returns undefined if the cookie is missing or malformed. @param field value of Cookie */
+export function readBrowserSecret(field: string | undefined): string | undefined {
+  const value = field === undefined ? undefined : readCookie(field, signInCookieName);
+  return typeof value === 'string' && isSecret(value) ? value : undefined;
+}
+
+export function setBrowserSecret(secret: string, seconds: number): readonly string[] {
+  const attributes = `Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Lax`;
+  return ['Set-Cookie', `${signInCookieName}=${secret}; ${attributes}`];
 }

@@ -1,7 +1,7 @@
 /**
  * Sets a password: with the current one, or with a mailed code (§5.4).
  *
- * The unit of a change also ends all other sessions of the account and removes its reset codes. A wrong password counts as a failed login,
+ * The unit of a change also ends all other sessions of the account and removes the mailed codes that lead into it. A wrong password counts as a failed login,
  * which limits guesses through an open session.
  */
 import { Type } from 'typebox';
@@ -10,7 +10,14 @@ import { actionResource } from '../../kernel/action.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import { normalizeEmail } from '../../mail/email.ts';
 import type { Change } from '../../store/store.ts';
-import { type FoundCode, findCode, mailMissing, removeCodes } from '../account-mail.ts';
+import {
+  codesOfAccess,
+  codesOfOwner,
+  type FoundCode,
+  findCode,
+  mailMissing,
+  removeCodes,
+} from '../account-mail.ts';
 import { type AccountParts, commitRetried } from '../account-parts.ts';
 import {
   accountsTag,
@@ -27,10 +34,10 @@ import {
   refusedField,
   schemesOfPeople,
 } from '../account-schemas.ts';
-import { passwordChange, passwordsTable, readPassword, usersTable } from '../account-tables.ts';
+import { passwordChange, passwordsTable, readPassword } from '../account-tables.ts';
 import { type From, fromOf, originOf } from '../audit.ts';
-import { createKeysOfOwner, type KeysOfOwner } from '../keys/key-rows.ts';
-import { type FoundUser, userRow } from '../users/user-row.ts';
+import type { FoundUser } from '../users/user-row.ts';
+import { proveAddress } from '../verify-email.ts';
 
 type Changed =
   | { readonly ok: true }
@@ -77,7 +84,7 @@ export function createChangePassword(parts: AccountParts): ChangePassword {
       const changes = [
         passwordChange(userId, stored, hash, at),
         ...(await sessions.endOfUser(userId, who.session)),
-        ...(await removeCodes(store, userId, 'reset', null)),
+        ...(await removeCodes(store, userId, codesOfAccess, null)),
         audit.entry({ type: 'password.changed', actor: userId, subject: userId, ...originOf(who) }),
       ];
       return { changes, result: { ok: true } as const };
@@ -136,9 +143,8 @@ export function passwordResource(parts: AccountParts): Resource {
   );
 }
 
-// Sets a password by a mailed code (§5.4). One unit sets the password, removes all codes of the account, ends every session of the
-// account, and verifies the address, which received the code. Before the address is verified, a stranger may have registered it and
-// created keys. So the keys of such an account are revoked; those of a verified account belong to its owner, who can revoke them.
+// Sets a password by a mailed code (§5.4). One unit sets the password, removes the codes of the account, ends every session of the
+// account, and verifies the address, which received the code.
 
 type Reset =
   | { readonly ok: true }
@@ -153,8 +159,8 @@ export function createResetPassword(parts: AccountParts): ResetPassword {
   const { store, findUser, hasher, clock, settings } = parts;
 
   async function look(code: string, at: number): Promise<{ found: FoundCode; owner: FoundUser } | undefined> {
-    const found = await findCode(store, code, 'reset', at);
-    const owner = found === undefined ? undefined : await findUser.byId(found.userId);
+    const found = await findCode(store, code, ['reset'], at);
+    const owner = found?.userId == null ? undefined : await findUser.byId(found.userId);
     if (found === undefined || owner === undefined) return undefined;
     return owner.user.disabled || owner.user.email !== found.email ? undefined : { found, owner };
   }
@@ -166,18 +172,19 @@ export function createResetPassword(parts: AccountParts): ResetPassword {
     const first = await look(code, clock());
     if (first === undefined) return { ok: false, problem: 'code_invalid' };
     const hash = await hasher.hash(password);
-    let claimed: string | undefined;
+    let clear = async (): Promise<void> => undefined;
     const attempt = async () => {
       const at = clock();
       const good = await look(code, at);
       if (good === undefined) return invalid;
-      claimed = good.owner.user.emailVerified ? undefined : good.owner.user.id;
       const changes = await buildChanges(parts, { ...good, hash, at, from });
-      return { changes, result: { ok: true } as const };
+      const proven = await proveAddress(parts, good.owner, { from, at, reason: 'password.reset' });
+      ({ clear } = proven);
+      return { changes: [...changes, ...proven.changes], result: { ok: true } as const };
     };
     const row = { table: passwordsTable, id: first.owner.user.id };
     const done = await commitRetried<Reset>(store, row, attempt, () => unavailable);
-    if (claimed !== undefined && done.ok) await createKeys(parts, claimed, from).clear(claimed);
+    if (done.ok) await clear();
     return done;
   };
 }
@@ -192,40 +199,18 @@ type Good = {
   readonly from: From;
 };
 
-function createKeys({ store, audit }: AccountParts, user: string, from: From): KeysOfOwner {
-  return createKeysOfOwner(store, (key) =>
-    audit.entry({
-      type: 'key.revoked',
-      actor: user,
-      subject: key,
-      ...originOf(from),
-      detail: { reason: 'password.reset' },
-    }),
-  );
-}
-
 async function buildChanges(parts: AccountParts, good: Good): Promise<readonly Change[]> {
-  const { store, sessions, audit, accounts } = parts;
+  const { store, sessions, audit } = parts;
   const { found, owner, hash, at, from } = good;
-  const { user, row } = owner;
+  const { user } = owner;
   const stored = await readPassword(store, user.id);
   const fact = { actor: user.id, subject: user.id, ...originOf(from) };
-  const changes = [
+  return [
     found.removal,
-    ...(await removeCodes(store, user.id, 'all', found.removal.id)),
+    ...(await removeCodes(store, user.id, codesOfOwner, found.removal.id)),
     passwordChange(user.id, stored, hash, at),
     ...(await sessions.endOfUser(user.id, null)),
     audit.entry({ type: 'password.reset', ...fact }),
-  ];
-  if (user.emailVerified) return changes;
-  const keys = await createKeys(parts, user.id, from).removal(user.id);
-  const updatedAt = Math.max(at, row.updatedAt);
-  const next = userRow(accounts.users, user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
-  return [
-    ...changes,
-    ...keys,
-    { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
-    audit.entry({ type: 'email.verified', ...fact }),
   ];
 }
 

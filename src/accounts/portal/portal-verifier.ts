@@ -6,6 +6,7 @@
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Collection } from '../../model/collection.ts';
+import { idPrefixes } from '../../model/id.ts';
 import { isAdministrator, tenantPrincipal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { type Change, keptRow, type Row } from '../../store/store.ts';
@@ -29,7 +30,6 @@ export type ValidToken = {
 };
 
 const unusable: Bad = { problem: 'invalid_token' };
-const userIdPrefix = 'usr_';
 /** The use of a key by the sessions of its links is not a use of the key. */
 const uses = { note: () => undefined, intervalMs: Number.POSITIVE_INFINITY };
 
@@ -93,7 +93,7 @@ async function judgeMaker(
     );
     return 'principal' in verdict && isAdministrator(verdict.principal) ? verdict : undefined;
   }
-  if (owner?.startsWith(userIdPrefix) === true) {
+  if (owner?.startsWith(idPrefixes.account) === true) {
     const row = await store.read(usersTable, owner);
     const principal =
       row === undefined || row.deletedAt !== null ? undefined : principalOf(readUser(row.doc));

@@ -32,6 +32,10 @@ export type ChallengeContents = {
     readonly challenge: string;
     readonly login: { readonly id: string; readonly user: string; readonly password: string } | null;
   };
+  /** A passkey that becomes the whole login of an account, which registers or accepts an invitation. */
+  readonly firstPasskey: { readonly user: string; readonly challenge: string };
+  /** A login by mail: the code in the mail is good with this challenge alone, so in the browser that asked for it. */
+  readonly mailLogin: { readonly browser: string };
   /** A proof by passkey for a change of the factor. */
   readonly passkeyProof: { readonly user: string; readonly challenge: string };
 };
@@ -45,7 +49,8 @@ export type OpenedChallenge<P extends ChallengePurpose> = ChallengeContents[P] &
 };
 
 export type ChallengeTokens = {
-  issue<P extends ChallengePurpose>(purpose: P, content: ChallengeContents[P]): string;
+  /** @param forSeconds its lifetime; default `seconds` */
+  issue<P extends ChallengePurpose>(purpose: P, content: ChallengeContents[P], forSeconds?: number): string;
   /** Returns undefined for a token that is unreadable, expired or of another purpose. */
   open<P extends ChallengePurpose>(purpose: P, token: string): OpenedChallenge<P> | undefined;
   /** @throws StoreUnavailable */
@@ -66,9 +71,9 @@ export function createChallengeTokens(services: Services, secret: string): Chall
   const sealOf = (purpose: ChallengePurpose) => ({ secret, purpose: `challenge ${purpose}`, id: purpose });
   return {
     seconds,
-    issue(purpose, content) {
+    issue(purpose, content, forSeconds = seconds) {
       const id = random(idBytes).toString('base64url');
-      const text = JSON.stringify({ ...content, id, expiresAt: clock() + seconds * 1000 });
+      const text = JSON.stringify({ ...content, id, expiresAt: clock() + forSeconds * 1000 });
       return sealText(text, sealOf(purpose), random);
     },
     open<P extends ChallengePurpose>(purpose: P, token: string) {

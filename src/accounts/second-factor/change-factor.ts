@@ -11,7 +11,6 @@ import { named, pathParameter } from '../../kernel/documentation.ts';
 import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
 import type { Change } from '../../store/store.ts';
-import type { FactorNews } from '../account-mail.ts';
 import { type AccountParts, type Attempted, commitRetried } from '../account-parts.ts';
 import {
   accountsTag,
@@ -34,6 +33,7 @@ import {
 } from '../account-tables.ts';
 import type { AttemptLimit } from '../attempt-limit.ts';
 import { type AuditType, type From, factOfAsk, fromOf, originOf } from '../audit.ts';
+import type { FactorNews } from '../mail-texts.ts';
 import { useCode } from './factor-codes.ts';
 import { factorChange, noFactor, readFactor, type SecondFactor, type StoredFactor } from './factor-row.ts';
 import { type Assertion, assertionSchema, usePasskey } from './passkeys/webauthn.ts';
@@ -96,11 +96,11 @@ export async function changeFactor<T>(
   const { code, passkey } = proof;
   if (passkey !== undefined) return commitPlan(parts, owner, { kind: 'passkey', ...passkey }, plan);
   if (code === undefined) return { ok: false, problem: 'second_factor_required' };
-  return limitedAttempt<ChangedFactor<T>>(
+  return limitedAttempt<ChangedFactor<T> | Wrong>(
     parts.limit,
-    owner,
+    attemptOfFactor(owner),
     () => commitPlan(parts, owner, { kind: 'code', code }, plan),
-    () => audit.note(limitedFact(userId, owner)),
+    { wrong: wrongFactor, onLimited: () => audit.note(limitedFact(userId, owner)) },
   );
 }
 
@@ -267,27 +267,33 @@ export type Wrong = {
 
 export const wrongFactor: Wrong = { ok: false, problem: 'second_factor_invalid' };
 
+export function attemptOfFactor({ userId, address }: { readonly userId: string; readonly address: string }) {
+  return { name: `second factor ${userId}`, address };
+}
+
+type Limited = { readonly ok: false; readonly problem: 'rate_limited'; readonly allowance: Allowance };
+
 /**
- * Runs one attempt: counted before anything is compared, and given back unless its result is `wrongFactor`.
- * @param onLimited called for the first refusal in the window @throws StoreUnavailable
+ * Runs one attempt: counted before anything is compared, and given back unless its result is `wrong`.
+ * @param how.onLimited called for the first refusal in the window @throws StoreUnavailable
  */
 export async function limitedAttempt<T>(
   limit: AttemptLimit,
-  who: { readonly userId: string; readonly address: string },
-  attempt: () => Promise<T | Wrong>,
-  onLimited: () => void,
-): Promise<T | Wrong> {
-  const begun = await limit.begin(digestOf(`second factor ${who.userId}`), who.address);
+  who: { readonly name: string; readonly address: string },
+  attempt: () => Promise<T>,
+  how: { readonly wrong: T; readonly onLimited: () => void },
+): Promise<T | Limited> {
+  const begun = await limit.begin(digestOf(who.name), who.address);
   if (!begun.ok) {
-    if (begun.first) onLimited();
+    if (begun.first) how.onLimited();
     return { ok: false, problem: 'rate_limited', allowance: begun.allowance };
   }
-  let result: T | Wrong | undefined;
+  let result: T | undefined;
   try {
     result = await attempt();
     return result;
   } finally {
-    if (result === wrongFactor) begun.failed();
+    if (result === how.wrong) begun.failed();
     else await begun.succeeded();
   }
 }

@@ -81,18 +81,20 @@ function generatorOf(secret: string, issuer: string, label: string): TOTP {
 /** Codes of one set; a new set replaces the old one. */
 export const recoveryCodesCount = 10;
 
-const codeBytes = 10;
 const codeCharacters = 16;
+/** 40 bits, for a code that is good for minutes and a few attempts. */
+const typedCodeCharacters = 8;
 /** Crockford's base32: no letter looks like a digit. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
-const written = new RegExp(`^[${alphabet}]{${codeCharacters}}$`);
+const bitsOfCharacter = 5;
+const written = new RegExp(`^[${alphabet}]+$`);
 
 export type DrawnCodes = { readonly codes: readonly string[]; readonly digests: readonly string[] };
 
 export function drawRecoveryCodes(userId: string, random: (count: number) => Buffer): DrawnCodes {
-  const texts = Array.from({ length: recoveryCodesCount }, () => drawCode(random));
+  const texts = Array.from({ length: recoveryCodesCount }, () => drawCode(random, codeCharacters));
   return {
-    codes: texts.map((text) => text.match(/.{4}/g)?.join('-') ?? text),
+    codes: texts.map(grouped),
     digests: texts.map((text) => digestOfCode(userId, text)),
   };
 }
@@ -103,30 +105,43 @@ export function takeRecoveryCode(
   digests: readonly string[],
   typed: string,
 ): readonly string[] | undefined {
-  const text = normalize(typed);
+  const text = normalizeCode(typed, codeCharacters);
   if (text === undefined) return undefined;
   const digest = digestOfCode(userId, text);
   return digests.includes(digest) ? digests.filter((each) => each !== digest) : undefined;
 }
 
-function drawCode(random: (count: number) => Buffer): string {
-  let bits = BigInt(`0x${random(codeBytes).toString('hex')}`);
+/** Draws a code of a mail that a person types. */
+export function drawTypedCode(random: (count: number) => Buffer): string {
+  return grouped(drawCode(random, typedCodeCharacters));
+}
+
+export function normalizeTyped(typed: string): string | undefined {
+  return normalizeCode(typed, typedCodeCharacters);
+}
+
+function drawCode(random: (count: number) => Buffer, characters: number): string {
+  let bits = BigInt(`0x${random((characters * bitsOfCharacter) / 8).toString('hex')}`);
   let text = '';
-  for (let index = 0; index < codeCharacters; index += 1) {
+  for (let index = 0; index < characters; index += 1) {
     text += alphabet[Number(bits & 31n)];
     bits >>= 5n;
   }
   return text;
 }
 
+function grouped(text: string): string {
+  return text.match(/.{4}/g)?.join('-') ?? text;
+}
+
 /** Longer than a code with separators between all characters. */
 const typedCharactersMax = 64;
 
 /** Accepts upper case, other separators, and the letters that people read for digits. */
-function normalize(typed: string): string | undefined {
+function normalizeCode(typed: string, characters: number): string | undefined {
   if (typed.length > typedCharactersMax) return undefined;
   const text = typed.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1');
-  return written.test(text) ? text : undefined;
+  return text.length === characters && written.test(text) ? text : undefined;
 }
 
 /** The account is part of the digest, so that equal digests of two accounts tell nothing. */

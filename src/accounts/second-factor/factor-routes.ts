@@ -5,10 +5,11 @@
  */
 import { Type } from 'typebox';
 import { actionResource } from '../../kernel/action.ts';
-import { named } from '../../kernel/documentation.ts';
+import { named, pathParameter } from '../../kernel/documentation.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { AccountParts } from '../account-parts.ts';
-import { exampleChallenge, exampleFactorCode } from '../account-schemas.ts';
+import { administratorsOnly, exampleChallenge, exampleFactorCode } from '../account-schemas.ts';
+import { type User, usersCollection, usersTable } from '../account-tables.ts';
 import {
   byOwner,
   type ChangedFactor,
@@ -33,6 +34,7 @@ import { isFactor, needsFactor, noFactor, readFactor, type SecondFactor } from '
 export function factorResources(parts: AccountParts): readonly Resource[] {
   return [
     statusResource(parts),
+    statusOfAccountResource(parts),
     beginResource(parts),
     confirmResource(parts),
     removalResource(parts),
@@ -68,7 +70,47 @@ const status = {
   },
 };
 
-function statusResource({ base, settings, addressOf, store, findUser }: AccountParts): Resource {
+/** What an account has, and whether it needs a second factor. */
+async function statusOf({ store, settings, accounts }: AccountParts, user: User) {
+  const stored = await readFactor(store, user.id);
+  const { totp, passkeys, recoveryCodes } = stored?.factor ?? noFactor;
+  return {
+    required: needsFactor(settings.secondFactor, accounts.factorRoles, user),
+    enrolled: stored !== undefined,
+    totp: totp === null ? null : { addedAt: totp.addedAt },
+    passkeys: passkeys.length,
+    recoveryCodesLeft: recoveryCodes.length,
+  };
+}
+
+/** GET {base}/users/{id}/second-factor: administrators see what an account has (§5.8.8). */
+function statusOfAccountResource(parts: AccountParts): Resource {
+  const { base, settings, findUser } = parts;
+  return actionResource(
+    {
+      method: 'GET',
+      path: `${base}/${usersTable}/{id}/second-factor`,
+      parameters: [pathParameter('id', 'Id of the account.')],
+      tag: { ...usersCollection, audience: 'operator' },
+      name: 'SecondFactorOfUser',
+      id: 'readSecondFactorOfUser',
+      summary: 'Read the second factor of an account',
+      description: 'Administrators only.',
+      output: status,
+      codes: ['not_found'],
+      permission: administratorsOnly,
+      handler: async ({ captures: [id = ''] }) => {
+        const found = await findUser.byId(id);
+        if (found === undefined) return { refused: { code: 'not_found' } };
+        return { content: await statusOf(parts, found.user) };
+      },
+    },
+    settings,
+  );
+}
+
+function statusResource(parts: AccountParts): Resource {
+  const { base, settings, addressOf, findUser } = parts;
   return actionResource(
     {
       ...people,
@@ -83,17 +125,7 @@ function statusResource({ base, settings, addressOf, store, findUser }: AccountP
         const owner = ownerOfAsk(ask, addressOf);
         const found = owner === undefined ? undefined : await findUser.byId(owner.userId);
         if (found === undefined) return peopleOnly;
-        const stored = await readFactor(store, found.user.id);
-        const { totp, passkeys, recoveryCodes } = stored?.factor ?? noFactor;
-        return {
-          content: {
-            required: needsFactor(settings.secondFactor, found.user),
-            enrolled: stored !== undefined,
-            totp: totp === null ? null : { addedAt: totp.addedAt },
-            passkeys: passkeys.length,
-            recoveryCodesLeft: recoveryCodes.length,
-          },
-        };
+        return { content: await statusOf(parts, found.user) };
       },
     },
     settings,

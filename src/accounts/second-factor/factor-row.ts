@@ -82,15 +82,23 @@ export function isFactor({ totp, passkeys }: SecondFactor): boolean {
   return totp !== null || passkeys.length > 0;
 }
 
-// Which accounts need a second factor (`COMITY_SECOND_FACTOR`, §5.8), as the verifiers of credentials see it. The credentials of an
+// Which accounts need a second factor (`COMITY_SECOND_FACTOR` and `accounts.secondFactor`, §5.8), as the verifiers of credentials see it. The credentials of an
 // account that needs one and has none open only the routes that add it.
+
+const noRoles: ReadonlySet<string> = new Set();
 
 type SecondFactorMode = 'optional' | 'administrators' | 'required';
 
 /** Adds what the rule says to the verdict on a credential of the account. */
 export type FactorRule = (user: User, verdict: Good) => MaybePromise<Good>;
 
-export function needsFactor(mode: SecondFactorMode, user: Pick<User, 'roles' | 'scopes'>): boolean {
+/** @param required the roles whose accounts need a factor, whatever the mode */
+export function needsFactor(
+  mode: SecondFactorMode,
+  required: ReadonlySet<string>,
+  user: Pick<User, 'roles' | 'scopes'>,
+): boolean {
+  if (user.roles.some((role) => required.has(role))) return true;
   if (mode === 'optional') return false;
   return mode === 'required' || user.roles.includes(administratorRole) || user.scopes.includes('admin');
 }
@@ -99,8 +107,12 @@ export function needsFactor(mode: SecondFactorMode, user: Pick<User, 'roles' | '
  * A verdict on a limited credential rests on the row of the password besides, which every change of a factor rewrites: an absent row has
  * no revision to rest on.
  */
-export function createFactorRule(store: Pick<Store, 'read'>, mode: SecondFactorMode): FactorRule {
-  if (mode === 'optional') return (_user, verdict) => verdict;
+export function createFactorRule(
+  store: Pick<Store, 'read'>,
+  mode: SecondFactorMode,
+  required: ReadonlySet<string> = noRoles,
+): FactorRule {
+  if (mode === 'optional' && required.size === 0) return (_user, verdict) => verdict;
 
   function limited(user: User, verdict: Good): MaybePromise<Good> {
     return whenKnown(readPassword(store, user.id), (password) => {
@@ -113,7 +125,7 @@ export function createFactorRule(store: Pick<Store, 'read'>, mode: SecondFactorM
   }
 
   return (user, verdict) => {
-    if (!needsFactor(mode, user)) return verdict;
+    if (!needsFactor(mode, required, user)) return verdict;
     return whenKnown(readFactor(store, user.id), (stored) => {
       if (stored === undefined) return limited(user, verdict);
       const rest = { table: secondFactorsTable, id: user.id, rev: stored.row.rev };

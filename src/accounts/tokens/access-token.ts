@@ -28,13 +28,14 @@ export type AccessTokens = {
   ): Promise<{ readonly user: string; readonly session: string; readonly expiresAt: number } | undefined>;
 };
 
+/** Of RFC 9068 §4, which no other token has. `JWT` is accepted only where the setting asks for it, beside the tokens from before. */
 const tokenType = 'at+jwt';
 /** Tolerated difference between the clocks of processes, only for the start of a token, never for its end. */
 const clockSkewSeconds = 30;
 const jtiBytes = 16;
 
 export function createAccessTokens({ clock, random, settings }: Services, keys: SigningKeys): AccessTokens {
-  const { accessTokenSeconds, tokenCharactersMax } = settings;
+  const { accessTokenSeconds, accessTokenType, tokenCharactersMax } = settings;
   /**
    * Issuer and audience. Without a configured origin, the name of the ring takes its place: a token must be valid at all processes, and
    * the address that one process listens on may differ from that of others, and change at a restart.
@@ -56,7 +57,7 @@ export function createAccessTokens({ clock, random, settings }: Services, keys: 
         jti: random(jtiBytes).toString('base64url'),
       };
       const token = await new SignJWT(payload)
-        .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
+        .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: accessTokenType })
         .sign(key.privateKey);
       return { token, expiresIn: exp - iat };
     },
@@ -64,14 +65,14 @@ export function createAccessTokens({ clock, random, settings }: Services, keys: 
       if (token.length > tokenCharactersMax) return undefined;
       const read = readJwt(token);
       if (read === undefined || !isWrittenPlainly(read)) return undefined;
-      const { kid } = read.header;
+      const { kid, typ } = read.header;
+      if (typ !== tokenType && typ !== accessTokenType) return undefined;
       const key = typeof kid === 'string' ? await keys.find(kid) : undefined;
       if (key === undefined) return undefined;
       const now = clock();
       try {
         const { payload } = await jwtVerify(token, key.publicKey, {
           algorithms: [key.algorithm],
-          typ: tokenType,
           issuer: origin(),
           audience: origin(),
           requiredClaims: ['sub', 'sid', 'iat', 'exp', 'jti'],

@@ -12,7 +12,7 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose';
-import type { TrustedIssuer } from '../../config/trusted-issuers.ts';
+import { plainType, type TrustedIssuer } from '../../config/trusted-issuers.ts';
 import { type Authenticated, administratorRole, authenticated, type Scope } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { MaybePromise } from '../../store/store.ts';
@@ -29,7 +29,7 @@ type IssuerTokens = {
 const invalid: Bad = { problem: 'invalid_token' };
 const unavailable: Bad = { problem: 'unavailable' };
 /** A JWT for another purpose is not an access token (RFC 8725 §3.11). */
-const tokenTypes: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
+const tokenTypes: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt']);
 
 export function createIssuerTokens(
   services: Services,
@@ -43,14 +43,18 @@ export function createIssuerTokens(
     knows: (iss) => typeof iss === 'string' && issuers.has(iss),
     async verify(token, read) {
       const found = issuers.get(String(read.claims.iss));
-      if (found === undefined || !isAccessToken(read)) return invalid;
+      if (found === undefined) return invalid;
       const { issuer, keys } = found;
+      if (!isAccessToken(issuer, read) || !isForUs(issuer, read)) return invalid;
       const now = services.clock();
       try {
         const { payload } = await jwtVerify(token, keys, {
           algorithms: [...issuer.algorithms],
           issuer: issuer.issuer,
-          audience: [...issuer.audience],
+          // Without the option, jose requires no `aud`; one that is there must match all the same.
+          ...(Object.hasOwn(read.claims, 'aud') || issuer.audienceClaim === 'aud'
+            ? { audience: [...issuer.audience] }
+            : {}),
           requiredClaims: ['sub', 'exp'],
           currentDate: new Date(now),
           clockTolerance: issuer.clockSkewSeconds,
@@ -78,9 +82,14 @@ export function createBearerVerifier(
 }
 
 /** Refuses tokens that are bound to a key, because the bearer proves no possession here (RFC 9449 §7.1, RFC 8705 §3). */
-function isAccessToken({ header, claims }: ReadJwt): boolean {
-  const typ = typeof header.typ === 'string' ? header.typ.toLowerCase() : header.typ;
-  return tokenTypes.has(typ) && !Object.hasOwn(claims, 'cnf');
+function isAccessToken({ types }: TrustedIssuer, { header, claims }: ReadJwt): boolean {
+  const typ = typeof header.typ === 'string' ? plainType(header.typ) : header.typ;
+  const isType = types === undefined ? tokenTypes.has(typ) : types.some((type) => type === typ);
+  return isType && !Object.hasOwn(claims, 'cnf');
+}
+
+function isForUs({ audience, audienceClaim }: TrustedIssuer, { claims }: ReadJwt): boolean {
+  return audienceClaim === 'aud' || audience.some((name) => name === claims[audienceClaim]);
 }
 
 function createVerdict(issuer: TrustedIssuer, claims: JWTPayload, now: number): Verdict {

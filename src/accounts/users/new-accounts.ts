@@ -11,12 +11,14 @@ import type { Ask } from '../../kernel/resource.ts';
 import { normalizeEmail } from '../../mail/email.ts';
 import { permission, permits, type Subject } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import { idPrefixes } from '../../model/id.ts';
 import { type Authenticated, authenticated } from '../../model/principal.ts';
+import { takenProblem } from '../../resources/collection/commit.ts';
 import type { Served } from '../../resources/collection/served-collection.ts';
 import { readOnlyMessage, withheldFrom } from '../../resources/document/closed-members.ts';
 import { type FieldsOrWritten, WrittenFields } from '../../resources/document/representation.ts';
 import { overtaken } from '../../store/lines.ts';
-import type { Change, Commit, Overtaken, Store } from '../../store/store.ts';
+import type { Change, Commit, Overtaken, Row, Store } from '../../store/store.ts';
 import type { UserFields } from '../account-tables.ts';
 import { userRow } from './user-row.ts';
 
@@ -40,6 +42,7 @@ export type NewAccounts = {
   /**
    * Runs the hook and commits the account, in one unit with all that `make` adds.
    * @param make gets the account as the hook left it; runs again after a lost race
+   * @param before the row of an account that changes; absent: a new one
    * @returns what `make` returned with the changes
    * @throws StoreUnavailable
    */
@@ -48,6 +51,7 @@ export type NewAccounts = {
     store: Pick<Store, 'commit'>,
     account: NewAccount,
     make: Make<T>,
+    before?: Row,
   ): Promise<Committed<T>>;
 };
 
@@ -69,16 +73,16 @@ export function createNewAccounts({
     isPlain: fieldNames.size === 0 && users.hooks === undefined,
     registrable: registrableOf(users, fieldNames),
     judge: async (account, given) => (fieldNames.size === 0 ? account : judge(served(), account, given)),
-    commit: (ask, store, account, make) =>
+    commit: (ask, store, account, make, before) =>
       users.hooks?.beforeWrite === undefined
         ? commitPlainly(store, account, make)
-        : commitWithHook(served(), ask, account, make),
+        : commitWithHook(served(), ask, { ...account, before }, make),
   };
 }
 
 /** Leaves out what no account could change by itself: a registration that names it is refused for an unknown member. */
 function registrableOf(users: Collection, fieldNames: ReadonlySet<string>): TObject | undefined {
-  const itself = authenticated({ id: 'usr_', scopes: accountDefaults.scopes });
+  const itself = authenticated({ id: idPrefixes.account, scopes: accountDefaults.scopes });
   if (permission(users.access.update, 'update', itself) === 'denied') return undefined;
   const names = [...fieldNames].filter((name) => {
     const mayWrite = permission(users.readOnly.get(name) ?? 'public', 'update', itself) !== 'denied';
@@ -153,26 +157,27 @@ async function commitPlainly<T>(
 }
 
 /** The rules of the store that a new account breaks. */
-function refusalOf({ outcome, field }: Extract<Commit, { outcome: 'taken' | 'dangling' }>): Problem {
-  const pointer = formatJsonPointer([field]);
-  if (outcome === 'dangling') {
-    const message = 'names a resource that does not exist';
-    return { code: 'reference_missing', errors: [{ pointer, message }] };
-  }
-  const errors = [{ pointer, message: 'already in use' }];
-  return { code: 'unique_taken', message: `${field} is already in use`, errors };
+function refusalOf(commit: Extract<Commit, { outcome: 'taken' | 'dangling' }>): Problem {
+  if (commit.outcome === 'taken') return takenProblem(commit.fields);
+  const pointer = formatJsonPointer([commit.field]);
+  return {
+    code: 'reference_missing',
+    errors: [{ pointer, message: 'names a resource that does not exist' }],
+  };
 }
 
 async function commitWithHook<T>(
   served: Served,
   ask: Ask,
-  account: NewAccount,
+  account: NewAccount & { readonly before: Row | undefined },
   make: Make<T>,
 ): Promise<Committed<T>> {
   const { logic } = served;
   if (logic === undefined) throw new Error('the hook of accounts requires the logic of their collection');
   let kept: { readonly result: T } | undefined;
-  const write = { action: 'create', id: account.id, before: undefined, fields: account.fields } as const;
+  const { before } = account;
+  const action = before === undefined ? 'create' : 'update';
+  const write = { action, id: account.id, before, fields: account.fields } as const;
   const written = await logic.write(served, ask, [write], async (within, _own, [after]) => {
     const fields = membersOf(after ?? account.fields);
     const { missing } = served.validator.check(fields);
@@ -185,7 +190,7 @@ async function commitWithHook<T>(
       ?.doc;
     const made = {
       outcome: 'made',
-      created: true,
+      created: before === undefined,
       location: null,
       doc: doc ?? null,
       modifiedAt: null,

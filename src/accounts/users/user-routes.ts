@@ -5,19 +5,15 @@
  */
 import { Type } from 'typebox';
 import type { ResolvedAccounts } from '../../config/accounts.ts';
-import type { Problem } from '../../http/problem.ts';
 import { actionResource, type Done } from '../../kernel/action.ts';
 import { type OperationDocumentation, pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Proposal, Resource, Result, Standing } from '../../kernel/resource.ts';
 import { normalizeEmail } from '../../mail/email.ts';
-import { permission, permits, type Subject } from '../../model/access.ts';
-import { equalJson } from '../../model/json-value.ts';
-import {
-  type Authenticated,
-  administratorRole,
-  isAdministrator,
-  type Principal,
-} from '../../model/principal.ts';
+import { permission } from '../../model/access.ts';
+import { ownerField } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
+import { idFor, idPrefixes } from '../../model/id.ts';
+import { isAdministrator } from '../../model/principal.ts';
 import { commitUnit, madeOf } from '../../resources/collection/commit.ts';
 import { memberStanding } from '../../resources/collection/member.ts';
 import { nextRow } from '../../resources/collection/row.ts';
@@ -28,19 +24,20 @@ import type {
   Serving,
   Written,
 } from '../../resources/collection/served-collection.ts';
-import { subjectOf } from '../../resources/collection/view.ts';
 import {
   createOperation,
   type NewFields,
+  patchOperation,
   type Revise,
   revised,
 } from '../../resources/collection/write-operations.ts';
-import { withheldFrom } from '../../resources/document/closed-members.ts';
 import type { FieldsOrWritten } from '../../resources/document/representation.ts';
-import type { Change, MaybePromise } from '../../store/store.ts';
+import { pagesOf } from '../../store/in-batches.ts';
+import type { Change, MaybePromise, Plan, Store } from '../../store/store.ts';
 import { type AccountParts, commitRetried, type EndpointGeneration } from '../account-parts.ts';
 import {
   administratorsOnly,
+  emailFault,
   examplePassword,
   newPasswordFault,
   newPasswordSchema,
@@ -48,14 +45,22 @@ import {
 } from '../account-schemas.ts';
 import {
   changedFields,
+  identitiesTable,
+  mailCodesTable,
   passwordChange,
   passwordsTable,
   readPassword,
   readUser,
   type User,
+  usersTable,
 } from '../account-tables.ts';
 import { type AuditFact, factOfAsk } from '../audit.ts';
-import { type AccountRemoval, createAccountRemoval } from './account-removal.ts';
+import { inviteResource } from '../invitations.ts';
+import { createKeysOfOwner, keysPerUnitMax } from '../keys/key-rows.ts';
+import { viewOwnersTable, viewsTable } from '../saved-views.ts';
+import { secondFactorsTable } from '../second-factor/factor-row.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { Administering } from './administering.ts';
 import { demandAddress } from './new-accounts.ts';
 
 export function userResources(
@@ -63,12 +68,11 @@ export function userResources(
   endpoints: EndpointGeneration,
   serving: Serving,
 ): ServedCollection {
-  const { accounts, settings } = parts;
+  const { accounts, settings, administering } = parts;
   const removal = createAccountRemoval(serving.store, parts.sessions);
-  const administering = createAdministering(accounts);
   const revise = reviseUser(administering);
   const documentCharactersMax = Math.min(settings.documentCharactersMax, settings.accountBytesMax);
-  const own: UserParts = { ...parts, ...endpoints, administering, removal };
+  const own: UserParts = { ...parts, ...endpoints, removal };
   const plain = serveCollection(serving, accounts.users, {
     documentCharactersMax,
     announced: false,
@@ -77,21 +81,25 @@ export function userResources(
     create: createUserOperation(accounts, revise),
     documentation: {
       names: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
-      idPrefix: 'usr_',
+      idPrefix: idPrefixes.account,
       ...(accounts.isListed ? {} : { revise: ofAdministrators }),
     },
   });
+  const stages = (served: Served) => ({
+    create: createUserOperation(accounts, revise)(served),
+    patch: revised(patchOperation(served) as Operation, revise),
+  });
+  const invitation = accounts.invitations ? [inviteResource(parts, plain.served, stages)] : [];
   return {
     ...plain,
     resources: [
-      ...plain.resources.map((resource) => adapted(resource, own, revise)),
+      ...[...plain.resources, ...invitation].map((resource) => adapted(resource, own, revise)),
       setPasswordResource(own, plain.served),
     ],
   };
 }
 
-type UserParts = AccountParts &
-  EndpointGeneration & { readonly administering: Administering; readonly removal: AccountRemoval };
+type UserParts = AccountParts & EndpointGeneration & { readonly removal: AccountRemoval };
 
 function adapted(resource: Resource, parts: UserParts, revise: Revise): Resource {
   const { accountBytesMax } = parts.settings;
@@ -182,8 +190,8 @@ function accompanyUser(parts: UserParts): (written: Written) => Promise<Accompan
 
   return async ({ ask, id, before, next }) => {
     if (next === null && !mayLeave(ask)) return { refused: { code: 'forbidden', message: keyOnly } };
-    if (next === null && !administering.mayChange(ask.principal, { before, next }))
-      return { refused: beyondRights };
+    const refused = next === null ? administering.refusalOf(ask.principal, { before, next }) : undefined;
+    if (refused !== undefined) return { refused };
     const stood = before === undefined ? undefined : readUser(before.doc);
     const after = next === null ? undefined : readUser(next.doc);
     if (after !== undefined) demandAddress(after);
@@ -209,7 +217,7 @@ function mayLeave({ principal, known }: Written['ask']): boolean {
 }
 
 /** One fact for each kind of change; the rest of the members are only named, never shown. */
-function factsOf(before: User | undefined, after: User | undefined): readonly Told[] {
+export function factsOf(before: User | undefined, after: User | undefined): readonly Told[] {
   if (after === undefined) return [{ type: 'account.deleted' }];
   if (before === undefined) return [{ type: 'account.registered', detail: grants(after) }];
   const facts: Told[] = [];
@@ -226,7 +234,7 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
 }
 
 /** True if the endpoints of the account may get other events than before. */
-function mayBeToldOtherwise(before: User, after: User): boolean {
+export function mayBeToldOtherwise(before: User, after: User): boolean {
   const isSame = before.tenant === after.tenant && before.disabled === after.disabled;
   return !isSame || !sameGrants(before, after) || changedFields(before, after).length > 0;
 }
@@ -239,13 +247,8 @@ function sameGrants(before: User, after: User): boolean {
   return JSON.stringify(grants(before)) === JSON.stringify(grants(after));
 }
 
-const beyondRights: Problem = {
-  code: 'forbidden',
-  message: 'you do not administer this account, or it has or would have rights that you lack',
-};
 const lost: Done = { refused: { code: 'unavailable' } };
 const gone: Done = { refused: { code: 'not_found' } };
-const closed: Done = { refused: beyondRights };
 
 /**
  * POST to `/users/{id}/password`: an administrator, or an account that administers it, sets the password of an account, which ends all of
@@ -257,14 +260,13 @@ function setPasswordResource(parts: UserParts, served: Served): Resource {
     {
       path: `${served.path}/{id}/password`,
       parameters: [pathParameter('id', 'Id of the account.')],
-      tag: accounts.admin === undefined ? { ...served.collection, audience: 'operator' } : served.collection,
+      tag: !accounts.isAdministered ? { ...served.collection, audience: 'operator' } : served.collection,
       name: 'UserPassword',
       id: 'setUserPassword',
       summary: 'Set the password of an account',
-      description:
-        accounts.admin === undefined
-          ? 'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.'
-          : 'For administrators, and for accounts that administer this one. Ends all sessions of the account and revokes the codes that were mailed to it.',
+      description: !accounts.isAdministered
+        ? 'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.'
+        : 'For administrators, and for accounts that administer this one. Ends all sessions of the account and revokes the codes that were mailed to it.',
       input: {
         name: 'PasswordSet',
         schema: Type.Object({ password: newPasswordSchema(settings) }),
@@ -275,7 +277,7 @@ function setPasswordResource(parts: UserParts, served: Served): Resource {
       standing: async (ask) => {
         const standing = await memberStanding(served, ask, 'update');
         const { row } = standing;
-        const reaches = row === undefined || administering.reaches(ask.principal, row);
+        const reaches = row === undefined || administering.refusalOfReach(ask.principal, row) === undefined;
         return { ...standing, permitted: standing.permitted && reaches };
       },
       mayBeMissing: true,
@@ -298,7 +300,8 @@ async function setPassword(parts: UserParts, served: Served, ask: Ask, hash: str
     const account = await store.read(served.collection.name, id);
     if (account === undefined) return { refused: gone };
     // The account may have got rights meanwhile that the caller lacks.
-    if (!administering.reaches(ask.principal, account)) return { refused: closed };
+    const refused = administering.refusalOfReach(ask.principal, account);
+    if (refused !== undefined) return { refused: { refused } };
     const before = await readPassword(store, id);
     const at = Math.max(clock(), before?.row.updatedAt ?? 0);
     const changes = [
@@ -331,7 +334,12 @@ function createUserOperation(
       permission: (principal) => permission(users.access.create, 'create', principal),
       act: (ask: Ask, _standing: Standing, proposal: (Proposal & { fields?: NewFields }) | undefined) => {
         const fields = proposal?.fields ?? {};
-        const write = { action: 'create', id: `usr_${served.newId()}`, before: undefined, fields } as const;
+        const write = {
+          action: 'create',
+          id: idFor('account', served.newId),
+          before: undefined,
+          fields,
+        } as const;
         const { logic } = served;
         if (logic === undefined) return create(served, ask, write.id, fields);
         return logic.write(served, ask, [write], (within, own, [after = fields]) =>
@@ -358,13 +366,14 @@ function create(served: Served, ask: Ask, id: string, fields: FieldsOrWritten): 
 // Revises a change of an account that a request asks for, before hooks run: its address, and the rights of the caller over the account.
 // Hooks may change what the caller may not.
 
-function reviseUser(administering: Pick<Administering, 'mayChange'>): Revise {
+function reviseUser(administering: Pick<Administering, 'refusalOf'>): Revise {
   return async (revision) => {
     const found = await reviseEmail(revision);
     if ('refused' in found) return found;
     const { ask, before } = revision;
     const next = { doc: JSON.stringify(found.fields), owner: before?.owner ?? null };
-    return administering.mayChange(ask.principal, { before, next }) ? found : { refused: beyondRights };
+    const refused = administering.refusalOf(ask.principal, { before, next });
+    return refused === undefined ? found : { refused };
   };
 }
 
@@ -374,10 +383,7 @@ function reviseUser(administering: Pick<Administering, 'mayChange'>): Revise {
  */
 const reviseEmail: Revise = ({ before, content, fields }) => {
   const email = normalizeEmail(String(fields.email));
-  if (email === undefined) {
-    const errors = [{ pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' }];
-    return { refused: { code: 'validation_failed', errors } };
-  }
+  if (email === undefined) return { refused: emailFault };
   if (before === undefined) return { fields: { ...fields, email } };
   const stood = readUser(before.doc).email;
   if (stood === email || names(content, 'emailVerified')) return { fields: { ...fields, email } };
@@ -396,60 +402,79 @@ function names(content: unknown, member: string): boolean {
   );
 }
 
-// Accounts that administer others without being administrators (`accounts.admin`, §5.7). They reach the accounts that the rule names, and
-// neither give nor touch rights beyond their own: an account with a role, a scope or a tenant that they do not have is closed to them.
+// Removes what a deleted account leaves: its password, sessions, identities at providers, mailed codes, saved views, and its keys with their
+// secrets. All
+// of it is void from the moment that the account is removed, because every verifier reads the account. It is removed in the unit of the
+// deletion as far as that stays small, the rest right after. What the account created in the collections of the application stays.
 
-type StoredDoc = { readonly doc: string; readonly owner: string | null };
+/** Rows of each kind that go in one unit. */
+const removedPerUnitMax = keysPerUnitMax;
+/** Units after the deletion; each removes up to `removedPerUnitMax` of each kind, and a lost race repeats one. */
+const unitsMax = 1000;
 
-/** A change that a request asks for, before hooks run: created without `before`, removed without `next`. */
-type AccountChange = { readonly before: StoredDoc | undefined; readonly next: StoredDoc | null };
-
-type Administering = {
-  /** True if the principal administers the account, and the account has no right that the principal lacks. */
-  reaches(principal: Principal, account: StoredDoc): boolean;
-  /** False for a change that neither the other rules nor the administration of accounts permit. */
-  mayChange(principal: Principal, change: AccountChange): boolean;
+type AccountRemoval = {
+  /**
+   * Changes that remove what the account leaves, up to `removedPerUnitMax` of each kind.
+   * @param entryOf the entry of the audit trail about the revocation of a key
+   */
+  changes(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
+  /** Codes mailed to the account, which a change of its address and its disabling make void. */
+  codes(user: string): Promise<readonly Change[]>;
+  /** Removes what is left of an account that is gone; does nothing for one that is not. */
+  clear(user: string, entryOf: (key: string) => Change): Promise<void>;
 };
 
-function createAdministering({ admin, unadministered }: ResolvedAccounts): Administering {
-  function reaches(principal: Principal, account: StoredDoc): boolean {
-    if (isAdministrator(principal)) return true;
-    if (admin === undefined || principal.kind === 'anonymous') return false;
-    return (
-      permits(admin.rule, 'update', principal, subjectOf(account)) &&
-      isWithin(principal, readUser(account.doc))
-    );
-  }
+function createAccountRemoval(store: Store, sessions: Pick<Sessions, 'endOfUser'>): AccountRemoval {
+  const codes = (user: string) => removalOfOwned(store, mailCodesTable, user);
 
-  /** By the rules of the account itself: what an account may change of its own, for one. */
-  function isOwnChange(principal: Principal, { before, next }: AccountChange): boolean {
-    if (before === undefined) return false;
-    const { access } = unadministered;
-    const subject: Subject = subjectOf(before);
-    if (next === null) return permits(access.delete, 'delete', principal, subject);
-    if (!permits(access.update, 'update', principal, subject)) return false;
-    const [from, to] = [JSON.parse(before.doc), JSON.parse(next.doc)] as readonly Record<string, unknown>[];
-    const { readOnly } = withheldFrom(unadministered, { principal, owner: before.owner }, from ?? {});
-    return [...readOnly].every((name) => equalJson(from?.[name], to?.[name]));
+  async function changes(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
+    const parts = await Promise.all([
+      removalOf(store, passwordsTable, user),
+      removalOf(store, secondFactorsTable, user),
+      sessions.endOfUser(user, null).then((ends) => ends.slice(0, removedPerUnitMax)),
+      removalOfOwned(store, identitiesTable, user),
+      codes(user),
+      removalOfOwned(store, viewsTable, user),
+      removalOfOwned(store, viewOwnersTable, user),
+      createKeysOfOwner(store, entryOf).removal(user),
+    ]);
+    return parts.flat();
   }
 
   return {
-    reaches,
-    mayChange: (principal, change) =>
-      isAdministrator(principal) ||
-      admin === undefined ||
-      isOwnChange(principal, change) ||
-      [change.before, change.next ?? undefined].every(
-        (account) => account === undefined || reaches(principal, account),
-      ),
+    changes,
+    codes,
+    async clear(user, entryOf) {
+      for (let unit = 0; unit < unitsMax; unit += 1) {
+        if ((await store.read(usersTable, user)) !== undefined) return;
+        const left = await changes(user, entryOf);
+        if (left.length === 0) return;
+        await store.commit({ changes: left, events: [] });
+      }
+    },
   };
 }
 
-/** The rights of an account without those that its credential leaves out. */
-function isWithin({ roles, scopes, tenant }: Authenticated, account: User): boolean {
-  return (
-    account.roles.every((role) => role !== administratorRole && roles.has(role)) &&
-    account.scopes.every((scope) => scopes.has(scope)) &&
-    (account.tenant === undefined || account.tenant === tenant)
-  );
+/** The removal of a row, where there is one. */
+async function removalOf(store: Store, table: string, id: string): Promise<readonly Change[]> {
+  const row = await store.read(table, id);
+  return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];
+}
+
+/** Finds rows by an index and one by one, since what such a row holds is the business of its writer. */
+async function removalOfOwned(store: Store, table: string, owner: string): Promise<readonly Change[]> {
+  const filter = { op: 'eq', field: ownerField, value: owner } as const;
+  const plan = store.plan({ table, filter, sort: byId, limit: 1 });
+  const ids = await firstIds(plan);
+  const removals = await Promise.all(ids.map((id) => removalOf(store, table, id)));
+  return removals.flat();
+}
+
+async function firstIds(plan: Plan): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for await (const { last } of pagesOf(plan)) {
+    if (last !== null) ids.push(String(last[0]));
+    if (ids.length >= removedPerUnitMax) break;
+  }
+  return ids;
 }

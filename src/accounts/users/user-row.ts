@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { type Collection, searchText } from '../../model/collection.ts';
 import type { Field } from '../../model/field.ts';
 import { byId } from '../../model/filter.ts';
+import { idPrefixes } from '../../model/id.ts';
 import {
   type Authenticated,
   administratorRole,
@@ -60,7 +61,7 @@ export type FindUser = {
 };
 
 /** No account has this id. */
-export const absentUserId = 'usr_';
+export const absentUserId = idPrefixes.account;
 
 const emailField: Field = { name: 'email', path: ['email'], type: 'string' };
 export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {

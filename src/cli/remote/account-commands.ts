@@ -16,6 +16,17 @@ const passwordOption: OptionRow = [
   '--password-stdin',
   'read the password from stdin instead of generating one',
 ];
+const accountOptions: readonly OptionRow[] = [
+  ['--name <name>', 'its display name', { member: 'name' }],
+  ['--role <role...>', 'roles; "administrator" may do everything', { member: 'roles' }],
+  ['--scope <scope...>', 'scopes (read write)', { member: 'scopes' }],
+  ['--tenant <tenant>', 'the tenant that it belongs to', { member: 'tenant' }],
+  [
+    '--field <name=value...>',
+    'fields of the application; name:=value takes JSON, such as level:=3',
+    { parse: withField },
+  ],
+];
 
 export const users: Noun = {
   name: 'users',
@@ -53,15 +64,7 @@ export const users: Noun = {
       description: 'create an account, with a password that is shown once',
       arguments: [['<email>', 'its e-mail address']],
       options: [
-        ['--name <name>', 'its display name', { member: 'name' }],
-        ['--role <role...>', 'roles; "administrator" may do everything', { member: 'roles' }],
-        ['--scope <scope...>', 'scopes (read write)', { member: 'scopes' }],
-        ['--tenant <tenant>', 'the tenant that it belongs to', { member: 'tenant' }],
-        [
-          '--field <name=value...>',
-          'fields of the application; name:=value takes JSON, such as level:=3',
-          { parse: withField },
-        ],
+        ...accountOptions,
         passwordOption,
         ['--no-password', 'no password: log in only by a mailed code or a provider'],
       ],
@@ -126,6 +129,23 @@ export const users: Noun = {
         json: { id, email, deleted: true },
         isLine: true,
         text: `${email} (${id}) was deleted.`,
+      }),
+    },
+    {
+      name: 'invite',
+      description:
+        'mail a person a link that sets a password or a passkey, of a new account or of one that nobody has entered',
+      arguments: [['<email>', 'the e-mail address']],
+      options: accountOptions,
+      request: 'POST /auth/invite',
+      content: ({ options, members, names }: Call<CreateArguments>) => ({
+        ...{ ...options.field, ...members },
+        email: names[0],
+      }),
+      print: ({ id, email }: User) => ({
+        json: { id, email, invited: true },
+        isLine: true,
+        text: `${email} (${id}) was invited.`,
       }),
     },
     {

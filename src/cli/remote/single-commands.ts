@@ -1,8 +1,7 @@
 /** Commands for a running server that belong to no noun. Their code is loaded when one is called. */
-import { settings } from '../../config/settings.ts';
 import type { ShownHold } from '../../hold/hold.ts';
 import { schemes } from '../../model/endpoint.ts';
-import { commaList, wholeNumber } from '../option-values.ts';
+import { commaList } from '../option-values.ts';
 import type { Call, RemoteCommand, Use } from './run-remote.ts';
 
 type SingleCommand = RemoteCommand & Use;
@@ -20,27 +19,35 @@ export const release: SingleCommand = {
 
 export const importing: SingleCommand = {
   name: 'import',
-  description: 'create documents on a running server from NDJSON, a document a line',
+  description: 'write documents on a running server from CSV, NDJSON or a JSON array',
   key: 'administrator',
   arguments: [['<file>', 'the file, or - for stdin']],
   options: [
     ['--collection <name>', 'the collection; by default the name of the file (tickets.ndjson)'],
     [
+      '--format <format>',
+      'csv, ndjson or json; by default by the ending of the file',
+      { choices: ['csv', 'ndjson', 'json'] },
+    ],
+    [
+      '--mode <mode>',
+      'what a record is to a document that exists',
+      { choices: ['create', 'replace', 'merge', 'upsert'], value: 'create' },
+    ],
+    ['--key <fields>', 'the members by which records name documents in the other modes: sku,tenantId (id)'],
+    [
       '--existing <what>',
-      'what to do with a document whose id exists',
+      'what to do with a document whose id exists, in the mode create',
       { choices: ['skip', 'update', 'refuse'], value: 'skip' },
     ],
     ['--no-events', 'append no events, so that nothing is sent to webhooks and streams'],
-    [
-      '--batch <number>',
-      'documents of one request',
-      { parse: wholeNumber(1, settings.bulkItemsMax.most), value: 500 },
-    ],
+    ['--dry-run', 'count and list faults, and write nothing'],
+    ['--atomic', 'write all records or none, up to COMITY_BULK_ITEMS_MAX of the server'],
   ],
   help:
-    '\nA line may have id, createdAt, updatedAt and owner, as "comity export" writes them.' +
-    '\nRun it again after an interruption: what is there is skipped. Lines without an id are created again.' +
-    '\nRefused lines are printed with their number; the others are imported, and the exit code is 1.',
+    '\nA record may have id, createdAt, updatedAt and owner, as "comity export" writes them.' +
+    '\nRun it again after an interruption: what is there is skipped. Records without an id are created again.' +
+    '\nFaults are printed with their line; other records are written, and the exit code is 1.',
   run: async (call) => (await import('./transfer.ts')).importDocuments(call),
 };
 
@@ -53,11 +60,17 @@ export const exporting: SingleCommand = {
     ['--format <format>', 'form of the documents', { choices: ['ndjson', 'csv'], value: 'ndjson' }],
     ['--filter <query>', 'only documents that match, as in a query string: status=open&hours[gt]=2'],
     ['--columns <names>', 'columns of CSV; by default every member of any document', { parse: commaList }],
+    [
+      '--no-guard',
+      'write texts that a spreadsheet would run (=1+1) to CSV without an apostrophe before them',
+    ],
+    ['--bom', 'begin CSV with a byte order mark, by which spreadsheets know UTF-8'],
     ['-o, --output <file>', 'the file, which must not exist yet; stdout by default'],
+    ['--no-files', 'write no octets of files into the folder beside the file (FILE.files)'],
   ],
   help:
     '\nThe documents come by id, each once, as they are stored, with their owner.' +
-    '\n"comity import" reads NDJSON back, into either store.',
+    '\n"comity import" reads NDJSON back, into either store, with the octets beside it.',
   run: async (call) => (await import('./transfer.ts')).exportDocuments(call),
 };
 

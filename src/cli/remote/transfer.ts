@@ -1,6 +1,6 @@
 /**
- * `comity import`: sends the documents of an NDJSON file to `POST {collection}/bulk` in batches, in their order. Each
- * document is a unit of its own, so a refused line leaves the others. A repeated import skips what is there.
+ * `comity import`: sends a file to `POST {collection}/import` while it is read, so that a file of any length takes little memory; the server
+ * says which lines it refused. A repeated import skips what is there. Lines whose files are beside the file name uploads in their place.
  */
 import { once } from 'node:events';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -8,69 +8,82 @@ import { access, rename, rm, stat } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { formatCsvCell } from '../../http/syntax/csv.ts';
 import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { CommandFailure, exitCodes, usageFailure } from '../failure.ts';
 import type { ServerClient } from '../server-client.ts';
-import { showStatusLine, type Terminal } from '../terminal.ts';
+import { type StatusLine, showStatusLine, type Terminal } from '../terminal.ts';
 import type { Call } from './run-remote.ts';
+import { FileTransfer, folderOf, hasFolder } from './transfer-files.ts';
 
 type ImportArguments = {
   readonly collection?: string;
+  readonly format?: keyof typeof mediaTypes;
+  readonly mode: 'create' | 'replace' | 'merge' | 'upsert';
+  readonly key?: string;
   readonly existing: 'skip' | 'update' | 'refuse';
   readonly events: boolean;
-  readonly batch: number;
+  readonly dryRun?: boolean;
+  readonly atomic?: boolean;
 };
 
-type ItemResult = {
-  readonly status: number;
-  readonly unchanged?: boolean;
-  readonly error?: string;
-  readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
-};
+const mediaTypes = { csv: 'text/csv', ndjson: 'application/x-ndjson', json: 'application/json' };
 
 type Counts = {
-  created: number;
-  updated: number;
-  unchanged: number;
-  refused: number;
-  withoutId: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly refused: number;
 };
 
-/** Refused lines that are printed; the others are counted. */
-const faultsShownMax = 100;
+/** What the server answers; `error`: it could not read on. */
+type ImportAnswer = Counts & {
+  readonly errors: readonly {
+    readonly line: number;
+    readonly column?: number;
+    readonly member?: string;
+    readonly message: string;
+  }[];
+  readonly errorsMore?: number;
+  readonly error?: string;
+};
 
-export async function importDocuments({
-  terminal,
-  server: open,
-  names: [file = ''],
-  options,
-  json,
-}: Call<ImportArguments>): Promise<number> {
+export async function importDocuments(call: Call<ImportArguments>): Promise<number> {
+  const { terminal, names, options, json } = call;
+  const [file = ''] = names;
   const collection = collectionOf(file, options.collection);
-  const server = open();
+  const format = options.format ?? formatOf(file);
+  const server = call.server();
   const input = file === '-' ? terminal.stdin : await openFile(file);
-  const counts: Counts = { created: 0, updated: 0, unchanged: 0, refused: 0, withoutId: 0 };
+  const files =
+    file !== '-' && (await hasFolder(file)) ? new FileTransfer(server, folderOf(file)) : undefined;
+  if (files !== undefined && format !== 'ndjson')
+    throw usageFailure(`${folderOf(file)} goes with NDJSON; move it away to import ${file} without files`);
   const status = showStatusLine(terminal.stderr);
-  let last = 0;
+  let skipped = 0;
+  const lines =
+    files === undefined
+      ? input
+      : withFiles(input, { files, collection, options, skip: () => (skipped += 1) });
   try {
-    for await (const batch of batchesOf(input, options.batch)) {
-      const faults = await sendBatch(server, collection, batch, { options, counts });
-      for (const { number, message } of faults) {
-        counts.refused += 1;
-        if (counts.refused <= faultsShownMax) terminal.err(`comity: ${file}:${number}: ${message}`);
-      }
-      last = Math.max(last, ...[...batch.lines, ...batch.faults].map(({ number }) => number));
-      status.show(`${last} lines`);
-    }
+    const answer = (await server.stream(
+      `/${encodeURIComponent(collection)}/import?${parametersOf(options)}`,
+      {
+        type: mediaTypes[format],
+        content: counted(lines, status),
+        subject: `collection ${collection}`,
+      },
+    )) as ImportAnswer;
+    status.end();
+    return finish(terminal, { file, collection, json }, { ...answer, unchanged: answer.unchanged + skipped });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    const where = `the import of ${collection} stopped after line ${last}: ${error.message}`;
+    const where = `the import of ${collection} stopped: ${error.message}`;
     throw new CommandFailure(`${where}; run it again to continue`, { cause: error });
   } finally {
     status.end();
     if (input !== terminal.stdin) input.destroy();
   }
-  return finish(terminal, collection, counts, json);
 }
 
 function collectionOf(file: string, named: string | undefined): string {
@@ -78,6 +91,11 @@ function collectionOf(file: string, named: string | undefined): string {
   const name = file === '-' ? '' : basename(file, extname(file));
   if (name !== '') return name;
   throw usageFailure('name the collection of what comes from stdin: --collection tickets');
+}
+
+function formatOf(file: string): keyof typeof mediaTypes {
+  const ending = extname(file).slice(1).toLowerCase();
+  return ending === 'csv' || ending === 'json' ? ending : 'ndjson';
 }
 
 async function openFile(file: string): Promise<Readable> {
@@ -90,135 +108,93 @@ async function openFile(file: string): Promise<Readable> {
   }
 }
 
-async function sendBatch(
-  server: ServerClient,
-  collection: string,
-  { lines, faults }: Batch,
-  { options, counts }: { readonly options: ImportArguments; readonly counts: Counts },
-): Promise<readonly LineFault[]> {
-  if (lines.length === 0) return faults;
-  const { existing, events } = options;
-  const items = lines.map(({ document }) => document);
-  const answer = (await server.ask('POST', `/${encodeURIComponent(collection)}/bulk`, {
-    json: { items, atomic: false, import: { existing, events } },
-    subject: `collection ${collection}`,
-  })) as { readonly items: readonly ItemResult[] };
-  const refused: LineFault[] = [...faults];
-  for (const [index, { number, document }] of lines.entries()) {
-    const result = answer.items[index];
-    if (!Object.hasOwn(document as object, 'id')) counts.withoutId += 1;
-    if (result === undefined || result.error !== undefined)
-      refused.push({ number, message: faultText(result) });
-    else if (result.unchanged === true) counts.unchanged += 1;
-    else if (result.status === 201) counts.created += 1;
-    else counts.updated += 1;
+function parametersOf({ mode, key, existing, events, dryRun, atomic }: ImportArguments): URLSearchParams {
+  return new URLSearchParams({
+    ...(mode === 'create' ? { existing } : { mode }),
+    ...(key === undefined ? {} : { key }),
+    ...(events ? {} : { events: 'false' }),
+    ...(dryRun === true ? { dryRun: 'true' } : {}),
+    ...(atomic === true ? { atomic: 'true' } : {}),
+  });
+}
+
+const mebibyte = 1024 * 1024;
+
+async function* counted(
+  content: AsyncIterable<Uint8Array | string>,
+  status: StatusLine,
+): AsyncGenerator<Uint8Array | string> {
+  let octets = 0;
+  for await (const chunk of content) {
+    octets += Buffer.byteLength(chunk);
+    status.show(`${(octets / mebibyte).toFixed(1)} MiB`);
+    yield chunk;
   }
-  return refused.sort((one, other) => one.number - other.number);
 }
 
-function faultText(result: ItemResult | undefined): string {
-  if (result === undefined) return 'has no result in the response';
-  const faults = (result.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`.trim());
-  return faults.length === 0 ? String(result.error) : `${result.error}: ${faults.join('; ')}`;
+type WithFiles = {
+  readonly files: FileTransfer;
+  readonly collection: string;
+  readonly options: ImportArguments;
+  /** Called for a document that the server has: it needs no octets. */
+  readonly skip: () => void;
+};
+
+/** The lines with uploads in place of their files. A line that is skipped becomes blank, so that the others keep their numbers. */
+async function* withFiles(
+  input: Readable,
+  { files, collection, options, skip }: WithFiles,
+): AsyncGenerator<string> {
+  for await (const line of linesOf(input)) {
+    const document = documentOf(line);
+    const isSkipping = options.mode === 'create' && options.existing === 'skip';
+    if (document === undefined) yield `${line}\n`;
+    else if (isSkipping && (await files.has(collection, document))) {
+      skip();
+      yield '\n';
+    } else yield `${JSON.stringify(await files.send(document))}\n`;
+  }
 }
 
-function finish(terminal: Terminal, collection: string, counts: Counts, json: boolean): number {
-  const { created, updated, unchanged, refused, withoutId } = counts;
-  if (refused > faultsShownMax)
-    terminal.err(`comity: ${refused - faultsShownMax} more refused lines are not shown`);
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of input.setEncoding('utf8')) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+/** Undefined: the server says what is wrong with the line. */
+function documentOf(line: string): Document | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Document)
+      : undefined;
+  } catch {
+    // No JSON.
+    return undefined;
+  }
+}
+
+type Imported = { readonly file: string; readonly collection: string; readonly json: boolean };
+
+function finish(terminal: Terminal, { file, collection, json }: Imported, answer: ImportAnswer): number {
+  const { created, updated, unchanged, refused, errors, errorsMore = 0, error } = answer;
+  for (const { line, column, member = '', message } of errors) {
+    const place = column === undefined ? String(line) : `${line}:${column}`;
+    terminal.err(`comity: ${file}:${place}: ${`${member.slice(1)} ${message}`.trim()}`);
+  }
+  if (errorsMore > 0) terminal.err(`comity: ${errorsMore} more faults are not shown`);
   if (json) terminal.out(JSON.stringify({ collection, created, updated, unchanged, refused }, undefined, 2));
   else
     terminal.out(
       `${collection}: ${created} created, ${updated} updated, ${unchanged} unchanged, ${refused} refused`,
     );
-  if (withoutId > 0)
-    terminal.err(`comity: ${withoutId} lines have no id; importing them again would create them again`);
+  if (error !== undefined) throw new CommandFailure(error);
   return refused === 0 ? exitCodes.done : exitCodes.failed;
-}
-
-// Lines of NDJSON in batches, each bounded in documents and in octets. A line that is no object is a fault of its own.
-
-type Line = { readonly number: number; readonly document: unknown };
-
-type LineFault = { readonly number: number; readonly message: string };
-
-type Batch = { readonly lines: readonly Line[]; readonly faults: readonly LineFault[] };
-
-/** Octets of documents after which a batch ends; a server takes 4 MiB by default. */
-const batchBytesMax = 2 * 1024 * 1024;
-
-/** Octets of one line, which the program holds at once. */
-const lineBytesMax = 64 * 1024 * 1024;
-
-const lineFeed = 0x0a;
-
-async function* batchesOf(input: Readable, size: number): AsyncGenerator<Batch> {
-  let lines: Line[] = [];
-  let faults: LineFault[] = [];
-  let octets = 0;
-  for await (const { number, bytes } of linesOf(input)) {
-    const text = bytes === undefined ? '' : bytes.toString('utf8').trim();
-    if (bytes === undefined) faults.push({ number, message: `is longer than ${lineBytesMax} octets` });
-    else if (text !== '') {
-      const document = parsed(text);
-      if (document === undefined) faults.push({ number, message: 'is not a JSON object' });
-      else lines.push({ number, document });
-      octets += bytes.length;
-    }
-    if (lines.length + faults.length < size && octets < batchBytesMax) continue;
-    yield { lines, faults };
-    lines = [];
-    faults = [];
-    octets = 0;
-  }
-  if (lines.length + faults.length > 0) yield { lines, faults };
-}
-
-function parsed(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    // The caller reports the line.
-    return undefined;
-  }
-}
-
-type RawLine = {
-  readonly number: number;
-  /** Undefined: the line is too long. */
-  readonly bytes: Buffer | undefined;
-};
-
-async function* linesOf(input: Readable): AsyncGenerator<RawLine> {
-  let number = 1;
-  let pieces: Buffer[] = [];
-  let length = 0;
-  const line = (): RawLine => {
-    const bytes = length > lineBytesMax ? undefined : Buffer.concat(pieces);
-    const ended = { number, bytes };
-    number += 1;
-    pieces = [];
-    length = 0;
-    return ended;
-  };
-  for await (const chunk of input) {
-    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
-    let from = 0;
-    for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, from)) {
-      take(bytes.subarray(from, at));
-      yield line();
-      from = at + 1;
-    }
-    take(bytes.subarray(from));
-  }
-  if (length > 0) yield line();
-
-  function take(piece: Buffer): void {
-    length += piece.length;
-    if (length > lineBytesMax) pieces = [];
-    else if (piece.length > 0) pieces.push(piece);
-  }
 }
 
 // `comity export`: reads `GET {collection}/bulk` page by page, by id, and writes each document as a line of NDJSON or a
@@ -229,6 +205,11 @@ type ExportArguments = {
   readonly filter?: string;
   readonly columns?: readonly string[];
   readonly output?: string;
+  readonly files: boolean;
+  /** Cells of CSV that a spreadsheet would run as formulas are guarded. */
+  readonly guard: boolean;
+  /** CSV begins with a byte order mark. */
+  readonly bom?: boolean;
 };
 
 type Document = Readonly<Record<string, unknown>>;
@@ -254,19 +235,32 @@ export async function exportDocuments({
   json,
 }: Call<ExportArguments>): Promise<number> {
   const { format, output } = options;
+  const { guard } = options;
   if (options.columns !== undefined && format !== 'csv') throw usageFailure('--columns is for --format csv');
+  if (options.bom === true && format !== 'csv') throw usageFailure('--bom is for --format csv');
   const server = open();
   const source = { server, collection, filter: filterOf(options.filter) };
   const status = showStatusLine(terminal.stderr);
   const target = output === undefined ? undefined : await openTarget(output);
   const stream = target?.stream ?? terminal.stdout;
+  const files =
+    output === undefined || format === 'csv' || !options.files
+      ? undefined
+      : new FileTransfer(server, folderOf(output));
   let count = 0;
   try {
     const columns = format === 'csv' ? (options.columns ?? (await membersOf(source))) : undefined;
-    if (columns !== undefined) await write(stream, csvRow(columns));
+    if (options.bom === true) await write(stream, '\ufeff');
+    if (columns !== undefined) await write(stream, csvRow(columns, guard));
     for await (const items of pagesOf(source)) {
+      await files?.save(items);
       const rows = items.map((item) =>
-        columns === undefined ? `${JSON.stringify(item)}\n` : csvRow(columns.map((name) => item[name])),
+        columns === undefined
+          ? `${JSON.stringify(item)}\n`
+          : csvRow(
+              columns.map((name) => item[name]),
+              guard,
+            ),
       );
       await write(stream, rows.join(''));
       count += items.length;
@@ -279,7 +273,11 @@ export async function exportDocuments({
   } finally {
     status.end();
   }
-  const written = { collection, documents: count, ...(output === undefined ? {} : { file: output }) };
+  const octets = files === undefined || files.count === 0 ? {} : { files: files.count };
+  const written = {
+    ...{ collection, documents: count, ...octets },
+    ...(output === undefined ? {} : { file: output }),
+  };
   if (output === undefined) terminal.err(`comity: ${count} documents of ${collection}`);
   else
     terminal.out(
@@ -321,17 +319,9 @@ async function membersOf(source: Source): Promise<readonly string[]> {
   return [...names];
 }
 
-/** RFC 4180: CRLF, quotes where they are needed. Arrays and objects are JSON; absent members and null are empty. */
-function csvRow(values: readonly unknown[]): string {
-  return `${values.map(csvValue).join(',')}\r\n`;
-}
-
-const needsQuotes = /[",\r\n]/;
-
-function csvValue(value: unknown): string {
-  if (value === undefined || value === null) return '';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return needsQuotes.test(text) || text.trim() !== text ? `"${text.replaceAll('"', '""')}"` : text;
+/** RFC 4180: CRLF, and quotes where they are needed. */
+function csvRow(values: readonly unknown[], guard: boolean): string {
+  return `${values.map((value) => formatCsvCell(value, guard)).join(',')}\r\n`;
 }
 
 async function write(stream: Writable, text: string): Promise<void> {

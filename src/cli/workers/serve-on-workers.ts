@@ -13,6 +13,7 @@ import { Worker } from 'node:worker_threads';
 import { fingerprintText } from '../../config/configuration.ts';
 import type { Environment, WrittenSettings } from '../../config/load-settings.ts';
 import { memoryBytesMin, memoryBytesOf } from '../../memory/program-memory.ts';
+import { addActivities } from '../../observe/metrics.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { openStoreHome } from '../../open-store.ts';
@@ -20,7 +21,7 @@ import { createTallies, type SqliteHome } from '../../store/sqlite/home.ts';
 import { workerFile } from '../../store/worker-file.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import type { Reading } from '../read-configuration.ts';
-import { Asking, type Message, type Started, type WorkerData } from './worker-messages.ts';
+import { type Answer, Asking, type Message, type Started, type WorkerData } from './worker-messages.ts';
 
 export type WorkersOptions = {
   readonly count: number;
@@ -161,6 +162,11 @@ class Supervisor {
       tally: this.#tally,
       hasEnded: (other: string) => [...this.#members].every((member) => member.processId !== other),
       metrics: () => this.#metrics(),
+      activity: async () => {
+        const [first, ...others] = (await this.#askServing('ownActivity')).filter(isKnown);
+        if (first === undefined) throw new Error('no worker has answered in time');
+        return addActivities(first, ...others);
+      },
     };
     const member: Member = {
       ...{ number, processId, worker, ended, startedAt: performance.now() },
@@ -272,15 +278,26 @@ class Supervisor {
   }
 
   async #metrics(): Promise<string> {
-    const pages = [...this.#members]
-      .filter(({ isServing }) => isServing)
-      .map(({ asking }) =>
-        Promise.race([asking.ask('ownMetrics', undefined), delay(metricsMs, '', { ref: false })]).catch(
-          () => '',
-        ),
-      );
-    return mergeMetrics(await Promise.all(pages));
+    return mergeMetrics((await this.#askServing('ownMetrics')).map((page) => page ?? ''));
   }
+
+  /** @returns undefined for a worker that did not answer in time */
+  #askServing<K extends 'ownMetrics' | 'ownActivity'>(
+    question: K,
+  ): Promise<readonly (Answer<K> | undefined)[]> {
+    const serving = [...this.#members].filter(({ isServing }) => isServing);
+    return Promise.all(
+      serving.map(({ asking }) =>
+        Promise.race([asking.ask(question, undefined), delay(metricsMs, undefined, { ref: false })]).catch(
+          () => undefined,
+        ),
+      ),
+    );
+  }
+}
+
+function isKnown<T>(answer: T | undefined): answer is T {
+  return answer !== undefined;
 }
 
 type HeldPort = { readonly port: number; readonly release: () => Promise<unknown> };

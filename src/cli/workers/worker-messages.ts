@@ -1,6 +1,7 @@
 /** Messages between the supervisor and a worker, and the questions of each that the other answers. */
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import type { Environment, WrittenSettings } from '../../config/load-settings.ts';
+import type { Activity } from '../../observe/metrics.ts';
 import type { Running } from '../../running.ts';
 import type { HomeData } from '../../store/sqlite/home-state.ts';
 import type { MaybePromise, Tally } from '../../store/store.ts';
@@ -34,6 +35,9 @@ type Questions = {
   readonly metrics: { readonly asked: undefined; readonly answer: string };
   /** The metrics of the worker that is asked. */
   readonly ownMetrics: { readonly asked: undefined; readonly answer: string };
+  /** What all workers did in the last day. */
+  readonly activity: { readonly asked: undefined; readonly answer: Activity };
+  readonly ownActivity: { readonly asked: undefined; readonly answer: Activity };
   /** The event loop of the worker turns; a worker whose loop is held sends no answer. */
   readonly turns: { readonly asked: undefined; readonly answer: true };
 };
@@ -49,6 +53,8 @@ export type Message =
   | { readonly kind: 'stop'; readonly reason: string; readonly delayMs: number };
 
 type Kind = keyof Questions;
+
+export type Answer<K extends Kind> = Questions[K]['answer'];
 
 type Answers = {
   readonly [K in Kind]?: (asked: Questions[K]['asked']) => MaybePromise<Questions[K]['answer']>;

@@ -23,7 +23,12 @@ async function runWorker(data: WorkerData): Promise<void> {
   const hear = (message: Message): void => {
     if (message.kind === 'stop') stop.resolve(message);
   };
-  const supervisor = new Asking(port, { ownMetrics: () => metrics.render(), turns: () => true }, hear);
+  const answers = {
+    ownMetrics: () => metrics.render(),
+    ownActivity: () => metrics.activity(),
+    turns: () => true as const,
+  };
+  const supervisor = new Asking(port, answers, hear);
   const reading = await read(supervisor, data);
   if (reading === undefined) return;
   const observe = fanOut(
@@ -33,7 +38,11 @@ async function runWorker(data: WorkerData): Promise<void> {
   const uncaught = hearUncaught(observe);
   const running = await start(supervisor, reading, {
     observe,
-    metrics: { ...metrics, render: () => supervisor.ask('metrics', undefined) },
+    metrics: {
+      ...metrics,
+      render: () => supervisor.ask('metrics', undefined),
+      activity: () => supervisor.ask('activity', undefined),
+    },
     shared: sharedOf(data, supervisor),
   });
   if (running === undefined) return;

@@ -24,6 +24,11 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 15 * minuteS, least: 1, most: dayS },
     'Lifetime of an access token.',
   ),
+  accessTokenType: choice(
+    ['at+jwt', 'JWT'],
+    'at+jwt',
+    '`typ` of new access tokens. RFC 9068 requires `at+jwt`; some libraries accept only `JWT`. Those of type `JWT` are accepted only with `JWT`.',
+  ),
   refreshTokenSeconds: integer(
     { unit: 'seconds', default: 14 * dayS, least: 1, most: yearS },
     'Lifetime of a refresh token.',
@@ -49,7 +54,15 @@ export const accountsSettings = section('Accounts', {
     { unit: 'bytes', default: 64 * 1024, least: 4096, most: MiB },
     'Length of the content of a request that changes an account, and of the account itself; a longer one is answered 413. Every request reads the account of its caller.',
   ),
-  signingAlgorithm: choice(['EdDSA', 'ES256', 'RS256'], 'EdDSA', 'Algorithm of new signing keys.'),
+  viewsPerOwnerMax: integer(
+    { unit: 'views', default: 100, least: 1, most: 1000 },
+    'Saved views that one account or key may have; a further one is answered 409.',
+  ),
+  signingAlgorithm: choice(
+    ['EdDSA', 'ES256', 'RS256'],
+    'EdDSA',
+    'Algorithm of new signing keys. Every library verifies `RS256`, not every one `EdDSA`.',
+  ),
   signingKeySeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: minuteS, most: 10 * yearS },
     'Age at which a signing key is replaced. The next key is published before its first use, the previous one until its last token has expired.',
@@ -95,6 +108,7 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 5 * minuteS, least: 30, most: hourS },
     'Time between a correct password and the code of the second factor, and time to confirm a new one.',
   ),
+  passkeyRegistration: toggle('Lets a registration give a passkey in place of a password.'),
   passkeysPerAccountMax: integer(
     { unit: 'passkeys', default: 20, least: 1, most: 100 },
     'Passkeys that one account may have; a further one is answered 409.',
@@ -120,6 +134,18 @@ export const accountsSettings = section('Accounts', {
   resetCodeSeconds: integer(
     { unit: 'seconds', default: hourS, least: 1, most: dayS },
     'Lifetime of the code that resets a password.',
+  ),
+  emailUndoSeconds: integer(
+    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+    'Time for which the earlier address of an account can take back that its owner changed it.',
+  ),
+  invitationCodeSeconds: integer(
+    { unit: 'seconds', default: 7 * dayS, least: 1, most: 30 * dayS },
+    'Lifetime of the code of an invitation.',
+  ),
+  mailLoginSeconds: integer(
+    { unit: 'seconds', default: 10 * minuteS, least: 30, most: hourS },
+    'Lifetime of a code or a link that logs in.',
   ),
   portalLinkSeconds: fixed(
     { unit: 'seconds', value: hourS },
@@ -179,6 +205,21 @@ export const mailSettings = section('Mail', {
     undefined,
     { charactersMax: 2000, refuse: refuseMailUrl },
     'Page of the application that sets a new password, with `{code}` in place of the code. Without it, the mail has only the code.',
+  ),
+  mailInvitationUrl: text(
+    undefined,
+    { charactersMax: 2000, refuse: refuseMailUrl },
+    'Page of the application that accepts an invitation, with `{code}` in place of the code. Without it, the mail has only the code.',
+  ),
+  mailLoginUrl: text(
+    undefined,
+    { charactersMax: 2000, refuse: refuseMailUrl },
+    'Page of the application that finishes a login by a mailed link, with `{code}` in place of the code, which is good only in the browser that asked for it. `accounts.passwordless.link` of the configuration needs it.',
+  ),
+  mailUndoUrl: text(
+    undefined,
+    { charactersMax: 2000, refuse: refuseMailUrl },
+    'Page of the application that takes back a change of the address, with `{code}` in place of the code. Without it, the mail has only the code.',
   ),
   mailTimeoutMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },

@@ -254,7 +254,7 @@ export const listeningSettings = section('Listening', {
   ),
   contentTimeoutMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
-    'Time for the content of a request to arrive, from the start of reading it; then 408.',
+    'Time for the content of a request to arrive, from the start of reading it; then 408. Of content that is taken as it arrives, such as a file: the time over which it must keep `contentBytesPerSecondMin`, again and again.',
   ),
   contentGraceMs: fixed(
     { unit: 'ms', value: 5000 },
@@ -266,7 +266,7 @@ export const listeningSettings = section('Listening', {
   ),
   requestTimeoutMs: integer(
     { unit: 'ms', default: 60_000, least: 100, most: 3_600_000 },
-    'Time for a whole request to arrive; then 408.',
+    'Time for a whole request to arrive, but for content that is taken as it arrives; then 408.',
   ),
   keepAliveTimeoutMs: integer(
     { unit: 'ms', default: 65_000, least: 1, most: 3_600_000 },

@@ -95,12 +95,16 @@ export const requestsSettings = section('Requests', {
   bulkDeleteIdsMax: fixed({ unit: 'ids', value: 1000 }, 'Entries of `ids` in a bulk deletion; then 422.'),
   bulkItemsMax: integer(
     { unit: 'items', default: 1000, least: 1, most: 10_000 },
-    'Entries of `items` in a bulk request; then 422.',
+    'Entries of `items` in a bulk request, and documents that one PATCH of a collection changes; then 422.',
   ),
   // All of it is one unit, which the main thread gives to the writer at once: 7 MB took some 90 ms, half of it garbage collection.
   bulkBytesMax: integer(
     { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
     'Length of the content of a bulk request; then 413. With a content coding, `decodedBytesMax` bounds it as well.',
+  ),
+  importBytesMax: integer(
+    { unit: 'bytes', default: 1024 * MiB, least: KiB, most: 1_000_000_000_000 },
+    'Length of the content of an import, which is written while it arrives; then 413. One that is atomic or has an Idempotency-Key is held whole, and is bounded by `bulkBytesMax`.',
   ),
   idempotencySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS, isCommon: true },
@@ -164,6 +168,10 @@ export const limitsSettings = section('Rate limits', {
   rateLimitWrites: integer(
     { unit: 'requests/min', default: 3000, least: 0, most: 1_000_000_000, isCommon: true },
     'Requests with other methods that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
+  ),
+  rateLimitFileKibibytes: integer(
+    { unit: 'KiB', default: 0, least: 0, most: 1_000_000_000, isCommon: true },
+    'Part of a file, sent or received, that counts as one more request of its kind, once it is known. 0: a request with a file counts as any other.',
   ),
   rateLimitSyncMs: fixed(
     { unit: 'ms', value: 250 },

@@ -16,6 +16,12 @@ export const answers = {
     section: '§4.2.1',
     meaning: 'The selected representation, or a query result.',
   },
+  partial: {
+    status: 206,
+    section: '§4.2.7',
+    meaning: 'The octets of the representation that Range selects; several ranges as multipart/byteranges.',
+  },
+  fields: { status: 204, section: '§4.3.4', meaning: 'The fields are the state of the resource.' },
   not_modified: { status: 304, section: '§4.2.2', meaning: 'The stored response is still valid.' },
   see_other: { status: 303, section: '§4.12.1', meaning: 'The result is at another URI, in Location.' },
   repeat_elsewhere: {

@@ -25,6 +25,10 @@ export type Facts = {
   readonly acceptable: boolean;
   /** GET whose Accept requests the event stream of a resource that has one. */
   readonly streamAsked: boolean;
+  /** GET with Range of a resource whose representation may be served in ranges. */
+  readonly rangeAsked: boolean;
+  /** HEAD of a resource whose state is in fields. */
+  readonly fieldsAsked: boolean;
   /** The resource is available only over an upgraded connection and has no representation (§4.13). */
   readonly conversing: boolean;
   /** The opening handshake: `absent` without any of its fields. */
@@ -53,8 +57,8 @@ export type Facts = {
   credentialProblem: ProblemCode | undefined;
   /** True if the principal may do this, before any resource is read. */
   permission: 'granted' | 'denied' | 'depends' | undefined;
-  /** True if the principal, or the address of a caller without one, has reached its rate limit. */
-  rateExceeded: boolean | undefined;
+  /** Null unless the principal, or the address of a caller without one, has reached its rate limit. */
+  rateProblem: ProblemCode | null | undefined;
 
   /** Want `content`: null if it was read and parsed. */
   contentProblem: ProblemCode | null | undefined;
@@ -79,6 +83,9 @@ export type Facts = {
   ifNoneMatch: Condition | undefined;
   ifModifiedSince: Condition | undefined;
 
+  /** Want `ranges`: what Range selects of the representation; `whole` if the field does not apply. */
+  ranges: 'whole' | 'partial' | 'unsatisfiable' | undefined;
+
   /** Want `result`: the outcome of the change. */
   result: 'made' | 'superseded' | 'refused' | undefined;
   resultProblem: ProblemCode | undefined;
@@ -98,4 +105,5 @@ export type Want =
   | 'state'
   | 'proposal'
   | 'preconditions'
+  | 'ranges'
   | 'result';

@@ -24,8 +24,17 @@ export type CorsPolicy = {
   readonly fieldsFor: (origin: string | undefined) => readonly string[];
 };
 
-/** Sent by clients and their libraries, although Comity answers the same with and without them. */
-const furtherRequestFields = ['Cache-Control', 'Range', 'traceparent', 'tracestate'];
+/** Sent by clients and their libraries: those of uploads, and some without which Comity answers the same. */
+const furtherRequestFields = [
+  ...['Cache-Control', 'traceparent', 'tracestate', 'Content-Disposition', 'Tus-Resumable', 'Upload-Length'],
+  ...[
+    'Upload-Offset',
+    'Upload-Complete',
+    'Upload-Metadata',
+    'Upload-Checksum',
+    'Upload-Draft-Interop-Version',
+  ],
+];
 
 /** Pages read these without permission (Fetch, CORS-safelisted response-header name), or have no use for them. */
 const unexposedFields: ReadonlySet<string> = new Set<FieldName>([

@@ -1,17 +1,20 @@
 /**
- * 200 with the selected representation (§4.2) in the content coding that Accept-Encoding prefers, 303 if it is at
- * another URI (§4.12), 304, and the responses to changes. Each content coding has a strong entity tag of its own.
+ * 200 with the selected representation (§4.2) in the content coding that Accept-Encoding prefers, 206 with ranges of it, 303 if
+ * it is at another URI (§4.12), 304, and the responses to changes. Each content coding has a strong entity tag of its own.
  */
 
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { isStream, type Response } from '../../http/message.ts';
+import { isFile, isStream, type Response } from '../../http/message.ts';
 import type { RequestFields } from '../../http/request-fields.ts';
 import type { FieldName } from '../../http/response-fields.ts';
 import { preferredCoding } from '../../http/syntax/accept.ts';
+import { wantsDigest } from '../../http/syntax/digest.ts';
 import { formatEntityTag } from '../../http/syntax/entity-tag.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import { formatContentRange } from '../../http/syntax/range.ts';
+import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import { type Coding, codings, entityTag, heldTag } from '../preconditions.ts';
+import { lengthOf, partOf, partsOf, rangedOctets } from '../ranges.ts';
 import type { Made, Representation } from '../resource.ts';
 import { type AnswerEnd, type Answering, type Ended, holderOf, type WalkContext } from '../walk-context.ts';
 
@@ -28,7 +31,8 @@ export const representation: AnswerEnd = {
   ],
   build(status, ended, context) {
     const { operation } = ended.reading;
-    const { ask, standing } = ended;
+    const { ask, standing, selected } = ended;
+    if (selected !== undefined) return encoded(status, context, ended, selected.representation);
     if (operation?.represent === undefined || ask === undefined || standing === undefined) {
       throw new Error('a response with a representation requires a represent stage');
     }
@@ -36,6 +40,48 @@ export const representation: AnswerEnd = {
     return found instanceof Promise
       ? found.then((known) => encoded(status, context, ended, known))
       : encoded(status, context, ended, found);
+  },
+};
+
+/** 204 (§4.3.4): a state that is no metadata of a representation. */
+export const fieldState: AnswerEnd = {
+  fields: (of) => ['Cache-Control', ...of.representationFields],
+  build(status, { reading, ask, standing, proposal }) {
+    if (reading.operation?.represent === undefined || ask === undefined || standing === undefined) {
+      throw new Error('a response with the state in fields requires a represent stage');
+    }
+    const found = reading.operation.represent(ask, standing, proposal);
+    return whenKnown(found, ({ cacheControl, fields = [] }) => ({
+      status,
+      fields: ['Cache-Control', cacheControl, ...fields],
+      content: null,
+    }));
+  },
+};
+
+/** 206 (RFC 9110 §15.3.7) with the fields of the 200. */
+export const partial: AnswerEnd = {
+  fields: (of) => [...representation.fields(of), 'Content-Range'],
+  build(status, ended, context) {
+    const { selected } = ended;
+    const octets = selected === undefined ? undefined : rangedOctets(selected.representation);
+    const [first, second] = selected?.extents ?? [];
+    if (selected?.extents === undefined || octets === undefined || first === undefined) {
+      throw new Error('a response with ranges requires octets and a range of them');
+    }
+    if (second === undefined) {
+      const fields = fieldsOf(context, ended, selected.representation);
+      fields.push('Content-Range', formatContentRange(first, lengthOf(octets)));
+      return { status, fields, content: partOf(octets, first) };
+    }
+    const boundary = context.newBoundary();
+    const { mediaType } = selected.representation;
+    const type = `multipart/byteranges; boundary=${boundary}`;
+    return {
+      status,
+      fields: fieldsOf(context, ended, { ...selected.representation, mediaType: type }),
+      content: partsOf(octets, selected.extents, { boundary, mediaType }),
+    };
   },
 };
 
@@ -72,25 +118,34 @@ function encoded(
   if (isStream(content)) {
     return {
       status,
-      fields: fieldsOf(context, representation),
+      fields: fieldsOf(context, ended, representation),
       content,
       holder: holderOf(ended.principal),
     };
   }
+  // Ranges are of the octets as they are: another coding would be another representation.
+  if (isFile(content) || rangedOctets(representation) !== undefined) {
+    return { status, fields: fieldsOf(context, ended, representation), content };
+  }
   // no-transform (RFC 9111 §5.2.2.6): the content may already have a coding.
   if (content.length < context.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
-    return { status, fields: fieldsOf(context, representation), content };
+    return { status, fields: fieldsOf(context, ended, representation), content };
   }
   const { isGone, fields: asked } = ended.request;
   const coding = isGone === true ? 'identity' : chooseCoding(asked.acceptEncoding);
   // Memory for the content and its compressed copy; without it, the content is sent uncompressed.
   const hasRoom = coding !== 'identity' && ended.request.memory?.hold(2 * content.length) !== false;
   if (coding === 'identity' || !hasRoom) {
-    return { status, fields: fieldsOf(context, representation), content };
+    return { status, fields: fieldsOf(context, ended, representation), content };
   }
   const { tag } = representation.validators;
   const fields = [
-    ...fieldsOf(context, { ...representation, validators: { ...representation.validators, tag: null } }),
+    ...fieldsOf(context, ended, {
+      ...representation,
+      validators: { ...representation.validators, tag: null },
+      // Of other octets (RFC 9530 §3).
+      digest: undefined,
+    }),
     'Content-Encoding',
     coding,
     ...(tag === null ? [] : ['ETag', entityTag(tag, coding)]),
@@ -98,10 +153,10 @@ function encoded(
   return encode(content, coding).then((bytes) => ({ status, fields, content: bytes }));
 }
 
-function fieldsOf(context: WalkContext, representation: Representation): string[] {
+function fieldsOf(context: WalkContext, { request }: Ended, representation: Representation): string[] {
   const { tag, modifiedAt } = representation.validators;
-  const { mediaType, cacheControl } = representation;
-  // Clients need not try ranges: every representation is sent whole (RFC 9110 §14.3).
+  const { mediaType, cacheControl, digest } = representation;
+  const { wantReprDigest } = request.fields;
   const fields = [
     'Content-Type',
     mediaType,
@@ -109,11 +164,15 @@ function fieldsOf(context: WalkContext, representation: Representation): string[
     cacheControl,
     'Vary',
     'Accept, Accept-Encoding',
+    // Clients need not try ranges of what is sent whole (RFC 9110 §14.3).
     'Accept-Ranges',
-    'none',
+    rangedOctets(representation) === undefined ? 'none' : 'bytes',
   ];
   if (tag !== null) fields.push('ETag', `"${tag}"`);
   if (modifiedAt !== null) fields.push('Last-Modified', lastModified(context, modifiedAt));
+  if (digest !== undefined && wantReprDigest !== undefined && wantsDigest(wantReprDigest, 'sha-256')) {
+    fields.push('Repr-Digest', digest);
+  }
   if (representation.fields !== undefined) fields.push(...representation.fields);
   if (representation.preferencesApplied !== undefined) {
     fields.push('Preference-Applied', formatPreferenceApplied(representation.preferencesApplied));

@@ -15,12 +15,14 @@ import type { FieldName } from '../../http/response-fields.ts';
 import { formatAcceptQuery, preferredMediaType } from '../../http/syntax/accept.ts';
 import { traceMessage } from '../../http/syntax/http-message.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
+import { formatUnsatisfiedRange } from '../../http/syntax/range.ts';
 import { readWebSocketHandshake } from '../../http/syntax/websocket-handshake.ts';
 import { isAdministrator } from '../../model/principal.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import { contentCodings } from '../content/decode-content.ts';
 import { contentBytesMax } from '../message-facts.ts';
 import { entityTag } from '../preconditions.ts';
+import { lengthOf, rangedOctets } from '../ranges.ts';
 import { type AnswerEnd, type Ended, holderOf, type WalkContext } from '../walk-context.ts';
 import { preflightFields } from './cors.ts';
 import {
@@ -30,7 +32,9 @@ import {
   createdSeeOther,
   deleted,
   deletedRepresentation,
+  fieldState,
   notModified,
+  partial,
   representation,
   seeOther,
 } from './representation.ts';
@@ -78,6 +82,8 @@ export const answerEnds: Readonly<Record<AnswerName, AnswerEnd>> = {
   // The server writes the fields of the handshake.
   conversation: { fields: () => ['Sec-WebSocket-Protocol', 'Upgrade'], build: conversationResponse },
   representation,
+  partial,
+  fields: fieldState,
   not_modified: notModified,
   see_other: seeOther,
   repeat_elsewhere: seeOther,
@@ -254,10 +260,19 @@ type Demand = {
 };
 
 const demands: readonly Demand[] = [
-  { by: 401, field: 'WWW-Authenticate', value: ({ code }, _ended, context) => context.challengesFor(code) },
+  {
+    by: 401,
+    field: 'WWW-Authenticate',
+    value: ({ code }, { request }, context) => context.challengesFor(code, request.fields),
+  },
   { by: 405, field: 'Allow', value: (_problem, ended) => allowedMethods(ended).join(', ') },
   { by: 412, field: 'ETag', value: (_problem, { validators }) => plainTag(validators?.tag) },
-  { by: 'content_coding_unsupported', field: 'Accept-Encoding', value: () => contentCodings.join(', ') },
+  { by: 'content_coding_unsupported', field: 'Accept-Encoding', value: codingsFor },
+  {
+    by: 'range_not_satisfiable',
+    field: 'Content-Range',
+    value: (_problem, ended) => unsatisfiedRange(ended),
+  },
   { by: 426, field: 'Upgrade', value: () => 'websocket' },
   { by: 429, field: 'Retry-After', value: (_problem, { allowance }) => secondsToWait(allowance) },
   { by: 503, field: 'Retry-After', value: () => secondsToWait(undefined) },
@@ -265,11 +280,27 @@ const demands: readonly Demand[] = [
   { by: 'handshake_invalid', field: 'Sec-WebSocket-Version', value: () => '13' },
   { by: 'idempotency_key_in_use', field: 'Retry-After', value: () => secondsToWait(undefined) },
   {
+    by: 'upload_offset_wrong',
+    field: 'Upload-Offset',
+    value: ({ context }) => String(context?.offset ?? ''),
+  },
+  { by: 'upload_busy', field: 'Retry-After', value: () => secondsToWait(undefined) },
+  {
+    by: 'upload_rate_limited',
+    field: 'Retry-After',
+    value: (_problem, { allowance }) => secondsToWait(allowance),
+  },
+  {
     by: 'idempotency_result_sealed',
     field: 'Location',
     value: (problem) => String(problem.context?.location ?? ''),
   },
 ];
+
+/** Content that is taken as it arrives must have no coding (RFC 9110 §12.5.3). */
+function codingsFor(_problem: Problem, { reading }: Ended): string {
+  return reading.isReceived ? 'identity' : contentCodings.join(', ');
+}
 
 /** The fields that a refusal may have, for the API document: `demands`, and those of the accepted content in a 415. */
 export const refusalFields: readonly FieldName[] = [
@@ -296,6 +327,11 @@ function plainTag(tag: string | null | undefined): string | undefined {
   return tag === undefined || tag === null ? undefined : entityTag(tag, 'identity');
 }
 
+function unsatisfiedRange({ selected }: Ended): string | undefined {
+  const octets = selected === undefined ? undefined : rangedOctets(selected.representation);
+  return octets === undefined ? undefined : formatUnsatisfiedRange(lengthOf(octets));
+}
+
 function secondsToWait(allowance: Allowance | undefined): string {
   return String(allowance?.retryAfterSeconds ?? retryAfterSeconds);
 }
@@ -313,7 +349,10 @@ function optionsResponse(status: number, ended: Ended, context: WalkContext): Re
     // One field covers all methods (§2.8): it describes the method that `Accept` describes.
     const operations = ended.reading.route?.resource.operations;
     const described = operations?.get('POST') ?? operations?.get('PUT');
-    fields.push('Max-Content-Length', String(contentBytesMax(described, context.limits)));
+    fields.push(
+      'Max-Content-Length',
+      String(contentBytesMax(described, context.limits, described?.receive !== undefined)),
+    );
   }
   return { status, fields, content: null };
 }
@@ -340,7 +379,7 @@ function contentFields(ended: Ended, method: string): readonly string[] {
   const operations = ended.reading.route?.resource.operations;
   const typesOf = (name: string) => {
     const operation = operations?.get(name);
-    return operation?.raw === true ? anyType : operation?.contentTypes;
+    return operation?.raw === true ? (operation.contentTypes ?? anyType) : operation?.contentTypes;
   };
   return acceptFields(method, typesOf).flatMap(([field, types]) => [
     field,

@@ -12,7 +12,7 @@ import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
 import type { Upload, UploadRule } from '../../model/logic/actions.ts';
 
-type ScalarKind = 'string' | 'number' | 'boolean' | 'null';
+export type ScalarKind = 'string' | 'number' | 'boolean' | 'null';
 
 /** A file is the index of it among the files of the content. */
 export type FormEntry = readonly [name: string, value: string | number];
@@ -100,7 +100,7 @@ function arrayItems(schema: SchemaNode): SchemaNode | undefined {
   return undefined;
 }
 
-function scalarKinds(schema: SchemaNode): Set<ScalarKind> {
+export function scalarKinds(schema: SchemaNode): Set<ScalarKind> {
   const kinds = new Set<ScalarKind>();
   for (const type of [schema.type].flat()) {
     if (type === 'string' || type === 'number' || type === 'boolean' || type === 'null') kinds.add(type);
@@ -115,7 +115,7 @@ function scalarKinds(schema: SchemaNode): Set<ScalarKind> {
   return kinds;
 }
 
-function listBranches(schema: SchemaNode): readonly SchemaNode[] {
+export function listBranches(schema: SchemaNode): readonly SchemaNode[] {
   return [schema.anyOf, schema.oneOf, schema.allOf].flat().filter(isNode);
 }
 

@@ -1,19 +1,23 @@
 /**
- * Reads multipart/form-data (RFC 7578) as names and texts, and files where the shape has some: only inputs of actions do.
- * Dicer, the parser inside `@fastify/busboy`, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8
- * into U+FFFD; here both refuse the whole content.
+ * Reads multipart/form-data (RFC 7578) as names and texts, and files where the receiver has some. Files are handed over as they arrive, one at a
+ * time, in order; `readMultipart` is the form for content that has arrived.
  */
-import { Dicer } from '@fastify/busboy';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ContentFailed, type RequestMemory } from '../../http/message.ts';
 import type { FieldError, Problem } from '../../http/problem.ts';
+import { trimWhitespace } from '../../http/syntax/field-value.ts';
+import { fileNameFrom, plainFileName } from '../../http/syntax/file-name.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { type MediaType, parseMediaType } from '../../http/syntax/media-type.ts';
 import type { Upload, UploadRule } from '../../model/logic/actions.ts';
-import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { type ContentLimits, decodeText, type FormEntry, foreignCharset } from './content-shape.ts';
+import { MultipartCutter, type PartEvent, type PartHeader } from './multipart-cutter.ts';
 
+type Refused = { readonly ok: false; readonly problem: Problem };
+export type ArrivedEntries = { readonly ok: true; readonly entries: readonly FormEntry[] } | Refused;
 export type MultipartEntries =
   | { readonly ok: true; readonly entries: readonly FormEntry[]; readonly files: readonly Upload[] }
-  | { readonly ok: false; readonly problem: Problem };
+  | Refused;
 
 /** RFC 2046 §5.1.1: at most 70 of these characters, the last not a space. */
 const boundaryCharactersMax = 70;
@@ -24,180 +28,240 @@ const turnBytes = 16 * sliceBytes;
 const fileErrorsMax = 20;
 const nameCharactersShown = 64;
 
-const unfinished: Problem = {
-  code: 'content_malformed',
-  message: 'multipart content ends before its last delimiter',
-};
-const brokenPart: Problem = {
-  code: 'content_malformed',
-  message: 'a part of multipart content has no complete header',
+export type FilePart = {
+  readonly name: string;
+  /** For people: it has no folders, and is `file` where the client gives none. */
+  readonly fileName: string;
+  /** The media type that the client states, without parameters; undefined: none. */
+  readonly type: string | undefined;
+  /** At most the octets of its rule; more rejects with `ContentFailed`, which the receiver passes on. */
+  readonly content: AsyncIterable<Uint8Array>;
 };
 
-type Part = { readonly header: ReadonlyMap<string, unknown>; readonly bytes: Uint8Array };
-type Cut =
-  | { readonly ok: true; readonly parts: readonly Part[] }
-  | { readonly ok: false; readonly problem: Problem };
-
-type FileRules = ReadonlyMap<string, UploadRule>;
+/** What a form may have besides texts, and the bound of its texts. */
+export type FormReceiver = {
+  /** The names that are files, as parts spell them. */
+  readonly files?: ReadonlyMap<string, UploadRule> | undefined;
+  /** A text in place of a file is one too, for what the receiver makes of it. Default false: it is refused. */
+  readonly namesFiles?: boolean;
+  /** Takes a file; what it leaves of the content is skipped. @returns the number that stands for it in the entries, or why it is refused */
+  readonly onFile: (part: FilePart) => Promise<number | Problem>;
+  /** Octets of all texts together. */
+  readonly textBytesMax: number;
+  /** Counts the texts. */
+  readonly memory?: Pick<RequestMemory, 'hold'> | undefined;
+};
 
 /** Reads the fields in order. Never rejects: every failure is a problem. @param files the names that are files */
 export async function readMultipart(
   bytes: Uint8Array,
   mediaType: MediaType,
   limits: ContentLimits,
-  files?: FileRules,
+  files?: ReadonlyMap<string, UploadRule>,
 ): Promise<MultipartEntries> {
-  const boundary = mediaType.parameters.get('boundary');
-  if (boundary === undefined || !isBoundary(boundary)) {
-    return malformed('multipart/form-data needs a boundary parameter (RFC 2046 §5.1.1)');
+  const uploads: Upload[] = [];
+  const onFile = async ({ fileName, type, content }: FilePart): Promise<number> => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    return uploads.push({ name: fileName, type: type ?? typeDefault, bytes: Buffer.concat(chunks) }) - 1;
+  };
+  const receiver = { files, onFile, textBytesMax: bytes.length };
+  const read = await readArrivingMultipart(inSlices(bytes), mediaType, limits, receiver);
+  return read.ok ? { ...read, files: uploads } : read;
+}
+
+/** In slices, to stop early when the form is refused. */
+async function* inSlices(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let from = 0; from < bytes.length; from += sliceBytes) {
+    if (from > 0 && from % turnBytes === 0) await nextTurn();
+    yield bytes.subarray(from, from + sliceBytes);
   }
-  const cut = await cutParts(bytes, boundary, limits, files);
-  return cut.ok ? readParts(cut.parts, files) : cut;
 }
 
 /**
- * Waits for all parts. Dicer always emits `finish`, however broken the content is, after `error` for an unfinished one.
+ * Reads a form while it arrives, and no further once it is refused. Every failure of the content is a problem; rejects with what `onFile` rejects
+ * with besides.
  */
-function cutParts(
-  bytes: Uint8Array,
-  boundary: string,
+export async function readArrivingMultipart(
+  content: AsyncIterable<Uint8Array>,
+  mediaType: MediaType,
   limits: ContentLimits,
-  files: FileRules | undefined,
-): Promise<Cut> {
-  const bound = (header: Part['header']): PartBound => boundOf(header, files, limits);
-  return new Promise((resolve) => {
-    const config: Dicer.Config & { readonly maxHeaderSize: number } = {
-      boundary,
-      maxHeaderPairs: limits.multipartHeaderPairsMax,
-      maxHeaderSize: limits.multipartHeaderBytesMax,
-    };
-    const parts: Part[] = [];
-    let begun = 0;
-    let problem: Problem | undefined;
-    const settle = (): void => {
-      if (begun > parts.length) problem ??= brokenPart;
-      resolve(problem === undefined ? { ok: true, parts } : { ok: false, problem });
-    };
-    const dicer = ownEmitter(new Dicer(config), () => {
-      problem ??= unfinished;
-      setImmediate(settle);
-    });
-    dicer.on('finish', () => setImmediate(settle));
-    onArrival(dicer, 'part', ignoreError, (part: Dicer.PartStream) => {
-      begun += 1;
-      if (begun > limits.formFieldsMax) problem ??= tooManyParts(limits.formFieldsMax);
-      collectPart(part, bound, (collected) => {
-        if ('code' in collected) problem ??= collected;
-        else if (problem === undefined) parts.push(collected);
-      });
-    });
-    // In slices, to stop early when the form is refused: a part takes Dicer about 30 µs.
-    const feed = (from: number): void => {
-      if (problem !== undefined) settle();
-      else if (from >= bytes.length) dicer.end();
-      else dicer.write(Buffer.from(bytes.subarray(from, from + sliceBytes)), () => next(from + sliceBytes));
-    };
-    const next = (from: number): void => {
-      if (from % turnBytes === 0) setImmediate(feed, from);
-      else feed(from);
-    };
-    feed(0);
-  });
+  receiver: FormReceiver,
+): Promise<ArrivedEntries> {
+  const boundary = mediaType.parameters.get('boundary');
+  if (boundary === undefined || !isBoundary(boundary))
+    return refuse(malformed('multipart/form-data needs a boundary parameter (RFC 2046 §5.1.1)'));
+  const events = cut(content, new MultipartCutter(boundary, limits));
+  try {
+    return await new FormReading(events, limits, receiver).read();
+  } catch (error) {
+    if (error instanceof ContentFailed) return refuse(error.problem);
+    throw error;
+  } finally {
+    await events.return();
+  }
 }
 
-/** Collects one part. A part whose header section never ends yields nothing, and Dicer skips it. */
-function collectPart(
-  stream: Dicer.PartStream,
-  boundFor: (header: Part['header']) => PartBound,
-  settle: (part: Part | Problem) => void,
-): void {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  let header: Part['header'] | undefined;
-  let bound: PartBound = { bytesMax: 0, tooLong };
-  stream.on('error', () => settle(unfinished));
-  stream.on('header', (read) => {
-    header = new Map(Object.entries(read));
-    bound = boundFor(header);
-  });
-  stream.on('data', (chunk) => {
-    length += chunk.length;
-    if (length <= bound.bytesMax && typeof chunk !== 'string') chunks.push(chunk);
-  });
-  stream.on('end', () => {
-    if (header === undefined) return;
-    if (length > bound.bytesMax) settle(bound.tooLong);
-    else settle({ header, bytes: Buffer.concat(chunks) });
-  });
+type Events = AsyncGenerator<PartEvent, void, undefined>;
+
+async function* cut(content: AsyncIterable<Uint8Array>, cutter: MultipartCutter): Events {
+  for await (const chunk of content) yield* cutter.push(chunk);
+  cutter.end();
 }
 
-type PartBound = { readonly bytesMax: number; readonly tooLong: Problem };
+/** `fileName`: undefined for a part that is not a file. */
+type Disposition = { readonly name: string; readonly fileName: string | undefined };
 
-const tooLong: Problem = { code: 'content_too_large' };
+class FormReading {
+  readonly #events: Events;
+  readonly #limits: ContentLimits;
+  readonly #receiver: FormReceiver;
+  readonly #entries: FormEntry[] = [];
+  readonly #errors: FieldError[] = [];
+  #parts = 0;
+  #textBytes = 0;
 
-function boundOf(header: Part['header'], files: FileRules | undefined, limits: ContentLimits): PartBound {
-  const field = { bytesMax: limits.multipartFieldBytesMax, tooLong };
-  if (files === undefined) return field;
-  const { name = '', fileName } = parseDisposition(onlyValue(header, 'content-disposition') ?? '') ?? {};
-  const rule = fileName === undefined ? undefined : files.get(name);
-  if (rule === undefined) return field;
-  const told = `must be at most ${rule.bytesMax} bytes long`;
-  const errors = [{ pointer: pointerTo(name), message: told }];
-  return {
-    bytesMax: rule.bytesMax,
-    tooLong: { code: 'content_too_large', message: `${name} ${told}`, errors },
-  };
-}
+  constructor(events: Events, limits: ContentLimits, receiver: FormReceiver) {
+    this.#events = events;
+    this.#limits = limits;
+    this.#receiver = receiver;
+  }
 
-function readParts(parts: readonly Part[], rules: FileRules | undefined): MultipartEntries {
-  const entries: FormEntry[] = [];
-  const files: Upload[] = [];
-  const errors: FieldError[] = [];
-  for (const { header, bytes } of parts) {
+  async read(): Promise<ArrivedEntries> {
+    const { formFieldsMax } = this.#limits;
+    for (let event = await this.#next(); event !== undefined; event = await this.#next()) {
+      if (event.kind !== 'header') continue;
+      this.#parts += 1;
+      if (this.#parts > formFieldsMax)
+        return refuse(malformed(`multipart content must have at most ${formFieldsMax} parts`));
+      const problem = await this.#readPart(event.header);
+      if (problem !== undefined) return refuse(problem);
+    }
+    return this.#errors.length > 0 ? this.#invalid() : { ok: true, entries: this.#entries };
+  }
+
+  #invalid(): Refused {
+    return refuse({ code: 'validation_failed', errors: this.#errors });
+  }
+
+  async #next(): Promise<PartEvent | undefined> {
+    const { done, value } = await this.#events.next();
+    return done === true ? undefined : value;
+  }
+
+  async #readPart(header: PartHeader): Promise<Problem | undefined> {
     const disposition = parseDisposition(onlyValue(header, 'content-disposition') ?? '');
     if (disposition === undefined)
       return malformed('each part needs exactly one Content-Disposition: form-data with a name in UTF-8');
     const { name, fileName } = disposition;
     const contentType = onlyValue(header, 'content-type');
-    const rule = rules?.get(name);
-    const refusal =
-      fileName === undefined ? refuseField(contentType, rule) : refuseFile(mediaTypeOf(contentType), rule);
-    // A browser sends an empty control for files like this.
-    if (fileName === '' && bytes.length === 0 && rule !== undefined) continue;
+    const rule = this.#receiver.files?.get(name);
+    if (fileName !== undefined && rule !== undefined)
+      return this.#readFile({ name, fileName }, contentType, rule);
+    const isText = fileName === undefined;
+    const asFile = this.#receiver.namesFiles === true ? undefined : rule;
+    const refusal = isText ? refuseField(contentType, asFile) : 'must not be a file';
+    const bytes = await this.#readText();
     if (refusal !== undefined) {
-      if (errors.length < fileErrorsMax) errors.push({ pointer: pointerTo(name), message: refusal });
-      continue;
-    }
-    if (fileName !== undefined) {
-      entries.push([name, files.length]);
-      files.push({ name: fileNameFrom(fileName), type: mediaTypeOf(contentType), bytes });
-      continue;
+      this.#refuse(name, refusal);
+      return undefined;
     }
     const text = decodeText(bytes);
     if (text === undefined) return malformed('the value of a field must be UTF-8');
-    entries.push([name, text]);
+    this.#entries.push([name, text]);
+    return undefined;
   }
-  if (errors.length > 0) return { ok: false, problem: { code: 'validation_failed', errors } };
-  return { ok: true, entries, files };
+
+  #refuse(name: string, message: string): void {
+    if (this.#errors.length < fileErrorsMax) this.#errors.push({ pointer: pointerTo(name), message });
+  }
+
+  async #readText(): Promise<Uint8Array> {
+    const { multipartFieldBytesMax } = this.#limits;
+    const { textBytesMax, memory } = this.#receiver;
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of this.#content(multipartFieldBytesMax, tooLong)) {
+      length += chunk.length;
+      this.#textBytes += chunk.length;
+      if (this.#textBytes > textBytesMax) throw new ContentFailed(tooLong);
+      if (memory?.hold(chunk.length) === false) throw new ContentFailed({ code: 'unavailable' });
+      chunks.push(Buffer.from(chunk));
+    }
+    return Buffer.concat(chunks, length);
+  }
+
+  /** The content of the part whose header came last. */
+  async *#content(bytesMax: number, problem: Problem): AsyncGenerator<Uint8Array> {
+    let length = 0;
+    for (let event = await this.#next(); event?.kind === 'octets'; event = await this.#next()) {
+      length += event.bytes.length;
+      if (length > bytesMax) throw new ContentFailed(problem);
+      yield event.bytes;
+    }
+  }
+
+  async #readFile(
+    { name, fileName }: { readonly name: string; readonly fileName: string },
+    contentType: string | undefined,
+    rule: UploadRule,
+  ): Promise<Problem | undefined> {
+    const told = `must be at most ${rule.bytesMax} bytes long`;
+    const errors = [{ pointer: pointerTo(name), message: told }];
+    const content = this.#content(rule.bytesMax, {
+      code: 'content_too_large',
+      ...{ message: `${name} ${told}`, errors },
+    });
+    const first = await content.next();
+    // A browser sends an empty control for files like this.
+    if (first.done === true && fileName === '') return undefined;
+    const type = contentType === undefined ? undefined : mediaTypeOf(contentType);
+    const refusal = refuseFile(type ?? typeDefault, rule);
+    if (refusal !== undefined) this.#refuse(name, refusal);
+    // The form is refused: no file is worth its octets.
+    if (this.#errors.length > 0) return this.#invalid().problem;
+    const arriving = first.done === true ? content : startingWith(first.value, content);
+    const taken = await this.#receiver.onFile({
+      name,
+      fileName: fileNameFrom(fileName),
+      type,
+      content: arriving,
+    });
+    if (typeof taken !== 'number') return taken;
+    await skip(content);
+    this.#entries.push([name, taken]);
+    return undefined;
+  }
 }
+
+async function skip(content: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of content) {
+    // What the receiver left.
+  }
+}
+
+async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* rest;
+}
+
+const tooLong: Problem = { code: 'content_too_large' };
+/** RFC 7578 §4.4: a part without a type is text/plain. */
+const typeDefault = 'text/plain';
 
 function refuseField(contentType: string | undefined, rule: UploadRule | undefined): string | undefined {
   return rule === undefined ? refuseType(contentType) : 'must be a file';
 }
 
-function refuseFile(type: string, rule: UploadRule | undefined): string | undefined {
-  if (rule === undefined) return 'must not be a file';
-  const { mediaTypes } = rule;
+function refuseFile(type: string, { mediaTypes }: UploadRule): string | undefined {
+  if (mediaTypes === undefined) return undefined;
   const range = `${type.slice(0, type.indexOf('/'))}/*`;
-  if (mediaTypes === undefined || mediaTypes.includes(type) || mediaTypes.includes(range)) return undefined;
+  if (mediaTypes.includes(type) || mediaTypes.includes(range)) return undefined;
   return `must be of the type ${mediaTypes.join(' or ')}`;
 }
 
-/** RFC 7578 §4.4: a part without a type is text/plain. */
-function mediaTypeOf(contentType: string | undefined): string {
-  return contentType === undefined
-    ? 'text/plain'
-    : (parseMediaType(contentType)?.type ?? 'application/octet-stream');
+function mediaTypeOf(contentType: string): string {
+  return parseMediaType(contentType)?.type ?? 'application/octet-stream';
 }
 
 /** Explains why a part of this type cannot be a field; RFC 7578 §4.4: a part without a type is text/plain. */
@@ -208,10 +272,9 @@ function refuseType(value: string | undefined): string | undefined {
   return foreignCharset(mediaType) === undefined ? undefined : 'must be UTF-8';
 }
 
-function onlyValue(header: Part['header'], name: string): string | undefined {
-  const values = header.get(name);
-  if (!Array.isArray(values)) return undefined;
-  return values.length === 1 ? values[0] : 'repeated';
+function onlyValue(header: PartHeader, name: string): string | undefined {
+  const [first, ...others] = header.get(name) ?? [];
+  return others.length === 0 ? first : 'repeated';
 }
 
 function pointerTo(name: string): string {
@@ -224,16 +287,13 @@ function isBoundary(text: string): boolean {
   return text.length > 0 && text.length <= boundaryCharactersMax && boundaryPattern.test(text);
 }
 
-function malformed(message: string): { readonly ok: false; readonly problem: Problem } {
-  return { ok: false, problem: { code: 'content_malformed', message } };
+function refuse(problem: Problem): Refused {
+  return { ok: false, problem };
 }
 
-function tooManyParts(partsMax: number): Problem {
-  return { code: 'content_malformed', message: `multipart content must have at most ${partsMax} parts` };
+function malformed(message: string): Problem {
+  return { code: 'content_malformed', message };
 }
-
-/** `fileName`: undefined for a part that is not a file. */
-type Disposition = { readonly name: string; readonly fileName: string | undefined };
 
 /**
  * Reads the Content-Disposition of a part (RFC 7578 §4.2), as browsers and curl write it, from octets as Latin-1. In a
@@ -261,40 +321,6 @@ function parseDisposition(value: string): Disposition | undefined {
   return decoded === undefined ? undefined : { name: decoded, fileName };
 }
 
-/** Browsers write these three as in a URI and nothing else. */
-const escaped: Readonly<Record<string, string>> = { '%22': '"', '%0A': '', '%0D': '' };
-const escapes = /%22|%0A|%0D/g;
-const folders = /^.*[\\/]/s;
-/** Controls, invisible characters, those that turn the direction of the text, and separators of lines. */
-const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-/** The name in UTF-8, as browsers mean it; empty if it is not UTF-8. */
-function plainFileName(latin1: string): string {
-  const text = decodeText(Buffer.from(latin1, 'latin1')) ?? '';
-  return text.replaceAll(escapes, (found) => escaped[found] ?? '');
-}
-
-/** The longest name in file systems. */
-const fileNameBytesMax = 255;
-const dotsAlone = /^\.*$/;
-const extension = /\.[A-Za-z0-9]{1,16}$/;
-
-/** A name that a handler may give to a file: no folders, no step such as `..`, never empty, and not too long. */
-function fileNameFrom(plain: string): string {
-  const name = plain.replace(folders, '').replaceAll(controls, '').trim();
-  if (dotsAlone.test(name)) return 'file';
-  if (Buffer.byteLength(name) <= fileNameBytesMax) return name;
-  const end = extension.exec(name)?.[0] ?? '';
-  let start = '';
-  let room = fileNameBytesMax - end.length;
-  for (const character of name.slice(0, name.length - end.length)) {
-    room -= Buffer.byteLength(character);
-    if (room < 0) break;
-    start += character;
-  }
-  return start + end;
-}
-
 type Parameter = { readonly name: string; readonly value: string; readonly end: number };
 
 /** Reads the parameter after a semicolon; `end` is the index of the next semicolon or the length of the text. */
@@ -307,7 +333,7 @@ function readParameter(text: string, from: number): Parameter | undefined {
   if (text.charCodeAt(start) !== 0x22) {
     const semicolon = text.indexOf(';', start);
     const end = semicolon === -1 ? text.length : semicolon;
-    const value = text.slice(start, end).trim();
+    const value = trimWhitespace(text.slice(start, end));
     return value.includes('"') ? undefined : { name, value, end };
   }
   let value = '';

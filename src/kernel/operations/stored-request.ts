@@ -32,7 +32,7 @@ export type StoredRequest = {
 };
 
 export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefined): StoredRequest {
-  const { request, principal, known } = ask;
+  const { request } = ask;
   const kept: string[] = [];
   const keep = (name: string, value: string | undefined) => {
     if (value !== undefined) kept.push(name, value);
@@ -48,16 +48,22 @@ export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefine
     target: request.target.split('?', 1)[0] ?? request.target,
     fields: kept,
     content: Buffer.from(bytes ?? new Uint8Array()).toString('base64'),
-    principal:
-      principal.kind === 'anonymous'
-        ? null
-        : {
-            id: principal.id,
-            scopes: [...principal.scopes],
-            roles: [...principal.roles],
-            tenant: principal.tenant,
-            ...(known === undefined ? {} : { scheme: known.scheme, key: known.key }),
-          },
+    principal: storedCaller(ask),
+  };
+}
+
+/** The caller, for work that is done after its request. */
+export function storedCaller({
+  principal,
+  known,
+}: Pick<Ask, 'principal' | 'known'>): StoredRequest['principal'] {
+  if (principal.kind === 'anonymous') return null;
+  return {
+    id: principal.id,
+    scopes: [...principal.scopes],
+    roles: [...principal.roles],
+    tenant: principal.tenant,
+    ...(known === undefined ? {} : { scheme: known.scheme, key: known.key }),
   };
 }
 

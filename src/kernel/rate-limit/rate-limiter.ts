@@ -19,6 +19,13 @@ export type RateLimiter = {
     principal: Principal,
     nowMs: number,
   ): Allowance | undefined;
+  /** Counts octets of a file that the request brought or got (`rateLimitFileKibibytes`): they are known only afterwards, and limit the next requests. */
+  chargeOctets(
+    request: Pick<Request, 'method' | 'fields' | 'peer'>,
+    principal: Principal,
+    octets: number,
+    nowMs: number,
+  ): void;
   /** Returns the principal's id or the counted address, for queues that are fair by party. */
   partyOf(request: Pick<Request, 'fields' | 'peer'>, principal: Principal): string;
   close(): Promise<void>;
@@ -29,6 +36,7 @@ export type RateLimits = Pick<
   Settings,
   | 'rateLimitReads'
   | 'rateLimitWrites'
+  | 'rateLimitFileKibibytes'
   | 'rateLimitSyncMs'
   | 'rateLimitKeysMax'
   | 'behindProxy'
@@ -72,14 +80,25 @@ export function createRateLimiter(
     meters: metersOf(policy, limits[setting]),
   }));
   const addressOf = createCallerAddress(proxiesOf(limits));
+  const meterOf = (request: Pick<Request, 'method' | 'fields' | 'peer'>, principal: Principal) => {
+    const meters = all.find(({ counts }) => counts(request.method))?.meters;
+    if (meters === undefined) return undefined;
+    if (principal.kind === 'anonymous') return { meter: meters.addresses, caller: addressOf(request) };
+    if (principal.id === operatorId) return undefined;
+    return { meter: meters.principals, caller: counted(principal.id) };
+  };
 
   return {
     admit(request, principal, nowMs) {
-      const meters = all.find(({ counts }) => counts(request.method))?.meters;
-      if (meters === undefined) return undefined;
-      if (principal.kind === 'anonymous') return meters.addresses.admit(addressOf(request), nowMs);
-      if (principal.id === operatorId) return undefined;
-      return meters.principals.admit(counted(principal.id), nowMs);
+      const found = meterOf(request, principal);
+      return found?.meter.admit(found.caller, nowMs);
+    },
+    chargeOctets(request, principal, octets, nowMs) {
+      const { rateLimitFileKibibytes } = limits;
+      const requests =
+        rateLimitFileKibibytes === 0 ? 0 : Math.floor(octets / (rateLimitFileKibibytes * 1024));
+      const found = requests === 0 ? undefined : meterOf(request, principal);
+      found?.meter.charge(found.caller, requests, nowMs);
     },
     partyOf: (request, principal) => (principal.kind === 'anonymous' ? addressOf(request) : principal.id),
     async close() {
@@ -292,12 +311,23 @@ export class Meter {
     const before = counter.before?.admitted ?? 0;
     const left = this.#limit - counter.admitted - stillCounted(before, elapsedMs);
     if (left < 1) return this.#allowance(counter, true, 0, elapsedMs);
-    counter.admitted += 1;
-    if (this.#share !== undefined && counter !== this.#crowd) {
-      counter.unsent += 1;
-      if (!counter.isQueued) this.#share(counter);
-    }
+    this.#count(counter, 1);
     return this.#allowance(counter, false, left - 1, elapsedMs);
+  }
+
+  /** Counts requests that were not asked for one by one; at most as many as the limit, so that a caller waits for two windows at most. */
+  charge(caller: string, requests: number, nowMs: number): void {
+    const window = Math.floor(nowMs / windowMs);
+    if (window !== this.#window) this.#turnTo(window);
+    const counter = this.#current.get(caller) ?? this.#open(caller);
+    this.#count(counter, Math.min(requests, Math.max(0, this.#limit - counter.admitted)));
+  }
+
+  #count(counter: Counter, requests: number): void {
+    counter.admitted += requests;
+    if (this.#share === undefined || counter === this.#crowd) return;
+    counter.unsent += requests;
+    if (!counter.isQueued) this.#share(counter);
   }
 
   #allowance(counter: Counter, exceeded: boolean, left: number, elapsedMs: number): Allowance {

@@ -24,6 +24,7 @@ import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs, type RunningFunction } from '../../observe/running-function.ts';
 import { whenKnown } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
+import { type GivenOctets, readOctets } from './action-octets.ts';
 
 export type InputFields = Readonly<Record<string, unknown>>;
 
@@ -207,9 +208,10 @@ function ofQuery(
 // application: the response is a 500, and nothing is written.
 
 /** The parts of a response that the output determines. */
-export type Given = Pick<Made, 'media' | 'stream' | 'location'> & {
-  readonly content: string | Uint8Array | ContentStream | null;
-};
+export type Given = Pick<Made, 'media' | 'stream' | 'location'> &
+  Pick<GivenOctets, 'fields' | 'validators'> & {
+    readonly content: string | Uint8Array | ContentStream | null;
+  };
 
 /** @throws FunctionFailed @param stream what hears of a stream that has begun, and of its end @param by the handler, whose generator runs then */
 export type ReadOutput = (value: unknown, stream: StreamCalls, by: RunningFunction) => Given;
@@ -223,7 +225,7 @@ const faultsShownMax = 3;
 export function actionOutput(
   declared: TSchema | Output | undefined,
   named: string,
-  turns: LoopTurns,
+  { turns, safe }: { readonly turns: LoopTurns; readonly safe: boolean },
 ): ReadOutput {
   if (declared === undefined) return () => noContent;
   if (!isOwnOutput(declared)) return jsonOutput(declared, named);
@@ -238,8 +240,7 @@ export function actionOutput(
       };
     case 'bytes':
       return (value) => {
-        if (!(value instanceof Uint8Array)) throw wrong('a Uint8Array', value);
-        return { media, location: null, content: value };
+        return { ...readOctets(value, declared, { named, safe, shown }), location: null };
       };
     case 'stream':
       return (value, calls, by) => {

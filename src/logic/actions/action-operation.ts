@@ -16,15 +16,18 @@ import {
   type Representation,
   type Result,
   type Standing,
+  type Validators,
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
+import { withOpenFiles } from '../../model/file.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/event-loop.ts';
 import { callAs } from '../../observe/running-function.ts';
 import type { Tracing } from '../../observe/tracing.ts';
 import { actionStanding } from '../../resources/collection/member.ts';
+import type { WriteFiles } from '../../resources/collection/served-collection.ts';
 import { type Change, Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { FunctionRun, problemOrFailure, ShownRun, showing } from '../function-run.ts';
@@ -41,6 +44,7 @@ import {
   type InputFields,
   type ReadOutput,
 } from './action-content.ts';
+import { fieldsOf } from './action-octets.ts';
 
 export type ActionServices = {
   readonly store: Store;
@@ -48,6 +52,8 @@ export type ActionServices = {
   readonly turns: LoopTurns;
   readonly open: OpenTransaction;
   readonly tracing?: Tracing | undefined;
+  /** Absent: no collection has files. */
+  readonly files?: WriteFiles | undefined;
   readonly limits: ActionLimits & {
     readonly actionTimeoutMs: number;
     readonly actionBytesMax: number;
@@ -98,7 +104,13 @@ export function actionOperation(
   const safe = isSafeAction(action);
   const served: Served = {
     ...services,
-    ...{ action, input, named, safe, readOutput: actionOutput(action.output, named, services.turns) },
+    ...{
+      action,
+      input,
+      named,
+      safe,
+      readOutput: actionOutput(action.output, named, { turns: services.turns, safe }),
+    },
     fields: fieldsOf(action),
   };
   const kind = safe ? 'read' : 'update';
@@ -131,9 +143,14 @@ export function mediaTypeOf({ mediaType }: Output): string {
   return mediaType.split(';', 1)[0] ?? '';
 }
 
+const octetStream = 'application/octet-stream';
+
 function offersOf({ output }: DeclaredAction): readonly string[] {
   if (output === undefined || !isOwnOutput(output)) return ['application/json'];
-  return output.kind === 'redirect' ? ['*/*'] : [mediaTypeOf(output)];
+  const type = mediaTypeOf(output);
+  // Octets of no declared type may have any: the handler says which.
+  const isAny = output.kind === 'redirect' || (output.kind === 'bytes' && type === octetStream);
+  return isAny ? ['*/*'] : [type];
 }
 
 function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
@@ -143,34 +160,19 @@ function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
   };
 }
 
-/**
- * Content that browsers run has an origin of its own unless the declaration has another policy: in that of the program, its scripts would
- * act with the cookies of the one who opens it, and read what the dashboard holds.
- */
-export function fieldsOf({ output }: Pick<DeclaredAction, 'output'>): readonly string[] {
-  if (output === undefined || !isOwnOutput(output)) return [];
-  const policy = output.securityPolicy ?? (runs.test(output.mediaType) ? 'sandbox' : undefined);
-  return [
-    ...(policy === undefined ? [] : ['Content-Security-Policy', policy]),
-    ...(output.fileName === undefined ? [] : ['Content-Disposition', dispositionOf(output.fileName)]),
-  ];
-}
-
-/** HTML, and XML of any vocabulary, of which XHTML and SVG have scripts. */
-const runs = /^\s*(?:text\/html|[^;]*[/+]xml)\s*(?:;|$)/i;
-
-/** Suggests the name to browsers (RFC 6266, RFC 8187). */
-function dispositionOf(fileName: string): string {
-  const plain = fileName.replaceAll(/[^\x20-\x7e]/g, '_');
-  const extended = plain === fileName ? '' : `; filename*=UTF-8''${encodeURIComponent(fileName)}`;
-  return `attachment; filename="${plain}"${extended}`;
-}
-
 function readingStages(
   served: Served,
-): Pick<Operation<RowStanding, unknown, Ready>, 'propose' | 'represent'> {
-  const isRedirect = outputKind(served.action) === 'redirect';
+): Pick<Operation<RowStanding, unknown, Ready>, 'propose' | 'represent' | 'validators' | 'ranges'> {
+  const kind = outputKind(served.action);
   return {
+    // A HEAD or a conditional request has its handler run as well: it knows the validators.
+    ...(kind === 'bytes'
+      ? {
+          ranges: true,
+          validators: (_ask: Ask, _standing: RowStanding, proposal: Ready | undefined) =>
+            proposal?.given?.validators ?? noValidators,
+        }
+      : {}),
     propose: async (ask, standing, content) => {
       const read = served.input.read(ask, content);
       if ('problem' in read) return { ...read, fields: {} };
@@ -180,18 +182,25 @@ function readingStages(
       const { given } = ran;
       return {
         ...{ problem: null, fields: read.fields, given },
-        ...(isRedirect ? { elsewhere: given.location ?? '' } : {}),
+        ...(kind === 'redirect' ? { elsewhere: given.location ?? '' } : {}),
       };
     },
-    represent: (_ask, _standing, proposal): Representation => ({
-      content: proposal?.given?.content ?? 'null',
-      mediaType: proposal?.given?.media?.type ?? 'application/json',
-      validators: { tag: null, modifiedAt: null },
-      cacheControl: 'private, no-store',
-      fields: served.fields,
-    }),
+    represent: (_ask, _standing, proposal): Representation => {
+      const { content, media, fields, validators } = proposal?.given ?? {};
+      return {
+        content: content ?? 'null',
+        mediaType: media?.type ?? 'application/json',
+        validators: validators ?? noValidators,
+        cacheControl: validators?.cacheControl ?? 'private, no-store',
+        // Without a validator, two runs of the handler may give parts of different octets.
+        ranges: validators !== undefined,
+        fields: fields ?? served.fields,
+      };
+    },
   };
 }
+
+const noValidators: Validators = { tag: null, modifiedAt: null };
 
 function changingStages(
   served: Served,
@@ -215,7 +224,7 @@ function changingStages(
 }
 
 /** As it is stored for a repetition of the request: octets as text. */
-function madeOf({ fields }: Served, { content, media, ...given }: Given): Made {
+function madeOf(served: Served, { content, media, stream, location, fields = served.fields }: Given): Made {
   const isBase64 = content instanceof Uint8Array;
   const doc = isBase64
     ? Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64')
@@ -224,8 +233,8 @@ function madeOf({ fields }: Served, { content, media, ...given }: Given): Made {
       : null;
   return {
     ...{ outcome: 'made', created: false, modifiedAt: null, validated: false },
-    ...given,
-    doc,
+    ...{ location, doc },
+    ...(stream === undefined ? {} : { stream }),
     ...(media === undefined ? {} : { media: isBase64 ? { ...media, isBase64 } : media }),
     ...(fields.length === 0 ? {} : { fields }),
   };
@@ -266,7 +275,14 @@ async function run(
   };
   let streams = false;
   try {
-    const { given: acting } = new ActionRun(served, ask, { row, fields, scope, stopping, running });
+    const { given: acting } = new ActionRun(served, ask, {
+      row,
+      fields,
+      scope,
+      stopping,
+      running,
+      transaction,
+    });
     const call = () => callAs(running, () => action.handler(acting as never));
     const { tracing } = served;
     const part = { name: named, parent: ask.request.traceparent };
@@ -323,6 +339,7 @@ type Running = {
   readonly scope: Scope;
   readonly stopping: Stopping;
   readonly running: FunctionRun;
+  readonly transaction: Pick<ReturnType<OpenTransaction>, 'opened'>;
 };
 
 /** One run of the handler of an action. */
@@ -336,20 +353,25 @@ class ActionRun extends ShownRun {
   readonly resources: Calls['resources'];
   readonly emit: Calls['emit'];
   readonly mail: Calls['mail'];
+  readonly #served: Served;
   readonly #caller: Principal;
   readonly #row: Row | undefined;
   readonly #stopping: Stopping;
   #document: unknown;
 
-  constructor(served: Served, ask: Ask, { row, fields, scope, stopping, running }: Running) {
+  constructor(served: Served, ask: Ask, { row, fields, scope, stopping, running, transaction }: Running) {
     super();
     const { action, named, safe } = served;
     const isMember = action.on === 'member';
     const own = isMember ? ask.captures.slice(1) : ask.captures;
-    const calls = callsOver((call) => {
-      if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
-      throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
-    }, running.watch);
+    const calls = callsOver(
+      (call) => {
+        if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
+        throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
+      },
+      running.watch,
+      transaction.opened,
+    );
     this.id = isMember ? ask.captures[0] : undefined;
     this.captures = Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? '']));
     this.input = copyInput(fields, served.input.uploads);
@@ -358,6 +380,7 @@ class ActionRun extends ShownRun {
     this.resources = calls.resources;
     this.emit = calls.emit;
     this.mail = calls.mail;
+    this.#served = served;
     this.#caller = ask.principal;
     this.#row = row;
     this.#stopping = stopping;
@@ -365,12 +388,17 @@ class ActionRun extends ShownRun {
   }
 
   get document(): unknown {
-    this.#document ??= this.#row === undefined ? undefined : JSON.parse(this.#row.doc);
+    this.#document ??= this.#row === undefined ? undefined : this.#opened(JSON.parse(this.#row.doc));
     return this.#document;
   }
 
   get principal(): RulePrincipal {
     return toRulePrincipal(this.#caller);
+  }
+
+  #opened(document: unknown): unknown {
+    const { files, action } = this.#served;
+    return files === undefined ? document : withOpenFiles(document, action.collection?.files, files.open);
   }
 
   get signal(): AbortSignal {

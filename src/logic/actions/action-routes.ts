@@ -17,21 +17,21 @@ import { withoutRule } from '../../model/logic/actions.ts';
 import type { Serving } from '../../resources/collection/served-collection.ts';
 import type { OpenTransaction } from '../transaction/resource-call.ts';
 import { type ActionInput, demandedMembers, typesOf, type Uploads } from './action-content.ts';
+import { fieldsOf } from './action-octets.ts';
 import {
   type ActionServices,
   actionOperation,
-  fieldsOf,
   isSafeAction,
   mediaTypeOf,
   outputKind,
 } from './action-operation.ts';
 
 export function actionResources(
-  { store, clock, base, turns, settings, tracing }: Serving,
+  { store, clock, base, turns, settings, tracing, files }: Serving,
   actions: readonly DeclaredAction[],
   open: OpenTransaction,
 ): readonly Resource[] {
-  const services: ActionServices = { store, clock, turns, open, limits: settings, tracing };
+  const services: ActionServices = { store, clock, turns, open, limits: settings, tracing, files };
   const byPattern = Map.groupBy(actions, ({ pattern }) => pattern);
   return [...byPattern.values()].flatMap((sharing) => {
     const [first] = sharing;
@@ -96,6 +96,7 @@ function documentationOf(
     id: name.slice(0, 1).toLowerCase() + name.slice(1),
     summary: summary ?? `Call the action ${action.name}`,
     ...(description === undefined ? {} : { description }),
+    action: { name: action.name, on },
     ...takenBy(action, input),
     gives: {
       ...givenBy(action, safe),
@@ -116,11 +117,12 @@ function givesContent(action: DeclaredAction): boolean {
 }
 
 function takenBy(
-  { example }: DeclaredAction,
+  { example, references }: DeclaredAction,
   input: ActionInput,
 ): Pick<OperationDocumentation, 'takes' | 'parameters'> {
-  const { schema, inQuery, uploads } = input;
-  if (schema === undefined) return {};
+  const { inQuery, uploads } = input;
+  if (input.schema === undefined) return {};
+  const schema = forForms(input.schema, references);
   if (uploads.size > 0) return { takes: { [typesOf(input)[0] ?? '']: describedUploads(schema, uploads) } };
   if (!inQuery) {
     const [jsonType = '', ...forms] = typesOf(input);
@@ -140,6 +142,20 @@ function takenBy(
       };
     }),
   };
+}
+
+/** With what forms need to know of members: the collections that they refer to, and defaults, as collections have them. */
+function forForms(schema: TObject, references: DeclaredAction['references']): TObject {
+  const properties = Object.entries(schema.properties).map(([name, member]) => {
+    const { default: preset, description = '' } = member as { default?: unknown; description?: unknown };
+    const target = references.get(name);
+    const shown = {
+      ...(target === undefined ? {} : { 'x-references': target }),
+      ...(preset === undefined ? {} : { 'x-default': preset, 'x-help': description }),
+    };
+    return [name, Object.keys(shown).length === 0 ? member : { ...member, ...shown }];
+  });
+  return { ...schema, properties: Object.fromEntries(properties) };
 }
 
 /** The parts that are files, with the types that they may have (OpenAPI 3.2, Encoding Object). */
@@ -174,8 +190,10 @@ function givenBy(action: DeclaredAction, safe: boolean): OperationDocumentation[
 
 function fileFields({ output }: DeclaredAction, safe: boolean): Partial<OperationDocumentation> {
   const names = fieldsOf({ output });
-  const fields = (['Content-Disposition', 'Content-Security-Policy'] as const).filter((name) =>
-    names.includes(name),
+  // The handler may give octets a name and a type that browsers run.
+  const mayHaveAny = output !== undefined && isOwnOutput(output) && output.kind === 'bytes';
+  const fields = (['Comity-Content', 'Content-Disposition', 'Content-Security-Policy'] as const).filter(
+    (name) => mayHaveAny || names.includes(name),
   );
   if (fields.length === 0) return {};
   return safe ? { representationFields: fields } : { madeFields: fields };

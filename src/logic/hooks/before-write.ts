@@ -5,6 +5,8 @@
 import { kindOf } from '../../config/inspection.ts';
 import type { Settings } from '../../config/settings.ts';
 import { type RulePrincipal, toRulePrincipal } from '../../model/access-function.ts';
+import { namesUpload, withOpenFiles } from '../../model/file.ts';
+import type { Members } from '../../model/json-value.ts';
 import type { Write } from '../../model/logic/logic.ts';
 import type { Principal } from '../../model/principal.ts';
 import { callAs } from '../../observe/running-function.ts';
@@ -33,7 +35,7 @@ export function createRunHooks(
       const message = `${named} is reached by writes of hooks that nest deeper than ${hookDepthMax}`;
       throw new FunctionFailed(message);
     }
-    const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {
+    const run = new HookRun(new FunctionRun(named), served, write, unit, {
       caller: ask.principal,
       now: clock(),
     });
@@ -85,7 +87,7 @@ class HookRun extends ShownRun {
   readonly refuse = refuse;
   readonly #unit: HookUnit;
   readonly #write: ProposedWrite;
-  readonly #table: string;
+  readonly #served: Served;
   readonly #caller: Principal | undefined;
   readonly #now: number;
   #scope: Scope | undefined;
@@ -95,7 +97,7 @@ class HookRun extends ShownRun {
 
   constructor(
     run: FunctionRun,
-    table: string,
+    served: Served,
     write: ProposedWrite,
     unit: HookUnit,
     { caller, now }: { readonly caller: Principal; readonly now: number },
@@ -104,7 +106,7 @@ class HookRun extends ShownRun {
     this.run = run;
     this.#unit = unit;
     this.#write = write;
-    this.#table = table;
+    this.#served = served;
     this.#caller = unit.scope === undefined ? caller : undefined;
     this.#now = now;
     // The types of the fields are known where the hook is declared.
@@ -121,12 +123,12 @@ class HookRun extends ShownRun {
 
   get before(): unknown {
     const { before } = this.#write;
-    this.#before ??= before === undefined ? undefined : JSON.parse(before.doc);
+    this.#before ??= before === undefined ? undefined : opened(this.#served, JSON.parse(before.doc));
     return this.#before;
   }
 
   get after(): unknown {
-    this.#after ??= fieldsOf(this.#write);
+    this.#after ??= opened(this.#served, fieldsOf(this.#write));
     return this.#after;
   }
 
@@ -165,14 +167,21 @@ class HookRun extends ShownRun {
   }
 
   #called(): Calls {
-    this.#calls ??= callsOver((call) => this.#call(call), this.run.watch);
+    this.#calls ??= callsOver(
+      (call) => this.#call(call),
+      this.run.watch,
+      (collection, document) => this.#unit.transaction().opened(collection, document),
+    );
     return this.#calls;
   }
 
   async #call(call: ResourceCall): Promise<string | undefined> {
     if (this.run.isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
     const { transaction, scope } = this.#unit;
-    this.#scope ??= transaction().scope({ scope, writing: { table: this.#table, id: this.#write.id } });
+    this.#scope ??= transaction().scope({
+      scope,
+      writing: { table: this.#served.collection.name, id: this.#write.id },
+    });
     return this.#scope.call(call);
   }
 }
@@ -182,6 +191,10 @@ const shown = showing<HookRun>([
   ...(['action', 'id', 'before', 'after', 'principal', 'now', 'refuse'] as const),
   ...(['resources', 'emit', 'mail'] as const),
 ]);
+
+function opened<D>({ collection, files }: Served, document: D): D {
+  return files === undefined ? document : withOpenFiles(document, collection.files, files.open);
+}
 
 /** A copy: a unit that is overtaken runs the hook again with the same content. */
 function fieldsOf({ fields, before }: ProposedWrite): unknown {
@@ -194,8 +207,11 @@ function fieldsOf({ fields, before }: ProposedWrite): unknown {
 function written(served: Served, write: ProposedWrite, after: unknown, named: string): HookOutcome {
   if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
   failUnlessJson(after, named);
-  const proposed = proposeCreate(served.collection, served.validator, after);
-  if (proposed.ok) return { fields: proposed.fields };
+  // It may keep the files of the write, and remove some.
+  const known = served.files === undefined ? undefined : (fieldsOf(write) as Members);
+  const proposed = proposeCreate(served.collection, served.validator, after, undefined, known);
+  if (proposed.ok && !namesUpload(served.collection, proposed.fields)) return { fields: proposed.fields };
+  if (proposed.ok) throw new FunctionFailed(`${named} names an upload, which only a request may`);
   const { errors = [], code } = proposed.problem;
   const faults = errors.map(({ pointer, message }) => `${pointer} ${message}`).join('; ');
   throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);

@@ -6,10 +6,10 @@ import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } fro
 import type { EventHandling, SubscribedEvent } from '../../config/inspect-functions.ts';
 import type { JobRun } from '../../config/jobs.ts';
 import { type ReceivedMessage, ResourceRefused, UnprocessableMessage } from '../../config/senders.ts';
+import { type FileFields, type FileValue, withOpenFiles } from '../../model/file.ts';
 import { FunctionFailed } from '../function-failed.ts';
-import { type Calls, CallWatch, callsOver } from '../transaction/calls.ts';
-import type { ResourceCall } from '../transaction/resource-call.ts';
-import type { FromThread, GivenMessage, Refusal } from './handler-protocol.ts';
+import { type Calls, CallWatch, callsOver, type Opened } from '../transaction/calls.ts';
+import type { FromThread, GivenMessage, Refusal, ThreadCall } from './handler-protocol.ts';
 
 /** Octets of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;
@@ -110,8 +110,13 @@ type EventContent = {
 };
 
 /** @param body in base64 */
-export function eventHandling(body: string): Pick<EventHandling, 'event' | 'before' | 'after'> {
+export function eventHandling(
+  body: string,
+  opened: Opened,
+): Pick<EventHandling, 'event' | 'before' | 'after'> {
   const { event, before } = JSON.parse(Buffer.from(body, 'base64').toString()) as EventContent;
+  const collection = event.type.slice(0, event.type.lastIndexOf('.'));
+  for (const document of [event.data.object, before]) opened(collection, document);
   const after = event.type.endsWith('.deleted') ? undefined : event.data.object;
   return { event, before, after };
 }
@@ -130,9 +135,11 @@ export function jobRun(body: string): Pick<JobRun, 'scheduledAt'> {
 
 const callsUnderWayMax = 64;
 
+type Result = string | Uint8Array<ArrayBuffer> | undefined;
+
 type Waiting = {
-  readonly call: ResourceCall;
-  readonly resolve: (text: string | undefined) => void;
+  readonly call: ThreadCall;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: Error) => void;
 };
 
@@ -141,15 +148,46 @@ export class ThreadCalls {
   readonly #watch = new CallWatch('the function');
   readonly #run: number;
   readonly #post: (message: FromThread) => void;
+  readonly #filesOf: (collection: string) => FileFields | undefined;
   readonly #underWay = new Map<number, Waiting>();
   readonly #waiting: Waiting[] = [];
   #seq = 0;
+  #readings = 0;
   #over = false;
 
-  constructor(run: number, post: (message: FromThread) => void) {
+  /** @param filesOf the fields of a collection that hold files */
+  constructor(
+    run: number,
+    post: (message: FromThread) => void,
+    filesOf: (collection: string) => FileFields | undefined,
+  ) {
     this.#run = run;
     this.#post = post;
-    this.given = callsOver((call) => this.#call(call), this.#watch);
+    this.#filesOf = filesOf;
+    this.given = callsOver(
+      (call) => this.#call(call) as Promise<string | undefined>,
+      this.#watch,
+      this.opened,
+    );
+  }
+
+  /** Gives the files of a document the method `open`. */
+  readonly opened: Opened = (collection, document) =>
+    withOpenFiles(document, this.#filesOf(collection), (file) => this.#read(file));
+
+  /** The file stays open until its octets are read, the loop over them ends, or the run does. */
+  async *#read(file: FileValue): AsyncGenerator<Uint8Array> {
+    this.#readings += 1;
+    const reading = this.#readings;
+    try {
+      for (;;) {
+        const piece = (await this.#call({ do: 'read', reading, file })) as Uint8Array | undefined;
+        if (piece === undefined) return;
+        yield piece;
+      }
+    } finally {
+      this.#post({ kind: 'close', run: this.#run, reading });
+    }
   }
 
   /** Waits, after the handler returned, for calls that it did not await. Rejects if one of them failed. */
@@ -165,8 +203,8 @@ export class ThreadCalls {
     this.#waiting.length = 0;
   }
 
-  result(seq: number, text: string | undefined): void {
-    this.#take(seq)?.resolve(text);
+  result(seq: number, result: Result): void {
+    this.#take(seq)?.resolve(result);
     this.#next();
   }
 
@@ -177,7 +215,7 @@ export class ThreadCalls {
     this.#next();
   }
 
-  #call(call: ResourceCall): Promise<string | undefined> {
+  #call(call: ThreadCall): Promise<Result> {
     if (this.#over) return Promise.reject(isOver());
     return new Promise((resolve, reject) => {
       this.#waiting.push({ call, resolve, reject });

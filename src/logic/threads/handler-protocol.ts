@@ -5,6 +5,7 @@
  */
 
 import type { ReceivedMessage } from '../../config/senders.ts';
+import type { FileValue } from '../../model/file.ts';
 import type { Unit } from '../../store/store.ts';
 import type { Opening, ResourceCall } from '../transaction/resource-call.ts';
 
@@ -40,12 +41,27 @@ export type Refusal = {
 
 export type ToThread =
   | RunMessage
-  /** JSON text; undefined for nothing. */
-  | { readonly kind: 'result'; readonly run: number; readonly seq: number; readonly text: string | undefined }
+  /** JSON text, or octets of a file; undefined for nothing. */
+  | {
+      readonly kind: 'result';
+      readonly run: number;
+      readonly seq: number;
+      readonly result: string | Uint8Array<ArrayBuffer> | undefined;
+    }
   | { readonly kind: 'refused'; readonly run: number; readonly seq: number; readonly refusal: Refusal }
   /** Its time is over, or the program stops. */
   | { readonly kind: 'abort'; readonly run: number }
   | { readonly kind: 'ping' };
+
+/** Asks for the next piece of a file, of which only the first request opens it. At most one piece of each reading is on its way. */
+export type FileRead = {
+  readonly do: 'read';
+  /** Number of the reading within its run. */
+  readonly reading: number;
+  readonly file: FileValue;
+};
+
+export type ThreadCall = ResourceCall | FileRead;
 
 /** The failure of a handler; kinds as in `ReceivedAttempt`. */
 export type ThreadFailure = {
@@ -59,7 +75,9 @@ export type FromThread =
   | { readonly kind: 'ready' }
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'begun'; readonly run: number }
-  | { readonly kind: 'call'; readonly run: number; readonly seq: number; readonly call: ResourceCall }
+  | { readonly kind: 'call'; readonly run: number; readonly seq: number; readonly call: ThreadCall }
+  /** The function reads no more of the file. */
+  | { readonly kind: 'close'; readonly run: number; readonly reading: number }
   | { readonly kind: 'done'; readonly run: number }
   | { readonly kind: 'failed'; readonly run: number; readonly failure: ThreadFailure }
   | { readonly kind: 'pong' }

@@ -6,11 +6,13 @@
 import { ResourceRefused } from '../../config/senders.ts';
 import { problems } from '../../http/problem-registry.ts';
 import type { Cause } from '../../model/actor.ts';
+import { ignoreError } from '../../observe/own-emitter.ts';
 import { MemoryUnavailable, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
-import type { Opening, ResourceCall, Transaction } from '../transaction/resource-call.ts';
+import type { Opening, Transaction } from '../transaction/resource-call.ts';
 import {
   type Failure,
+  type FileRead,
   failure,
   type HandedOn,
   type Refusal,
@@ -19,9 +21,13 @@ import {
   runWaits,
   runWithdrawn,
   type Task,
+  type ThreadCall,
 } from './handler-protocol.ts';
 
-type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
+type RunTransaction = Pick<Transaction, 'call' | 'unit' | 'openFile'>;
+
+/** Each holds at most two pieces (filePieceBytesMax). */
+export const openFilesMax = 16;
 
 export type RunOptions = {
   readonly openTransaction: (caller: undefined, cause: Cause, how: Opening) => RunTransaction;
@@ -55,6 +61,8 @@ export class Run {
   readonly #settle: PromiseWithResolvers<HandedOn>;
   readonly #clock: () => number;
   readonly #monotonic: () => number;
+  /** The files that the function reads, by the number of the reading. */
+  readonly #files = new Map<number, AsyncIterator<Uint8Array>>();
 
   constructor(number: number, task: Task, { openTransaction, clock, monotonic }: RunOptions) {
     this.number = number;
@@ -95,6 +103,7 @@ export class Run {
     this.isOverdue = false;
     // A thread that cannot be terminated may still read its messages.
     Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
+    this.#closeFiles();
     this.#state = waits();
     this.#transaction = this.#openTransaction(undefined, causeOfTask(this.task), this.task);
     this.moves += 1;
@@ -127,14 +136,16 @@ export class Run {
     this.#settle.resolve({ outcome: 'aborted' });
   }
 
-  /** @returns JSON text, or the refusal */
+  /** @returns JSON text, octets of a file, or the refusal */
   async answer(
-    call: ResourceCall,
-  ): Promise<{ text: string | undefined } | { refusal: Refusal; error?: unknown }> {
+    call: ThreadCall,
+  ): Promise<
+    { result: string | Uint8Array<ArrayBuffer> | undefined } | { refusal: Refusal; error?: unknown }
+  > {
     if (this.overSince !== undefined) return { refusal: isOver };
     const transaction = this.#transaction;
     try {
-      return { text: await transaction.call(call) };
+      return { result: call.do === 'read' ? await this.#read(call) : await transaction.call(call) };
     } catch (error) {
       if (error instanceof ResourceRefused) {
         const { code, message, status, pointer } = error;
@@ -163,7 +174,37 @@ export class Run {
     }
   }
 
+  async #read({ reading, file }: FileRead): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    let pieces = this.#files.get(reading);
+    if (pieces === undefined) {
+      if (this.#files.size >= openFilesMax)
+        throw new FunctionFailed(`a function reads at most ${openFilesMax} files at a time`);
+      pieces = this.#transaction.openFile(file)[Symbol.asyncIterator]();
+      this.#files.set(reading, pieces);
+    }
+    const { done, value } = await pieces.next();
+    if (done === true) {
+      this.#files.delete(reading);
+      return undefined;
+    }
+    // Transferred with its buffer, which others may share.
+    return value.length === value.buffer.byteLength && value.buffer instanceof ArrayBuffer
+      ? new Uint8Array(value.buffer)
+      : new Uint8Array(value);
+  }
+
+  /** Ends a reading before its file does. */
+  closeFile(reading: number): void {
+    this.#files.get(reading)?.return?.().catch(ignoreError);
+    this.#files.delete(reading);
+  }
+
+  #closeFiles(): void {
+    for (const reading of this.#files.keys()) this.closeFile(reading);
+  }
+
   #end(): void {
+    this.#closeFiles();
     this.overSince = this.#monotonic();
     clearTimeout(this.#timer);
   }

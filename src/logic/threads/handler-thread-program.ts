@@ -12,8 +12,10 @@ import type { SubscriberDeclaration } from '../../config/inspect-functions.ts';
 import type { JobDeclaration } from '../../config/jobs.ts';
 import type { Handler } from '../../config/senders.ts';
 import { messagePartOctets } from '../../memory/work-rules.ts';
+import { type FileFields, fileFieldsOf } from '../../model/file.ts';
 import type { Resources } from '../../model/logic/collection-calls.ts';
 import type { Logic } from '../../model/logic/logic.ts';
+import type { Opened } from '../transaction/calls.ts';
 import { eventHandling, jobRun, receivedMessage, ThreadCalls } from './handler-arguments.ts';
 import {
   type FromThread,
@@ -43,13 +45,24 @@ function post(message: FromThread): void {
 }
 
 /** The functions of the configuration, by what declares them. */
-type Functions = (given: Given, logic: Logic & { readonly signal: AbortSignal }) => void | Promise<void>;
+type Functions = {
+  readonly call: (
+    given: Given,
+    logic: Logic & { readonly signal: AbortSignal },
+    opened: Opened,
+  ) => void | Promise<void>;
+  /** The fields of a collection that hold files. */
+  readonly filesOf: (collection: string) => FileFields | undefined;
+};
 
 async function load(): Promise<Functions> {
   yieldToOthers();
   const imported = (await import(module)) as { default?: Declared };
-  const { senders = {}, subscribers = {}, jobs = {} } = imported.default ?? {};
-  return (given, logic) => {
+  const { senders = {}, subscribers = {}, jobs = {}, collections = {} } = imported.default ?? {};
+  const files = new Map(
+    Object.entries(collections).map(([name, { schema }]) => [name, fileFieldsOf(schema)]),
+  );
+  const call: Functions['call'] = (given, logic, opened) => {
     if (given.kind === 'message') {
       const { message } = given;
       const handler = senders[message.sender]?.handler;
@@ -60,12 +73,15 @@ async function load(): Promise<Functions> {
     const declared = kind === 'subscriber' ? subscribers[of] : jobs[of];
     if (declared === undefined) throw new Error(`the configuration has no ${kind} ${of}`);
     // Called as members, so that `this` is the declaration, as in the file.
-    if ('handler' in declared) return declared.handler({ ...logic, ...eventHandling(given.body), attempt });
+    if ('handler' in declared)
+      return declared.handler({ ...logic, ...eventHandling(given.body, opened), attempt });
     return declared.run({ ...logic, ...jobRun(given.body), attempt });
   };
+  return { call, filesOf: (name) => files.get(name) };
 }
 
 type Declared = {
+  readonly collections?: Readonly<Record<string, { readonly schema: { readonly properties?: unknown } }>>;
   readonly senders?: Readonly<Record<string, { readonly handler?: Handler }>>;
   readonly subscribers?: Readonly<Record<string, Pick<SubscriberDeclaration<Resources>, 'handler'>>>;
   readonly jobs?: Readonly<Record<string, Pick<JobDeclaration<Resources>, 'run'>>>;
@@ -82,7 +98,12 @@ function serve(functions: Functions): void {
       controller ??= new AbortController();
       return controller;
     };
-    const run: ActiveRun = { number, calls: new ThreadCalls(number, post), abort, isOver: false };
+    const run: ActiveRun = {
+      number,
+      calls: new ThreadCalls(number, post, functions.filesOf),
+      abort,
+      isOver: false,
+    };
     runs.set(number, run);
     Atomics.store(current, 0, number);
     void context.run(run, perform, run, given, now);
@@ -97,7 +118,7 @@ function serve(functions: Functions): void {
           return run.abort().signal;
         },
       };
-      await functions(given, logic);
+      await functions.call(given, logic, run.calls.opened);
       await run.calls.settled();
       end(run, { kind: 'done', run: run.number });
     } catch (error) {
@@ -123,7 +144,7 @@ function serve(functions: Functions): void {
       return;
     }
     Atomics.store(current, 0, run.number);
-    if (message.kind === 'result') run.calls.result(message.seq, message.text);
+    if (message.kind === 'result') run.calls.result(message.seq, message.result);
     else run.calls.refused(message.seq, message.refusal);
   }
 

@@ -237,7 +237,7 @@ export class HandlerThread {
   }
 
   #takeOfRun(
-    message: Extract<FromThread, { run: number; kind: 'begun' | 'call' | 'done' | 'failed' }>,
+    message: Extract<FromThread, { run: number; kind: 'begun' | 'call' | 'close' | 'done' | 'failed' }>,
   ): void {
     const run = this.runs.get(message.run);
     if (run === undefined) return;
@@ -248,6 +248,10 @@ export class HandlerThread {
     }
     if (message.kind === 'call') {
       void this.#answer(run, message);
+      return;
+    }
+    if (message.kind === 'close') {
+      run.closeFile(message.reading);
       return;
     }
     if (message.kind === 'done') run.done();
@@ -264,14 +268,17 @@ export class HandlerThread {
 
   async #answer(run: Run, { seq, call }: Extract<FromThread, { kind: 'call' }>): Promise<void> {
     const answer = await run.answer(call);
-    if ('text' in answer) this.#post({ kind: 'result', run: run.number, seq, text: answer.text });
-    else {
+    if ('result' in answer) {
+      const { result } = answer;
+      const octets = typeof result === 'object' ? [result.buffer] : [];
+      this.#post({ kind: 'result', run: run.number, seq, result }, octets);
+    } else {
       if (answer.error !== undefined) this.#events.onFault('carrying out a call of a handler', answer.error);
       this.#post({ kind: 'refused', run: run.number, seq, refusal: answer.refusal });
     }
   }
 
-  #post(message: ToThread): void {
-    if (this.mode !== 'ended') this.#worker.postMessage(message);
+  #post(message: ToThread, transferred: readonly ArrayBuffer[] = []): void {
+    if (this.mode !== 'ended') this.#worker.postMessage(message, transferred);
   }
 }

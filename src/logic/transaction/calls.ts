@@ -14,9 +14,12 @@ export type CarryOut = (call: ResourceCall) => Promise<string | undefined>;
 
 export type Calls = { readonly resources: Resources; readonly emit: Emit; readonly mail: Mail };
 
+/** Gives the files of a document of the collection the method `open`. @returns the document */
+export type Opened = <D>(collection: string, document: D) => D;
+
 /** @param watch absent: a call that fails and is not awaited is an unhandled rejection, as any promise */
-export function callsOver(carryOut: CarryOut, watch?: CallWatch): Calls {
-  const calling: Calling = { carryOut: (call) => callForComity(carryOut, call), watch };
+export function callsOver(carryOut: CarryOut, watch?: CallWatch, opened: Opened = unopened): Calls {
+  const calling: Calling = { carryOut: (call) => callForComity(carryOut, call), watch, opened };
   return {
     resources: new Proxy(noCollections, {
       // A name that is no collection is refused when it is called, with words.
@@ -34,29 +37,48 @@ export function callsOver(carryOut: CarryOut, watch?: CallWatch): Calls {
   };
 }
 
-type Calling = { readonly carryOut: CarryOut; readonly watch: CallWatch | undefined };
+type Calling = {
+  readonly carryOut: CarryOut;
+  readonly watch: CallWatch | undefined;
+  readonly opened: Opened;
+};
+
+function unopened<D>(_collection: string, document: D): D {
+  return document;
+}
 
 const noCollections = Object.freeze(Object.create(null) as object);
 
 type AnyDocument = Awaited<ReturnType<CollectionCalls<object>['create']>>;
 
 function collectionOver(calling: Calling, collection: string): CollectionCalls<object> {
+  const one = (text: string | undefined) => calling.opened(collection, found(text));
+  const written = (text: string | undefined) => one(text) as AnyDocument;
+  const page = (text: string | undefined): Page => {
+    const { items, nextCursor } = pageOf(text);
+    return { items: items.map((item) => calling.opened(collection, item)), nextCursor };
+  };
   return {
     get: function get(id) {
-      return made(calling, get, () => ({ do: 'get', collection, id }), found);
+      return made(calling, get, () => ({ do: 'get', collection, id }), one);
     },
     list: function list(query = {}) {
       const call = () => ({ do: 'list', collection, query: JSON.stringify(query) }) as const;
-      return made(calling, list, call, (text) => pageOf(text).items);
+      return made(calling, list, call, (text) => page(text).items);
+    },
+    aggregate: function aggregate(query) {
+      const asked = { do: 'list', collection, query: JSON.stringify(query) } as const;
+      const call = () => (query.limit === undefined ? ({ ...asked, largest: true } as const) : asked);
+      return made(calling, aggregate, call, (text) => pageOf(text).items as never);
     },
     all: async function* all(selection = {}) {
       refuseOfPages(selection);
       for (let cursor: string | null | undefined = null; cursor !== undefined; ) {
         const query = JSON.stringify({ ...selection, cursor });
         const call = () => ({ do: 'list', collection, query, largest: true }) as const;
-        const page: Page = await made(calling, all, call, pageOf);
-        yield* page.items;
-        cursor = page.nextCursor ?? undefined;
+        const read: Page = await made(calling, all, call, page);
+        yield* read.items;
+        cursor = read.nextCursor ?? undefined;
       }
     },
     create: function create(fields, { id, owner } = {}) {
@@ -110,10 +132,6 @@ function nothing(): undefined {
 
 function found(text: string | undefined): AnyDocument | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as AnyDocument);
-}
-
-function written(text = 'null'): AnyDocument {
-  return JSON.parse(text) as AnyDocument;
 }
 
 type Page = { readonly items: readonly AnyDocument[]; readonly nextCursor: string | null };

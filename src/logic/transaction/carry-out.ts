@@ -15,7 +15,7 @@ import {
 } from '../../kernel/resource.ts';
 import { tablesOf } from '../../model/filter.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { ListPage } from '../../resources/collection/list-page.ts';
+import { GroupsExceeded, type ListPage } from '../../resources/collection/list-page.ts';
 import type { MemberStanding } from '../../resources/collection/member.ts';
 import { readQueryText } from '../../resources/collection/query.ts';
 import { removeOperation } from '../../resources/collection/remove.ts';
@@ -27,6 +27,8 @@ import {
 } from '../../resources/collection/write-operations.ts';
 import type { QueryLimits } from '../../resources/query/list-query.ts';
 import { alteredCursor, queryProblem } from '../../resources/query/query-faults.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { FunctionFailed } from '../function-failed.ts';
 import { refusalOf, refuseCall } from '../refusal.ts';
 import type { Overlay } from './overlay.ts';
 import type { ResourceCall } from './resource-call.ts';
@@ -216,8 +218,13 @@ export async function listPage(
   if (position === undefined) throw refusalOf(alteredCursor);
   const { store } = overlay;
   const tables = [collection.name, ...tablesOf(prepared.asked.filter)];
+  const written = tables.find((table) => overlay.hasWritten(table));
+  if (prepared.asked.aggregation !== undefined) {
+    if (written !== undefined) throw new FunctionFailed(`${aggregatesCommitted} ${written}`);
+    return groupsPage(() => listing.page(prepared, principal, position, { party: '' }));
+  }
   const { ids, nextCursor } = idsIn(
-    tables.some((table) => overlay.hasWritten(table))
+    written !== undefined
       ? await listing.pageFrom(store, prepared, principal, position)
       : await listing.page(prepared, principal, position, { party: '' }),
   );
@@ -229,6 +236,18 @@ export async function listPage(
     for (const row of rows) if (row !== undefined && row.deletedAt === null) docs.push(row.doc);
   }
   return `{"items":[${docs.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`;
+}
+
+const aggregatesCommitted =
+  'aggregates are of committed documents: call aggregate before the function writes';
+
+async function groupsPage(read: () => MaybePromise<ListPage>): Promise<string> {
+  try {
+    return (await read()).body.toString();
+  } catch (error) {
+    if (error instanceof GroupsExceeded) throw refuseCall('query_unprocessable', error.message);
+    throw error;
+  }
 }
 
 /** Reads between which others have a turn: 5 ms of the embedded store, and a statement on PostgreSQL. */

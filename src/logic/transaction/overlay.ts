@@ -11,6 +11,7 @@ import type { Collection } from '../../model/collection.ts';
 import type { Change as ChangeKind } from '../../model/event.ts';
 import type { Field } from '../../model/field.ts';
 import { tablesOf } from '../../model/filter.ts';
+import { foldCase } from '../../model/fold-case.ts';
 import { equalJson } from '../../model/json-value.ts';
 import { memberAt } from '../../model/matches.ts';
 import { instantKey } from '../../model/timestamp.ts';
@@ -409,13 +410,13 @@ function addUniques(
     if (unique.length === 0) continue;
     const fieldsBefore: unknown = before === undefined ? undefined : JSON.parse(before.doc);
     const fieldsAfter: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
-    for (const field of unique) {
-      const { name } = field;
-      const [left, right] = [comparedAt(fieldsBefore, field), comparedAt(fieldsAfter, field)];
+    for (const [at, fields] of unique.entries()) {
+      const left = fields.map((field) => comparedAt(fieldsBefore, field));
+      const right = fields.map((field) => comparedAt(fieldsAfter, field));
       if (equalJson(left, right)) continue;
       // Any number of rows may hold null.
-      if (left !== null) freed.set(JSON.stringify([table, name, left]), place);
-      if (right !== null) taken.push([JSON.stringify([table, name, right]), place]);
+      if (!left.includes(null)) freed.set(JSON.stringify([table, at, left]), place);
+      if (!right.includes(null)) taken.push([JSON.stringify([table, at, right]), place]);
     }
   }
   for (const [value, place] of taken) {
@@ -425,9 +426,10 @@ function addUniques(
 }
 
 /** The value of a unique field as the store compares it. */
-function comparedAt(fields: unknown, { path, type }: Field): unknown {
+function comparedAt(fields: unknown, { path, type, folded }: Field): unknown {
   const value = memberAt(fields, path) ?? null;
-  return type === 'timestamp' && typeof value === 'string' ? instantKey(value) : value;
+  if (typeof value !== 'string') return value;
+  return type === 'timestamp' ? instantKey(value) : folded === true ? foldCase(value) : value;
 }
 
 /**

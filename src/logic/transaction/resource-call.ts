@@ -2,6 +2,7 @@
 import type { HeldMemory, RequestMemory } from '../../http/message.ts';
 import type { Cause } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { FileValue } from '../../model/file.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Row, RowName, Store, Unit } from '../../store/store.ts';
 import type { CascadeStep, CascadeWalk } from './cascade.ts';
@@ -69,6 +70,10 @@ export type Transaction = {
   read(table: string, id: string): Promise<Row | undefined>;
   /** The request has its response, and a stream holds from now on what the calls take. */
   streams(held: HeldMemory): void;
+  /** The octets of a file. @throws FunctionFailed if nothing has files */
+  openFile(file: FileValue): AsyncIterable<Uint8Array>;
+  /** Gives the files of a document that a call returned the method `open`. */
+  readonly opened: <D>(collection: string, document: D) => D;
   /** The calls of the function that the unit is for. */
   readonly call: Scope['call'];
   /** The calls of one function. @param enclosing of a hook */

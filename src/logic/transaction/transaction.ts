@@ -9,6 +9,8 @@ import type { HeldMemory, RequestMemory } from '../../http/message.ts';
 import { workRules } from '../../memory/work-rules.ts';
 import { type Cause, systemActor } from '../../model/actor.ts';
 import type { Collection } from '../../model/collection.ts';
+import { type FileValue, withOpenFiles } from '../../model/file.ts';
+import { idFor } from '../../model/id.ts';
 import {
   type Authenticated,
   authenticated,
@@ -32,6 +34,7 @@ import {
 } from '../../store/store.ts';
 import { FunctionFailed, refusedLate } from '../function-failed.ts';
 import { refusalOfCall, refuseCall } from '../refusal.ts';
+import type { Opened } from './calls.ts';
 import { largestPage, listPage, type WriteCall, writeResource } from './carry-out.ts';
 import {
   CascadeExceeded,
@@ -67,7 +70,7 @@ type KeepMail = (mail: unknown) => Promise<readonly Change[]>;
 export type FunctionReach = {
   /** The declared collections. */
   readonly collections: ReadonlyMap<string, Collection>;
-  /** Built-in collections that functions read, and of which they change some members: accounts. Default: none. */
+  /** Built-in collections that functions read and write by further rules: accounts. Default: none. */
   readonly readable?: ReadonlyMap<string, Collection>;
   /** How functions change accounts. */
   readonly accountWrites?: AccountWrites | undefined;
@@ -85,7 +88,12 @@ type Hooks = {
 
 /** The rules of a function's change of an account (src/accounts/accounts.ts). */
 type AccountWrites = {
-  /** Refuses changes of other members than the application's own. */
+  /** @param before the row of an account that changes */
+  readonly prepare: <C extends Extract<WriteCall, { do: 'create' | 'update' }>>(
+    call: C,
+    before: Pick<Row, 'doc'> | undefined,
+  ) => C;
+  /** Refuses what functions may not change, and adds what ends with a change. */
   readonly judge: NonNullable<Served['accompany']>;
   /** What is committed with the changes of one unit. */
   readonly consequences: (
@@ -139,6 +147,8 @@ class LogicTransaction implements Transaction {
   readonly #cause: Cause;
   readonly #stampedBy: Principal | null;
   readonly #overlay: Overlay;
+  /** Ids of accounts that functions wrote, and not the request of their hook, which has its own entries in the audit trail. */
+  readonly #accounts = new Set<string>();
   readonly call: Scope['call'];
   readonly collectionOf: Transaction['collectionOf'];
   readonly cascadeMax: number;
@@ -280,6 +290,15 @@ class LogicTransaction implements Transaction {
     return isCascaded(this.collectionOf(table), reference.table, reference.field);
   }
 
+  openFile(file: FileValue): AsyncIterable<Uint8Array> {
+    const { files } = this.#shared.serving;
+    if (files === undefined) throw new FunctionFailed('no collection has files');
+    return files.open(file);
+  }
+
+  readonly opened: Opened = (collection, document) =>
+    withOpenFiles(document, this.collectionOf(collection)?.files, (file) => this.openFile(file));
+
   unit(): Unit {
     const { collections, readable = noCollections, served, serving, accountWrites } = this.#shared;
     const entries = this.#overlay.writes();
@@ -288,7 +307,7 @@ class LogicTransaction implements Transaction {
     const events: EventEntry[] = [];
     for (const entry of entries) {
       if ('kept' in entry) kept.push(entry.kept);
-      else if ('entry' in entry) events.push(entry.entry(`evt_${serving.newId()}`));
+      else if ('entry' in entry) events.push(entry.entry(idFor('event', serving.newId)));
       else if (entry.kind !== undefined) {
         writes.push(entry);
         if (entry.isSilent) continue;
@@ -303,7 +322,7 @@ class LogicTransaction implements Transaction {
       expect,
       next,
     }));
-    const ofAccounts = writes.filter(({ table }) => readable.has(table));
+    const ofAccounts = writes.filter(({ table, id }) => readable.has(table) && this.#accounts.has(id));
     const further = accountWrites?.consequences(ofAccounts, this.#cause) ?? [];
     return { changes: [...changes, ...this.#overlay.expectations(), ...kept, ...further], events };
   }
@@ -329,10 +348,10 @@ class LogicTransaction implements Transaction {
   }
 
   /** @param how `alone`: what depends on the document is deleted already; `unasked`: and its hook does not run */
-  async #write(call: WriteCall, scope: Scope, how?: 'alone' | 'unasked'): Promise<string | undefined> {
+  async #write(wanted: WriteCall, scope: Scope, how?: 'alone' | 'unasked'): Promise<string | undefined> {
     const { hooks, readable } = this.#shared;
-    if (readable?.has(call.collection) === true && call.do !== 'update')
-      throw new FunctionFailed(`functions read and update ${call.collection}, and do nothing else to them`);
+    const isAccount = readable?.has(wanted.collection) === true;
+    const call = isAccount ? await this.#ofAccount(wanted) : wanted;
     if (call.id !== undefined && scope.isWriting({ table: call.collection, id: call.id })) {
       const what = `the document ${JSON.stringify(call.id)} of ${call.collection}`;
       throw new FunctionFailed(
@@ -356,8 +375,24 @@ class LogicTransaction implements Transaction {
         return this.#overlay.store.commit(unit);
       },
     };
-    const within: Served = { ...served, store, logic, caller: this.#stampedBy, isUnmarked: this.#isUnmarked };
+    const within: Served = {
+      ...{ ...served, store, logic, caller: this.#stampedBy, isUnmarked: this.#isUnmarked },
+      // An account owns itself.
+      ...(isAccount && call.do === 'create' ? { newId: () => call.owner ?? '' } : {}),
+    };
     return writeResource(within, { principal: this.#shared.principal, owner: this.#owner }, call);
+  }
+
+  async #ofAccount(call: WriteCall): Promise<WriteCall> {
+    const { accountWrites, serving } = this.#shared;
+    if (accountWrites === undefined || call.do === 'replace' || call.do === 'delete')
+      throw new FunctionFailed(
+        `functions create and update ${call.collection}, and neither replace nor delete them`,
+      );
+    const id = call.do === 'update' ? String(call.id) : idFor('account', serving.newId);
+    this.#accounts.add(id);
+    if (call.do === 'update') return accountWrites.prepare(call, await this.read(call.collection, id));
+    return { ...accountWrites.prepare(call, undefined), id: undefined, owner: id };
   }
 
   async #emit(call: Extract<ResourceCall, { do: 'emit' }>, scope: Scope): Promise<undefined> {

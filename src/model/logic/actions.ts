@@ -24,6 +24,22 @@ type RedirectStatus = 303 | 307 | 308;
 
 type OutputOptions = Pick<Output, 'fileName' | 'securityPolicy'>;
 
+/** Octets with what only the handler knows of them. */
+export type OutputBytes = {
+  readonly bytes: Uint8Array;
+  /** With parameters. Default: that of `output.bytes`. */
+  readonly mediaType?: string;
+  /** Default: that of `output.bytes`. */
+  readonly fileName?: string;
+  /**
+   * With GET and QUERY: a text of up to 255 visible ASCII characters without quotes, which is another one whenever the octets are. Conditional
+   * requests and ranges then apply.
+   */
+  readonly etag?: string;
+  /** With GET and QUERY: when the octets last changed. */
+  readonly lastModified?: Date;
+};
+
 /** Pieces of a stream, in order. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
@@ -34,7 +50,11 @@ export const output = {
     mediaType,
     ...options,
   }),
-  bytes: (mediaType = 'application/octet-stream', options: OutputOptions = {}): Output<Uint8Array> => ({
+  /** The handler returns octets, or an object of them with what it alone knows. */
+  bytes: (
+    mediaType = 'application/octet-stream',
+    options: OutputOptions = {},
+  ): Output<Uint8Array | OutputBytes> => ({
     kind: 'bytes',
     mediaType,
     ...options,
@@ -64,7 +84,7 @@ export type ActionDeclaration<On extends ActionPlace = ActionPlace, T = never> =
 /** A file as the client sent it. */
 export type Upload = {
   /**
-   * The client's name for the file: 1 to 255 octets in UTF-8, without folders, control and invisible characters. It is `file` without a
+   * The client's name for the file: 1 to 255 octets in UTF-8, in NFC, without folders, control and invisible characters. It is `file` without a
    * name, or for one of dots alone; a longer name is cut before its extension.
    */
   readonly name: string;

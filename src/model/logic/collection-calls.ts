@@ -31,6 +31,8 @@ import {
   Type as TypeBox,
 } from 'typebox';
 import type { Scalar } from '../field.ts';
+import type { FileReference, FileValue, WithOpenFiles } from '../file.ts';
+import type { PeriodUnit } from '../period.ts';
 
 /** The members that the server sets. Times are ISO 8601. */
 export type MadeMembers = { readonly id: string; readonly createdAt: string; readonly updatedAt: string };
@@ -83,6 +85,9 @@ type Operators<V> = {
   readonly lte?: V;
   readonly in?: readonly (V | null)[];
   readonly like?: string;
+  /** `eq` and `like` without regard to case. */
+  readonly eqi?: string;
+  readonly ilike?: string;
 };
 
 type ScalarOf<V> = unknown extends V ? Scalar : ScalarWithin<NonNullable<V>>;
@@ -138,6 +143,32 @@ export type DocumentQuery<T, M = unknown> = DocumentSelection<T, M> & {
   readonly limit?: number;
 };
 
+/** The names of fields, or by the names of results. */
+type Aggregated<Name> = readonly Name[] | Readonly<Record<string, Name>>;
+
+/** Values over the documents that match. A result is named like `count` or `avg_price`, or by the object that names it. */
+export type DocumentAggregate<T, M = unknown> = Pick<DocumentSelection<T, M>, 'filter' | 'q'> & {
+  readonly groupBy?: readonly (SortKey<T, M> | PeriodGroup<SortKey<T, M>>)[];
+  readonly aggregate?: {
+    readonly count?: true | Aggregated<SortKey<T, M>>;
+  } & { readonly [Of in 'sum' | 'avg' | 'min' | 'max']?: Aggregated<SortKey<T, M>> };
+  /** A filter over the results. */
+  readonly having?: Readonly<Record<string, unknown>>;
+  /** Names of results; `-` reverses. */
+  readonly sort?: readonly string[];
+  readonly limit?: number;
+};
+
+/** Groups times by the day, week, month or year that they are in: the result is its first day, `2026-03-30`. */
+export type PeriodGroup<Name extends string = string> = {
+  readonly by: Name;
+  readonly unit: PeriodUnit;
+  /** A name of the IANA database such as `Europe/Berlin`. Default UTC. */
+  readonly timeZone?: string;
+  /** The name of the result. Default: that of the field. */
+  readonly as?: string;
+};
+
 /**
  * A merge patch (RFC 7396), also within objects: null removes a member that may be absent, and gives one with a default its default.
  * @template N the fields of a new document
@@ -148,7 +179,9 @@ export type MergePatch<N> = {
     | (Record<never, never> extends Pick<N, Name> ? null : never);
 };
 
-type PatchedValue<V> = V extends Scalar | readonly unknown[] | Uint8Array
+type PatchedValue<V> = [V, FileReference] extends [FileReference | undefined, V] ? V : MergedValue<V>;
+
+type MergedValue<V> = V extends Scalar | readonly unknown[] | Uint8Array
   ? V
   : V extends object
     ? MergePatch<V>
@@ -163,7 +196,7 @@ type CreateOptions = {
 
 /**
  * The calls on one collection, by all its rules: schema, references, unique fields, hooks, events. A call that would be refused with an
- * error response rejects with `ResourceRefused`.
+ * error response rejects with `ResourceRefused`. Files of the documents can be opened.
  * @template T the fields of the schema @template M further members of its documents @template N the fields of a new document
  * @template P a patch
  */
@@ -172,20 +205,25 @@ export type CollectionCalls<T, M = unknown, N = T, P = MergePatch<N>> = {
    * Undefined where there is no such document. The unit depends on what was read: if another change of the document is committed first, the
    * function runs again.
    */
-  get(id: string): Promise<Document<T, M> | undefined>;
+  get(id: string): Promise<Document<WithOpenFiles<T>, M> | undefined>;
   /**
    * One page, like a QUERY with this JSON content: 20 documents unless `limit` says otherwise, and 1000 at most. It is of the committed documents
    * and what the function has written so far.
    */
-  list(query?: DocumentQuery<T, M>): Promise<readonly Document<T, M>[]>;
+  list(query?: DocumentQuery<T, M>): Promise<readonly Document<WithOpenFiles<T>, M>[]>;
   /**
    * Every document, page by page as it is read: `for await (const ticket of resources.tickets.all({ filter }))`. The pages are those of `list`.
    * A document that another writer moves in the order meanwhile may be passed over or come twice; in the default order none moves.
    */
-  all(selection?: DocumentSelection<T, M>): AsyncIterable<Document<T, M>>;
-  create(fields: N, options?: CreateOptions): Promise<Document<T, M>>;
-  update(id: string, patch: P): Promise<Document<T, M>>;
-  replace(id: string, fields: N): Promise<Document<T, M>>;
+  all(selection?: DocumentSelection<T, M>): AsyncIterable<Document<WithOpenFiles<T>, M>>;
+  /**
+   * Computes values over the documents that match, in groups, like an aggregate QUERY: up to 1000 groups unless `limit` says otherwise. It is of the
+   * committed documents alone, and fails in a function that has written some of the collection.
+   */
+  aggregate(query: DocumentAggregate<T, M>): Promise<readonly Readonly<Record<string, Scalar>>[]>;
+  create(fields: N, options?: CreateOptions): Promise<Document<WithOpenFiles<T>, M>>;
+  update(id: string, patch: P): Promise<Document<WithOpenFiles<T>, M>>;
+  replace(id: string, fields: N): Promise<Document<WithOpenFiles<T>, M>>;
   delete(id: string): Promise<void>;
 };
 
@@ -260,22 +298,26 @@ export type Account = {
   readonly disabled: boolean;
 };
 
-/** What a function changes of an account: its name and the fields of the application. */
+/** What a function gives for a new account; the rest has the defaults of `POST /users`. */
+type NewAccount<F> = Pick<Account, 'email'> &
+  Partial<Omit<Account, 'email'>> &
+  (unknown extends F ? Readonly<Record<string, unknown>> : F);
+
 type AccountPatch<F> = unknown extends F
   ? Readonly<Record<string, unknown>>
-  : MergePatch<F & { readonly name?: string }>;
+  : MergePatch<Partial<Account> & F>;
 
 /**
- * Accounts are read like documents, and functions change the application's fields of them. The rest is written by the requests of
- * docs/guides/accounts.md only; the calls that are never there let `resources` of known collections stand where those of any collection
- * are expected.
+ * Accounts are read like documents, and functions create and change them, but none that administers the program. The calls that are never
+ * there let `resources` of known collections stand where those of any collection are expected.
  * @template F the fields of the application
  */
 type Accounts<F = unknown> = {
-  readonly users: Pick<CollectionCalls<Account & F>, 'get' | 'list' | 'all'> & {
+  readonly users: Pick<CollectionCalls<Account & F>, 'get' | 'list' | 'all' | 'aggregate'> & {
+    create(account: NewAccount<F>): Promise<Document<Account & F>>;
     update(id: string, patch: AccountPatch<F>): Promise<Document<Account & F>>;
   } & {
-    readonly [Name in 'create' | 'replace' | 'delete']: never;
+    readonly [Name in 'replace' | 'delete']: never;
   };
 };
 
@@ -388,4 +430,21 @@ type WithoutDefaulted<T, P, Filled = never> = Flat<
   }
 >;
 
-type Given<V, S> = S extends TObject<infer P extends TProperties> ? WithoutDefaulted<V, P> : V;
+/** A file is given by its reference, within lists too. */
+type Given<V, S> =
+  IsOf<V, FileValue> extends true
+    ? FileReference | Extract<V, undefined>
+    : IsOf<V, readonly FileValue[]> extends true
+      ? FileReference[] | Extract<V, undefined>
+      : S extends TObject<infer P extends TProperties>
+        ? WithoutDefaulted<V, P>
+        : V;
+
+/** False for `any`, and for what has no value beside undefined. */
+type IsOf<V, W> = 0 extends 1 & V
+  ? false
+  : [Exclude<V, undefined>] extends [never]
+    ? false
+    : [V] extends [W | undefined]
+      ? true
+      : false;

@@ -3,6 +3,7 @@
  * actions within a request, subscribers, jobs and handlers of received messages on threads of their own.
  */
 import type { RulePrincipal } from '../access-function.ts';
+import type { WithOpenFiles } from '../file.ts';
 import type { Document, Resources } from './collection-calls.ts';
 
 /** The caller of a hook or an action. In subscribers, jobs and handlers it is the program itself, an administrator. */
@@ -95,9 +96,9 @@ export type Write<T, R = Resources, M = unknown> = Logic<R> &
     /** The id of the document, also of one that is being created. */
     readonly id: string;
     /** Undefined: the write creates the document. */
-    readonly before: Document<T, M> | undefined;
+    readonly before: Document<WithOpenFiles<T>, M> | undefined;
     /** The fields to be stored, which the hook may change; they are validated again. Of a deletion: those that are removed. */
-    readonly after: T;
+    readonly after: WithOpenFiles<T>;
   };
 
 /** Runs in the unit of the write, before it commits, and again if the unit was overtaken. What it throws is a 500, and nothing is written. */

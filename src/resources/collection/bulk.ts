@@ -1,39 +1,38 @@
 /**
- * POST {collection}/bulk (§4.19): creates many resources in one request. Each item is treated as the content of a POST:
- * the same rules, hooks, events and limits. By default all items are one unit, so all are created or none; with
+ * POST {collection}/bulk (§4.19): creates and changes many resources in one request. Each item is treated as the content of a single request:
+ * the same rules, hooks, events and limits (bulk-writes.ts). By default all items are one unit, so all are written or none; with
  * `atomic: false` each item is a unit of its own with a result of its own. Administrators may import documents, with
  * their ids, times and owners. Bulk deletion stands in remove.ts.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { answers } from '../../http/conduct/answers.ts';
 import { type FieldError, type Problem, problemBody, statusOf } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { bulkBound, bulkOctets } from '../../memory/work-rules.ts';
-import { permission } from '../../model/access.ts';
+import { type Permission, permission } from '../../model/access.ts';
 import { ownerMember } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
-import { isAdministrator } from '../../model/principal.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { UnitTooLarge } from '../../store/group-commit.ts';
-import {
-  type Change,
-  type EventEntry,
-  type MaybePromise,
-  Overtaken,
-  type Row,
-  StoreUnavailable,
-  whenKnown,
-} from '../../store/store.ts';
-import { type BulkContent, type BulkItem, type ImportOptions, readBulk } from '../document/bulk-content.ts';
+import { type MaybePromise, Overtaken, StoreUnavailable, whenKnown } from '../../store/store.ts';
+import { type BulkContent, type BulkItem, type How, readBulk } from '../document/bulk-content.ts';
 import { closingsFor } from '../document/closed-members.ts';
-import { fixedFaults } from '../document/propose.ts';
-import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
-import { commitUnit, documentTooLong, tooLong, tooLongTogether } from './commit.ts';
+import type { FieldsOrWritten } from '../document/representation.ts';
+import {
+  type Alone,
+  buildItem,
+  commitTogether,
+  createQueue,
+  type ItemResult,
+  type ItemWrite,
+  idOfKey,
+  madeReport,
+  planItem,
+  unchanged,
+} from './bulk-writes.ts';
+import { commitUnit, tooLong, tooLongTogether } from './commit.ts';
 import { type ListProposal, proposeList, repeatedFields, representList } from './list-answer.ts';
-import { closedTo, type Judgement, mayCreate, tenantProblem } from './member.ts';
-import { eventOf, nextRow, timeAfter } from './row.ts';
-import { openStanding, type ProposedWrite, type Served } from './served-collection.ts';
-import { withStamps } from './server-fields.ts';
+import { openStanding, type Served } from './served-collection.ts';
 import { makersOwner, understandBody } from './write-operations.ts';
 
 type BulkProposal = Proposal & { readonly bulk: BulkContent | undefined };
@@ -43,7 +42,7 @@ export function bulkOperation(served: Served): Operation<Standing, BulkContent, 
   const { bulkItemsMax, bulkBytesMax } = serving.settings;
   const alone = createQueue();
   return {
-    permission: (principal) => permission(collection.access.create, 'create', principal),
+    permission: (principal) => mayWrite(collection, principal),
     contentTypes: ['application/json'],
     ...bulkBound(bulkItemsMax, { most: bulkBytesMax, memoryBytes: serving.memory?.budget.bytesMax }),
     makes: (bytes) => bulkOctets(bytes, bulkItemsMax),
@@ -57,9 +56,16 @@ export function bulkOperation(served: Served): Operation<Standing, BulkContent, 
       const bulk = proposal?.bulk;
       if (bulk === undefined) throw new Error('a bulk request requires its items');
       const within = bulk.import?.events === false ? { ...served, announced: false } : served;
-      return bulk.atomic ? createTogether(within, ask, bulk, alone) : createEach(within, ask, bulk);
+      return bulk.atomic ? writeTogether(within, ask, { bulk, alone, report }) : writeEach(within, ask, bulk);
     },
   };
+}
+
+/** Some items may create documents, and others change them. */
+export function mayWrite({ access }: Served['collection'], principal: Principal): Permission {
+  const create = permission(access.create, 'create', principal);
+  const isClosed = create === 'denied' && permission(access.update, 'update', principal) === 'denied';
+  return create === 'granted' ? create : isClosed ? 'denied' : 'depends';
 }
 
 /** Reads and checks all items: on a content thread if the content is long. */
@@ -112,7 +118,7 @@ function problemOfItems(items: readonly BulkItem[], errorsMax: number): Problem 
   let first: Problem | undefined;
   const errors: FieldError[] = [];
   for (const [index, item] of items.entries()) {
-    if (!('problem' in item)) continue;
+    if (!('problem' in item) || item.change !== undefined) continue;
     first ??= item.problem;
     if (errors.length < errorsMax) errors.push(...(ofItem(index, item.problem).errors ?? []));
   }
@@ -126,104 +132,44 @@ function ofItem(index: number, problem: Problem): Problem {
   return { ...problem, errors: errors.map(({ pointer, message }) => ({ pointer: at + pointer, message })) };
 }
 
-type ItemResult =
-  | { readonly status: number; readonly id: string; readonly unchanged?: true }
-  | { readonly problem: Problem };
+/** Attempts at a unit that another request overtook by creating what it creates. */
+const attemptsMax = 8;
 
-type ItemWrite = ProposedWrite & {
-  readonly fields: FieldsOrWritten;
-  readonly index: number;
-  readonly item: Exclude<BulkItem, { readonly problem: Problem }>;
-  /** The row to replace, softly deleted or not. */
-  readonly row: Row | undefined;
-  readonly isImport: boolean;
+/** What is written together, and how it is answered. */
+type Whole = {
+  readonly bulk: Pick<BulkContent, 'items'> & How;
+  readonly alone: Alone;
+  readonly report: (results: readonly ItemResult[]) => Made;
 };
 
-/** What to do with an item: a write, or a result without one. */
-async function planItem(
-  served: Served,
-  index: number,
-  item: BulkItem,
-  options: ImportOptions | undefined,
-): Promise<ItemWrite | ItemResult> {
-  if ('problem' in item) return item;
-  const fields = new WrittenFields(item.fields);
-  const { id } = item.given;
-  const planned = { fields, index, item, isImport: options !== undefined };
-  if (id === undefined)
-    return { ...planned, action: 'create', id: served.newId(), before: undefined, row: undefined };
-  const reading = served.store.read(served.collection.name, id);
-  const row = reading instanceof Promise ? await reading : reading;
-  const before = row?.deletedAt === null ? row : undefined;
-  if (before !== undefined && options?.existing === 'skip') return unchanged(id);
-  if (before !== undefined && options?.existing !== 'update') {
-    const message = 'id is already in use';
-    const errors = [{ pointer: '/id', message: 'already in use' }];
-    return { problem: { code: 'unique_taken', message, errors } };
+/** One unit of all items. It is planned anew where a document that it would create exists meanwhile. */
+export async function writeTogether(served: Served, ask: Ask, whole: Whole): Promise<Result> {
+  let creations = -1;
+  for (let attempt = 1; ; attempt += 1) {
+    const writes: ItemWrite[] = [];
+    const result = await planAndWrite(served, ask, whole, writes);
+    const created = writes.filter(({ action }) => action === 'create').length;
+    const isTaken = 'refused' in result && result.refused.code === 'unique_taken';
+    const isLast = whole.bulk.key === undefined || attempt === attemptsMax || created === creations;
+    if (!isTaken || isLast) return result;
+    creations = created;
   }
-  const fixed = before === undefined ? [] : fixedFaults(served, before.doc, item.fields.text);
-  if (fixed.length > 0) return { problem: { code: 'field_unpatchable', errors: fixed } };
-  return { ...planned, action: before === undefined ? 'create' : 'update', id, before, row };
 }
 
-/** Only administrators replace resources in a bulk request. */
-const anyone: Judgement = { permitted: true, restsOn: [] };
-
-type Built =
-  | { readonly change: Change; readonly event: EventEntry; readonly restsOn: readonly Change[] }
-  | 'unchanged'
-  | { readonly problem: Problem };
-
-function buildItem(served: Served, ask: Ask, write: ItemWrite, fields: FieldsOrWritten): MaybePromise<Built> {
-  const { id, item, before, row } = write;
-  const { given } = item;
-  const at = timeAfter(served.clock, row?.updatedAt ?? 0);
-  const createdAt = given.createdAt ?? before?.createdAt ?? at;
-  const next = nextRow(served, {
-    id,
-    fields: withStamps(served, ask, fields, { before: before?.doc, at, isImport: write.isImport }),
-    owner: given.owner ?? (given.owner === null ? null : ownerOfWrite(served, ask, before)),
-    createdAt,
-    updatedAt: given.updatedAt ?? Math.max(at, createdAt),
-    deletedAt: null,
-  });
-  if (before !== undefined && before.doc === next.doc && before.owner === next.owner) return 'unchanged';
-  if (next.doc.length > served.documentCharactersMax) return { problem: documentTooLong(served) };
-  const moved = before === undefined ? tenantProblem(served, row, next) : undefined;
-  if (moved !== undefined) return { problem: moved };
-  const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
-  const kind = before === undefined ? 'created' : 'updated';
-  const judgement = before === undefined ? mayCreate(served, ask.principal, next) : anyone;
-  return whenKnown(judgement, ({ permitted, restsOn }) =>
-    permitted
-      ? {
-          change: { table: served.collection.name, id, expect, next },
-          event: eventOf(served, kind, { id, row: next, formerOwner: before?.owner }, at, before?.doc),
-          restsOn,
-        }
-      : { problem: closedTo(ask.principal).refused },
-  );
-}
-
-function ownerOfWrite(served: Served, ask: Ask, before: Row | undefined): string | null {
-  return before === undefined ? makersOwner(served, ask.principal) : before.owner;
-}
-
-/** One unit of all items. */
-async function createTogether(
+async function planAndWrite(
   served: Served,
   ask: Ask,
-  { items, import: options }: BulkContent,
-  alone: Alone,
+  { bulk, alone, report }: Whole,
+  writes: ItemWrite[],
 ): Promise<Result> {
-  const writes: ItemWrite[] = [];
+  const { items } = bulk;
   const results: ItemResult[] = [];
   const named = new Set<string>();
   const charactersMax = served.store.unitCharactersMax;
   let replaced = 0;
   for (const [index, item] of items.entries()) {
     await served.turns.next();
-    const planned = await planItem(served, index, item, options);
+    const planned = await planItem(served, ask, index, item, bulk);
     replaced += 'row' in planned ? (planned.row?.doc.length ?? 0) : 0;
     if (replaced > charactersMax) return { refused: tooLongTogether('to replace', charactersMax) };
     if ('problem' in planned) return { refused: ofItem(index, planned.problem) };
@@ -235,38 +181,14 @@ async function createTogether(
   }
   const places = new Map(writes.map(({ id, index }) => [id, `/items/${index}`]));
   const placed: Served = { ...served, placeOf: (id) => places.get(id) ?? '' };
-  const make = async (within: Served, own: Ask, fields: readonly FieldsOrWritten[]): Promise<Result> => {
-    const changes: Change[] = [];
-    const events: EventEntry[] = [];
-    const restsOn: Change[] = [];
-    for (const [at, write] of writes.entries()) {
-      await served.turns.next();
-      const building = buildItem(within, own, write, fields[at] ?? write.fields);
-      const built = building instanceof Promise ? await building : building;
-      if (built === 'unchanged') results[write.index] = unchanged(write.id);
-      else if ('problem' in built) return { refused: ofItem(write.index, built.problem) };
-      else {
-        changes.push(built.change);
-        events.push(built.event);
-        restsOn.push(...built.restsOn);
-      }
-    }
-    const before = new Map(writes.map(({ id, before: row }) => [id, row]));
-    await nextTurn();
-    return commitUnit(
-      within,
-      own,
-      { changes, events },
-      report(results),
-      changes.map(({ id }) => before.get(id)),
-      restsOn,
-    );
-  };
-  if (placed.logic === undefined || writes.length === 0) {
-    const fields = writes.map((write) => write.fields);
-    return alone(() => make(placed, ask, fields));
-  }
-  return placed.logic.write(placed, ask, writes, make);
+  return commitTogether(placed, ask, writes, {
+    alone,
+    refused: ({ index }, problem) => ofItem(index, problem),
+    onUnchanged: ({ index, id }) => {
+      results[index] = unchanged(id);
+    },
+    made: () => report(results),
+  });
 }
 
 const repeatedId: Problem = {
@@ -279,27 +201,33 @@ function resultOf({ action, id }: ItemWrite): ItemResult {
 }
 
 /** Items that are under way at once; the store commits those that wait together. One that replaces a resource holds it. */
-function atOnceOf({ store, documentCharactersMax }: Served, options: ImportOptions | undefined): number {
-  if (options?.existing !== 'update') return 256;
+function atOnceOf({ store, documentCharactersMax }: Served, how: How): number {
+  if (how.mode === 'create' && how.import?.existing !== 'update') return 256;
   return Math.max(1, Math.min(256, Math.floor(store.unitCharactersMax / documentCharactersMax)));
 }
 
 /** A unit for each item. The companions of the request commit after the last one. */
-async function createEach(
+async function writeEach(served: Served, ask: Ask, bulk: BulkContent): Promise<Result> {
+  return withCompanions(served, ask, report(await writeItems(served, ask, bulk.items, bulk)));
+}
+
+/** A unit for each item, and its result, in their order. */
+export async function writeItems(
   served: Served,
   ask: Ask,
-  { items, import: options }: BulkContent,
-): Promise<Result> {
+  items: readonly BulkItem[],
+  how: How,
+): Promise<readonly ItemResult[]> {
   const results: ItemResult[] = [];
   const own = { ...ask, companions: [] };
-  const atOnce = atOnceOf(served, options);
+  const atOnce = atOnceOf(served, how);
   for (let start = 0; start < items.length; start += atOnce) {
     const some = items.slice(start, start + atOnce);
     const settled = await Promise.allSettled(
       some.map(async (item, offset) => {
         // Rows are built in turns of the event loop, so that other requests come between.
         await served.turns.next();
-        return createOne(served, own, start + offset, { item, options });
+        return writeOne(served, own, start + offset, { item, how });
       }),
     );
     for (const each of settled) {
@@ -309,7 +237,11 @@ async function createEach(
       else throw each.reason;
     }
   }
-  const made = report(results);
+  return results;
+}
+
+/** Commits the companions of a request whose changes are made. */
+export async function withCompanions(served: Served, ask: Ask, made: Made): Promise<Result> {
   if (ask.companions.length === 0) return { made, rev: 0 };
   const changes = ask.companions.map((companion) => companion(made));
   const commit = await served.store.commit({ changes, events: [] });
@@ -317,11 +249,30 @@ async function createEach(
   return { made, rev: commit.rev };
 }
 
-function createOne(
+async function writeOne(
   served: Served,
   ask: Ask,
   index: number,
-  { item, options }: { readonly item: BulkItem; readonly options: ImportOptions | undefined },
+  { item, how }: { readonly item: BulkItem; readonly how: How },
+): Promise<ItemResult> {
+  const result = await writeAlone(served, ask, index, { item, how });
+  const isRaced = item.change !== undefined && 'problem' in result && result.problem.code === 'unique_taken';
+  // Another request may have created the document that the item names: it then changes that one.
+  return isRaced && (await namesOne(served, item, how))
+    ? writeAlone(served, ask, index, { item, how })
+    : result;
+}
+
+async function namesOne(served: Served, { change }: BulkItem, { key }: How): Promise<boolean> {
+  if (change === undefined || typeof change.names === 'string') return true;
+  return (await idOfKey(served, key ?? [], change.names)) !== undefined;
+}
+
+function writeAlone(
+  served: Served,
+  ask: Ask,
+  index: number,
+  { item, how }: { readonly item: BulkItem; readonly how: How },
 ): Promise<ItemResult> {
   const { store, logic, collection } = served;
   const { id } = 'given' in item ? item.given : {};
@@ -329,7 +280,7 @@ function createOne(
   return store.lines.change(
     id === undefined ? undefined : { table: collection.name, id },
     async (): Promise<ItemResult | Overtaken> => {
-      const planned = await planItem(served, index, item, options);
+      const planned = await planItem(served, ask, index, item, how);
       if (!('action' in planned)) return planned;
       let isUnchanged = false;
       const make = (within: Served, by: Ask, [fields = planned.fields]: readonly FieldsOrWritten[]) => {
@@ -356,10 +307,6 @@ function createOne(
   );
 }
 
-function unchanged(id: string): ItemResult {
-  return { status: answers.changed.status, id, unchanged: true };
-}
-
 /** The response: one entry for each item, in their order. */
 function report(results: readonly ItemResult[]): Made {
   const items = results.map((result) =>
@@ -367,26 +314,7 @@ function report(results: readonly ItemResult[]): Made {
       ? `{"status":${statusOf(result.problem)},${problemBody(result.problem).slice(1)}`
       : JSON.stringify(result),
   );
-  return {
-    outcome: 'made',
-    created: false,
-    location: null,
-    doc: `{"items":[${items.join(',')}]}`,
-    modifiedAt: null,
-    validated: false,
-  };
-}
-
-type Alone = (make: () => Promise<Result>) => Promise<Result>;
-
-/** Lets one make its unit after the other. The rows of many at once kept the garbage collector busy for 100 ms of one turn. */
-function createQueue(): Alone {
-  let last: Promise<unknown> = Promise.resolve();
-  return (make) => {
-    const made = last.then(make);
-    last = made.catch(() => undefined);
-    return made;
-  };
+  return madeReport(`{"items":[${items.join(',')}]}`);
 }
 
 /**

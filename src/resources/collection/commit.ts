@@ -8,6 +8,7 @@ import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { expectUnmarked, isMark } from '../../kernel/operations/deletion-marks.ts';
 import { type Ask, caused, type Made, type Result } from '../../kernel/resource.ts';
 import type { Principal } from '../../model/principal.ts';
+import { listOfNames } from '../../store/declared-indexes.ts';
 import { overtaken } from '../../store/lines.ts';
 import {
   type Change,
@@ -187,14 +188,29 @@ export async function problemOfCommit(
   if (commit.outcome === 'depended-on') return dependence(served, ask, unit, commit);
   const { id } = unit.changes[commit.change] ?? { id: '' };
   if (commit.outcome === 'taken') {
-    const pointer = placeIn(served, id) + formatJsonPointer([commit.field]);
-    return {
-      code: 'unique_taken',
-      message: `${commit.field} is already in use`,
-      errors: [{ pointer, message: 'already in use' }],
-    };
+    return takenProblem(commit.fields, placeIn(served, id));
   }
   return danglingProblem(served, commit.field, id);
+}
+
+/** @param place a JSON Pointer to the resource in the content */
+export function takenProblem(names: readonly string[], place = ''): Problem {
+  const others = (name: string): string => listOfNames(names.filter((other) => other !== name));
+  return {
+    code: 'unique_taken',
+    message: takenText(names),
+    errors: names.map((name) => ({
+      pointer: place + formatJsonPointer([name]),
+      message: names.length === 1 ? 'already in use' : `already in use together with ${others(name)}`,
+    })),
+  };
+}
+
+/** `sku is already in use` */
+export function takenText(names: readonly string[]): string {
+  return names.length === 1
+    ? `${names[0]} is already in use`
+    : `${listOfNames(names)} are already in use together`;
 }
 
 function placeIn({ placeOf }: Served, id: string): string {

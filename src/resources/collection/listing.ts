@@ -239,6 +239,12 @@ export class Listing {
     return this.#finish(entry, position, page, { ...shown, tags });
   }
 
+  /** A page of documents as they are stored, with their heads. */
+  rows(entry: Prepared, principal: Principal, position: Position, party: Party): MaybePromise<Page> {
+    const plan = this.#sources.store.plan({ ...this.#queryOf(entry, principal), heads: true });
+    return this.#inLine(undefined, () => plan.page(position, party));
+  }
+
   /** The tag that `page` would return now, without reading the page. @param entry absent: the list without a query */
   tag(principal: Principal, entry?: Prepared): MaybePromise<string> {
     return whenKnown(this.#version(principal, entry), ({ version }) => tagOf(version, principal));

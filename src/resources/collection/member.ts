@@ -113,9 +113,9 @@ export function actionStanding(
   });
 }
 
-/** Changes that accompany one may name the revision of its row, and functions may read it: it must then be a real one. */
-export function chains(served: Pick<Served, 'accompany' | 'logic'>): boolean {
-  return served.accompany === undefined && served.logic === undefined;
+/** Changes that accompany one may name the revision of its row, and functions and files may read it: it must then be a real one. */
+export function chains(served: Pick<Served, 'accompany' | 'logic' | 'files'>): boolean {
+  return served.accompany === undefined && served.logic === undefined && served.files === undefined;
 }
 
 function judge(

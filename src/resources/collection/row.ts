@@ -1,6 +1,7 @@
 /** Builds the stored row of a resource and the event of its change (§2.1, §6). */
 import { searchTextOf } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
+import { idFor } from '../../model/id.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
 import {
   buildRepresentation,
@@ -58,7 +59,7 @@ export function eventOf(
   at: number,
   before?: string,
 ): EventEntry {
-  const id = `evt_${served.newId()}`;
+  const id = idFor('event', served.newId);
   const type = eventType(served.collection.name, kind);
   return {
     id,

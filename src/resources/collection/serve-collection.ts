@@ -25,6 +25,7 @@ import { patchLimitsOf } from '../document/json-patch.ts';
 import { createReadRelated } from '../relations/related.ts';
 import { createRelations } from '../relations/relations.ts';
 import { bulkOperation, exportOperation } from './bulk.ts';
+import { importOperation } from './import.ts';
 import { listOperation } from './list-answer.ts';
 import { createListCaches, type Listable, Listing, type ListSources } from './listing.ts';
 import { readOperation } from './member.ts';
@@ -32,6 +33,7 @@ import { queryOperation } from './query.ts';
 import { bulkDeleteOperation, removeOperation, restoreOperation } from './remove.ts';
 import type { Served, Serving, WriteLogic } from './served-collection.ts';
 import { createStoredQueries } from './stored-queries.ts';
+import { updateManyOperation } from './update-many.ts';
 import { aggregatedFields, createViews, showDocs, type View } from './view.ts';
 import { countDependants, createReaches, unseenReference } from './visible-references.ts';
 import { createOperation, patchOperation, replaceOperation } from './write-operations.ts';
@@ -139,6 +141,7 @@ export function serveCollection(
       ['list', 'GET', listOperation(served.listing) as Operation],
       ['create', 'POST', create?.(served) ?? (createOperation(served) as Operation)],
       ['query', 'QUERY', queryOperation(served) as Operation],
+      ...(takesBulk ? ([['patch-many', 'PATCH', updateManyOperation(served) as Operation]] as const) : []),
     ]),
     ...resource('member', '/{id}', [
       ['read', 'GET', readOperation(served) as Operation],
@@ -151,6 +154,9 @@ export function serveCollection(
           ['export', 'GET', exportOperation(served) as Operation],
           ['bulk', 'POST', bulkOperation(served) as Operation],
         ])
+      : []),
+    ...(takesBulk
+      ? resource('import', '/import', [['import', 'POST', importOperation(served) as Operation]])
       : []),
     ...resource('bulk-delete', '/bulk-delete', [
       ['bulk-delete', 'POST', bulkDeleteOperation(served, listPermission) as Operation],
@@ -211,6 +217,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     announced: variant.announced ?? true,
     stamps: collection.stamp,
     logic: collection.hooks?.beforeWrite === undefined && !isFollowed ? undefined : serving.logic,
+    files: collection.files === undefined ? undefined : serving.files,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     // A deletion deletes or changes documents that refer to the deleted one (§4.7.5).
     dependantsMax: isFollowed ? settings.cascadeMax : 0,

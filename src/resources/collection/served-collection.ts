@@ -4,8 +4,9 @@ import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Parsed, ParsedPatch } from '../../kernel/content/content-shape.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
-import type { Ask, Result, Standing } from '../../kernel/resource.ts';
+import type { Ask, Receiving, Result, Standing, Understood } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { FileValue } from '../../model/file.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { LoopTurns } from '../../observe/event-loop.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -36,6 +37,8 @@ export type Serving = Pick<Services, 'store' | 'clock' | 'newId' | 'settings' | 
   readonly memory?: Services['memory'];
   /** The functions of an application within writes; undefined: no collection has any. */
   readonly logic: WriteLogic | undefined;
+  /** Absent: no collection has files. */
+  readonly files?: WriteFiles | undefined;
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
   readonly listingOf: (listable: Listable) => Listing;
@@ -84,6 +87,8 @@ export type Served = Pick<Serving, 'store' | 'clock' | 'newId' | 'turns'> & {
   readonly isUnmarked?: boolean;
   /** The functions of an application that run within its writes; absent: there are none. */
   readonly logic?: WriteLogic | undefined;
+  /** Absent: it has no files. */
+  readonly files?: WriteFiles | undefined;
   /** The place of a changed resource in the content of the request, for its faults; absent: the content is the resource. */
   readonly placeOf?: (id: string) => string;
   /** Further checks of a change by a built-in resource, and changes that must commit with it. */
@@ -114,6 +119,38 @@ export type ProposedWrite = {
   /** Undefined: the write removes the resource. */
   readonly fields: FieldsOrWritten | undefined;
 };
+
+/** Settles which files a write gives to its document (src/files/document-files.ts). */
+export type WriteFiles = {
+  /** The octets of a file, for functions of the application. */
+  readonly open: (file: FileValue) => AsyncIterable<Uint8Array>;
+  /** The fields with files in place of the uploads that they name. */
+  settle(
+    served: Pick<Served, 'collection' | 'path'>,
+    ask: Ask,
+    write: { readonly id: string; readonly fields: FieldsOrWritten },
+  ): MaybePromise<SettledFiles | { readonly refused: Problem }>;
+  /** The document of settled fields is committed, and has the files. */
+  taken(settled: SettledFiles): void;
+  /** Takes a form with files (multipart/form-data) as it arrives. */
+  receiveForm(
+    served: Pick<Served, 'collection' | 'serving'>,
+    ask: Ask,
+    form: { readonly content: Receiving; readonly mediaType: MediaType; readonly isPatch: boolean },
+  ): MaybePromise<Understood<ReceivedForm>>;
+  /** Octets of such a form. */
+  formBytesMax(collection: Pick<Collection, 'files'>, textBytesMax: number): number;
+};
+
+export type SettledFiles = { readonly fields: FieldsOrWritten; readonly uploads: readonly string[] };
+
+/** A form whose files are kept as they are read, once the document that they are for was judged. */
+export abstract class ReceivedForm {
+  /** The document or the patch that the form is; read once. Rejects with ContentFailed. */
+  abstract read(): Promise<Understood<unknown>>;
+  /** Removes the files: no document took them. */
+  abstract discard(): void;
+}
 
 /** Runs an application's functions within writes (src/logic/transaction/unit-logic.ts). */
 export type WriteLogic = {

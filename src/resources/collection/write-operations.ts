@@ -33,10 +33,10 @@ import {
   tenantProblem,
 } from './member.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
-import { openStanding, type ProposedWrite, type Served } from './served-collection.ts';
+import { openStanding, type ProposedWrite, ReceivedForm, type Served } from './served-collection.ts';
 import { withStamps } from './server-fields.ts';
 
-type FieldsProposal = Proposal & {
+export type FieldsProposal = Proposal & {
   readonly fields: FieldsOrWritten;
   /** The resource already has these fields. */
   readonly unchanged?: boolean | undefined;
@@ -62,13 +62,39 @@ function understandContent(
   return served.parse(bytes, mediaType);
 }
 
-/** @param content as returned by `understandContent` */
-function proposeFields(
+const multipart = 'multipart/form-data';
+
+/** Of a collection with files: a form is taken as it arrives. */
+function formStages(
+  served: Served,
+  isPatch = false,
+): Pick<Operation<Standing, unknown>, 'receive' | 'receives' | 'receivedBytesMax' | 'discard'> {
+  const { files, collection, serving } = served;
+  if (files === undefined || (!isPatch && !collection.formats.has('multipart'))) return {};
+  return {
+    receives: ({ type }) => type === multipart,
+    receive: (ask, content, mediaType) => files.receiveForm(served, ask, { content, mediaType, isPatch }),
+    receivedBytesMax: files.formBytesMax(collection, serving.settings.bodyBytesMax),
+    discard: (content) => {
+      if (content instanceof ReceivedForm) content.discard();
+    },
+  };
+}
+
+/** @param content as returned by `understandContent` or `receiveForm` */
+export function proposeFields(
   served: Served,
   ask: Ask,
   target: ProposalTarget & { readonly owner: string | null },
   content: unknown,
 ): MaybePromise<FieldsProposal> {
+  if (content instanceof ReceivedForm) {
+    return content
+      .read()
+      .then((read) =>
+        read.ok ? proposeFields(served, ask, target, read.value) : { problem: read.problem, fields: {} },
+      );
+  }
   const { change, id, current, owner } = target;
   const { threads, collection } = served;
   const { principal } = ask;
@@ -129,6 +155,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Fi
     asynchronous: true,
     longContent: served.longContent,
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'create', bytes, mediaType),
+    ...formStages(served),
     standing: () => openStanding,
     propose: (ask, _standing, content) => {
       const owner = makersOwner(served, ask.principal);
@@ -159,6 +186,18 @@ type FieldsWrite = ProposedWrite & {
 
 /** Makes the write, in one unit with what the hooks of the collection write. */
 export function writeFields(served: Served, ask: Ask, write: FieldsWrite): MaybePromise<Result> {
+  if (served.files === undefined) return writeSettled(served, ask, write);
+  return whenKnown(served.files.settle(served, ask, write), (settled) =>
+    'refused' in settled
+      ? settled
+      : whenKnown(writeSettled(served, ask, { ...write, fields: settled.fields }), (result) => {
+          if ('made' in result) served.files?.taken(settled);
+          return result;
+        }),
+  );
+}
+
+function writeSettled(served: Served, ask: Ask, write: FieldsWrite): MaybePromise<Result> {
   const { logic } = served;
   if (logic === undefined) return commitFields(served, ask, write, write.fields);
   return logic.write(served, ask, [write], (within, own, [fields = write.fields]) =>
@@ -215,17 +254,19 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
   const { collection } = served;
   return {
     permission: (principal) => permission(collection.access.update, 'update', principal),
-    contentTypes: patchTypes,
+    contentTypes: collection.files === undefined ? patchTypes : [...patchTypes, multipart],
     idempotent: true,
     asynchronous: true,
     longContent: served.longContent,
     matchRequired: collection.requireMatch,
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'patch', bytes, mediaType),
+    ...formStages(served, true),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'update'),
     makesOf: ({ row }) => changeOctets(row),
-    propose: (ask, { id, row }, content) => {
+    propose: (ask, standing, content) => {
+      const { id, row } = standing;
       if (content === undefined || row === undefined)
         throw new Error('a patch requires the row of its resource');
       const { doc: current, owner } = row;
@@ -269,6 +310,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     createsHere: collection.putCreates,
     matchRequired: collection.requireMatch,
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'replace', bytes, mediaType),
+    ...formStages(served),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     chains: chains(served),
     standing: (ask) => replacedStanding(served, ask),

@@ -32,9 +32,11 @@ type PlainCollection = Pick<
   | 'tenantField'
   | 'unpatchable'
   | 'takenIds'
+  | 'unique'
   | 'searchFields'
   | 'searchIndex'
   | 'references'
+  | 'files'
   | 'readOnly'
   | 'hidden'
 >;
@@ -162,11 +164,13 @@ function countOctets(job: Job): number {
 
 function plainCollection(collection: Collection): PlainCollection {
   const { name, schema, fields, formats, textField, textBounds } = collection;
-  const { tenantField, unpatchable, takenIds, searchFields, searchIndex, references } = collection;
+  const { tenantField, unpatchable, takenIds, unique, searchFields, searchIndex, references, files } =
+    collection;
   return {
     ...{ name, schema: JSON.parse(JSON.stringify(schema)), fields, formats, textField, textBounds },
-    ...{ tenantField, unpatchable, takenIds, searchFields, references },
+    ...{ tenantField, unpatchable, takenIds, unique, searchFields, references },
     ...(searchIndex === undefined ? {} : { searchIndex }),
+    ...(files === undefined ? {} : { files }),
     // The job carries the fields that are closed to its writer.
     ...{ readOnly: new Map(), hidden: new Map() },
   };

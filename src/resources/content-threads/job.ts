@@ -11,8 +11,9 @@ import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts'
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
-import { type BulkContent, type BulkReading, readBulk } from '../document/bulk-content.ts';
+import { type BulkContent, type BulkItem, type BulkReading, readBulk } from '../document/bulk-content.ts';
 import type { Writer } from '../document/closed-members.ts';
+import { type ImportReading, readRecords } from '../document/import-records.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -21,6 +22,7 @@ import {
   proposePatch,
   proposeReplace,
 } from '../document/propose.ts';
+import type { RecordBatch } from '../document/record-cutter.ts';
 import { referencesOf, type WrittenFields } from '../document/representation.ts';
 
 /** Content that is valid for its media type; it is parsed where it is used. */
@@ -56,7 +58,9 @@ export type Job =
   | ({
       readonly kind: 'bulk';
       readonly content: Content;
-    } & BulkReading);
+    } & BulkReading)
+  /** Reads and checks records of an import. */
+  | { readonly kind: 'import'; readonly content: RecordBatch; readonly reading: ImportReading };
 
 export type Outcome =
   | {
@@ -64,13 +68,14 @@ export type Outcome =
       readonly fields?: { readonly [Member in keyof WrittenFields]: WrittenFields[Member] };
       readonly unchanged?: boolean;
       readonly bulk?: BulkContent;
+      readonly items?: readonly BulkItem[];
     }
   | { readonly ok: false; readonly problem: Problem };
 
 /** The parts of a collection and the limits that a job needs. */
 export type Workshop = {
   readonly collection: Proposable &
-    Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;
+    Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds' | 'unique'>;
   readonly validator: Validator;
   readonly shape: ContentShape;
   readonly contentLimits: ContentLimits;
@@ -86,6 +91,7 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
     const parsed = await readContent(workshop, 'create', job.content);
     return parsed.ok ? readBulk(workshop, parsed.value, job) : parsed;
   }
+  if (job.kind === 'import') return { ok: true, items: readRecords(workshop, job.content, job.reading) };
   const parsed =
     'value' in job.content
       ? ({ ok: true, value: job.content.value } as const)

@@ -11,21 +11,25 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, ownerMember, searchTextOf } from '../../model/collection.ts';
+import type { Field, Scalar } from '../../model/field.ts';
 import { idFault, idMessage } from '../../model/id.ts';
 import { isMembers, type Members } from '../../model/json-value.ts';
+import { memberAt } from '../../model/matches.ts';
 import { instantKey, keptInstant, millisecondCharacters } from '../../model/timestamp.ts';
 import type { Writer } from './closed-members.ts';
-import { type Proposable, proposeCreate } from './propose.ts';
+import { type Proposable, proposeCreate, withInstants } from './propose.ts';
 import { type HeldReference, referencesOf } from './representation.ts';
 
 export type BulkCollection = Proposable &
-  Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds'>;
+  Pick<Collection, 'searchFields' | 'searchIndex' | 'references' | 'takenIds' | 'unique'>;
 
 export type BulkWorkshop = { readonly collection: BulkCollection; readonly validator: Validator };
 
+/** What happens to an item of an import whose id exists. */
+export const existings = ['refuse', 'skip', 'update'] as const;
+
 export type ImportOptions = {
-  /** What happens to an item whose id exists. */
-  readonly existing: 'refuse' | 'skip' | 'update';
+  readonly existing: (typeof existings)[number];
   /** True if the writes append events. */
   readonly events: boolean;
 };
@@ -38,7 +42,19 @@ export type GivenMembers = {
   readonly owner?: string | null;
 };
 
-export type BulkItem =
+/**
+ * What an item is to the document that it names:
+ *
+ *   create   a new document: an existing one is refused
+ *   replace  a PUT: it replaces the document, or creates it
+ *   merge    a merge patch of a document that exists
+ *   upsert   a merge patch of a document that exists, otherwise a new one
+ */
+export const bulkModes = ['create', 'replace', 'merge', 'upsert'] as const;
+
+type BulkMode = (typeof bulkModes)[number];
+
+export type BulkItem = (
   | {
       readonly given: GivenMembers;
       readonly fields: {
@@ -47,12 +63,31 @@ export type BulkItem =
         readonly references: readonly HeldReference[];
       };
     }
-  | { readonly problem: Problem };
+  | { readonly problem: Problem }
+) & {
+  /** The content for the document that the item names, if there is one; the rest is of a new one. Absent: the item names none. */
+  readonly change?: {
+    readonly value: Members;
+    /** The document's id, or its values of the key. */
+    readonly names: string | readonly Scalar[];
+  };
+};
 
 export type BulkContent = {
+  readonly mode: BulkMode;
+  /** The fields by whose values items name documents; undefined: by their ids. */
+  readonly key: readonly Field[] | undefined;
   readonly atomic: boolean;
   readonly import: ImportOptions | undefined;
   readonly items: readonly BulkItem[];
+};
+
+export type Naming = Pick<BulkContent, 'mode' | 'key'>;
+
+/** How the items of a request are to be written. */
+export type How = Pick<BulkContent, 'mode' | 'key' | 'import'> & {
+  /** An item that names a document may also have members that only the server sets otherwise: those of a new document. */
+  readonly takesGiven?: boolean;
 };
 
 export type BulkRead =
@@ -86,12 +121,106 @@ export function readBulk(
   const options = readImport(content.import);
   if ('pointer' in options) return refuse('validation_failed', options.pointer, options.message);
   const isImport = options.import !== undefined;
-  const reading = isImport ? importing(workshop, writer, stamped) : { workshop, writer };
-  const read = items.map((item: unknown) => readItem(reading, item, isImport ? computed : undefined));
-  return { ok: true, bulk: { atomic, import: options.import, items: read } };
+  const naming = readNaming(workshop.collection, content);
+  if ('pointer' in naming) return refuse('validation_failed', naming.pointer, naming.message);
+  if (isImport && naming.mode !== 'create')
+    return refuse('validation_failed', '/mode', 'cannot stand beside import, which has existing');
+  const read = itemReader(workshop, { ...naming, import: options.import }, { writer, computed, stamped });
+  return { ok: true, bulk: { ...naming, atomic, import: options.import, items: items.map(read) } };
 }
 
-const memberNames: ReadonlySet<string> = new Set(['items', 'atomic', 'import']);
+/** Reads items one by one, as the request says that they are to be taken. */
+export function itemReader(
+  workshop: BulkWorkshop,
+  how: How,
+  { writer, computed, stamped }: Omit<BulkReading, 'itemsMax'>,
+): (item: unknown) => BulkItem {
+  const plain = { workshop, writer };
+  const open = importing(workshop, writer, stamped);
+  if (how.takesGiven === true) return (item) => readGivenNamed(plain, open, item, { how, computed, stamped });
+  if (how.mode !== 'create')
+    return (item) => readNamed(plain, item, how, (value) => readItem(plain, value, undefined));
+  if (how.import === undefined) return (item) => readItem(plain, item, undefined);
+  return (item) => readItem(open, item, computed);
+}
+
+const memberNames: ReadonlySet<string> = new Set(['items', 'atomic', 'import', 'mode', 'key']);
+
+/** The members `mode` and `key`. */
+export function readNaming(
+  { unique }: Pick<Collection, 'unique'>,
+  { mode = 'create', key }: { readonly mode?: unknown; readonly key?: unknown },
+): Naming | FieldError {
+  const known = bulkModes.find((each) => each === mode);
+  if (known === undefined)
+    return { pointer: '/mode', message: 'must be "create", "replace", "merge" or "upsert"' };
+  if (key === undefined) return { mode: known, key };
+  if (known === 'create')
+    return { pointer: '/key', message: 'needs the mode "replace", "merge" or "upsert"' };
+  const names: readonly unknown[] = Array.isArray(key) ? key : [key];
+  if (names.length === 1 && names[0] === 'id') return { mode: known, key: undefined };
+  const isNamed = (fields: readonly Field[]): boolean =>
+    fields.length === names.length && fields.every(({ name }) => names.includes(name));
+  const found = unique.findLast(isNamed);
+  return found === undefined
+    ? { pointer: '/key', message: 'must be "id", or the fields of an entry of unique' }
+    : { mode: known, key: found };
+}
+
+/**
+ * Reads an item of an administrator that may name a document that exists, and may have what only the server sets otherwise. A new document
+ * takes that; one that exists keeps its own, so that an export can be imported although its times have passed.
+ */
+function readGivenNamed(
+  plain: Reading,
+  open: Reading,
+  item: unknown,
+  { how, computed, stamped }: Pick<BulkReading, 'computed' | 'stamped'> & { readonly how: Naming },
+): BulkItem {
+  const read = () => readItem(open, item, computed);
+  if (!isMembers(item)) return read();
+  const given = ['createdAt', 'updatedAt', ownerMember(plain.workshop.collection), ...computed, ...stamped];
+  const rest: Members = { ...item };
+  for (const name of how.key === undefined ? given : [...given, 'id']) delete rest[name];
+  return readNamed(plain, rest, how, read);
+}
+
+/** Reads an item that may name a document that exists. @param read reads the document that it would create */
+function readNamed(
+  { workshop: { validator } }: Reading,
+  item: unknown,
+  { mode, key }: Naming,
+  read: (value: unknown) => BulkItem,
+): BulkItem {
+  if (!isMembers(item)) return read(item);
+  if (key === undefined) {
+    const { id, ...value } = item;
+    if (id === undefined && mode === 'merge') {
+      const errors = [{ pointer: '/id', message: 'is required by the mode merge' }];
+      return { problem: { code: 'validation_failed', errors } };
+    }
+    if (id === undefined) return read(item);
+    if (typeof id !== 'string' || !id.isWellFormed() || id.includes('\0'))
+      return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message: idMessage }] } };
+    const created = read(value);
+    const change = { value, names: id };
+    return 'problem' in created
+      ? { ...created, change }
+      : { ...created, given: { ...created.given, id }, change };
+  }
+  const kept = withInstants(validator, item);
+  const names = key.map(({ path }) => memberAt(kept, path) ?? null);
+  const missing = key.filter((_, at) => names[at] === null || typeof names[at] === 'object');
+  if (missing.length > 0) {
+    const errors = missing.map(({ path }) => ({
+      pointer: formatJsonPointer(path),
+      message: 'is required by the key',
+    }));
+    return { problem: { code: 'validation_failed', errors } };
+  }
+  return { ...read(item), change: { value: item, names: names as readonly Scalar[] } };
+}
+
 const importNames: ReadonlySet<string> = new Set(['existing', 'events']);
 
 function refuse(code: 'field_missing' | 'validation_failed', pointer: string, message: string): BulkRead {
@@ -112,7 +241,7 @@ function readImport(value: unknown): { readonly import: ImportOptions | undefine
   return { import: { existing, events } };
 }
 
-type Reading = { readonly workshop: BulkWorkshop; readonly writer: Writer };
+export type Reading = { readonly workshop: BulkWorkshop; readonly writer: Writer };
 
 /** Stamped fields, which no other content may set, are open to an import. */
 function importing(workshop: BulkWorkshop, writer: Writer, stamped: readonly string[]): Reading {

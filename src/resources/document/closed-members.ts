@@ -11,7 +11,7 @@ import { type Field, ownerField } from '../../model/field.ts';
 import { type Filter, never } from '../../model/filter.ts';
 import { equalJson, type Members, ownMember, setMember } from '../../model/json-value.ts';
 import { matches, memberAt } from '../../model/matches.ts';
-import { isAdministrator, type Principal } from '../../model/principal.ts';
+import { isAdministrator, type Principal, tenantOf } from '../../model/principal.ts';
 import { instantKey, keptInstant } from '../../model/timestamp.ts';
 
 /** The principal that writes, and the owner of the resource; the writer owns a resource that it creates. */
@@ -136,7 +136,7 @@ export function withTenant(
 ): { readonly value: Members; readonly refused: readonly FieldError[] } {
   if (tenantField === undefined || writer === undefined) return { value, refused: [] };
   const { principal } = writer;
-  const tenant = principal.kind === 'authenticated' ? principal.tenant : null;
+  const tenant = tenantOf(principal);
   const named = ownMember(value, tenantField);
   if (named !== undefined && isAdministrator(principal)) return { value, refused: [] };
   const current: Members = tenant === null ? {} : { [tenantField]: tenant };

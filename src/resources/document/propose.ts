@@ -10,10 +10,11 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
-import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
+import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { PatchContent } from '../../kernel/content/content-shape.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
 import type { Collection } from '../../model/collection.ts';
+import { type FileFields, type FileValue, filesIn } from '../../model/file.ts';
 import { equalJson, isMembers, type Members, ownMember, setMember } from '../../model/json-value.ts';
 import {
   assignedMembers,
@@ -38,7 +39,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export type Proposable = Pick<
   Collection,
-  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed' | 'stamp'
+  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden' | 'computed' | 'stamp' | 'files'
 >;
 
 export type Proposed =
@@ -46,16 +47,24 @@ export type Proposed =
   | { readonly ok: true; readonly fields: Fields; readonly unchanged: boolean }
   | { readonly ok: false; readonly problem: Problem };
 
-/** Refuses an `id` or time given by the client. @param writer undefined: the program itself */
+/**
+ * Refuses an `id` or time given by the client.
+ * @param writer undefined: the program itself
+ * @param held fields whose files the value may name; absent: none
+ */
 export function proposeCreate(
   collection: Proposable,
   validator: Validator,
   value: unknown,
   writer?: Writer,
+  held?: Members,
 ): Proposed {
   if (!isMembers(value)) return notAnObject;
-  const given = withInstants(validator, value);
-  return proposeNew(collection, validator, given, { refused: assignedMembers(given), writer });
+  const files = withStoredFiles(collection, held, withInstants(validator, value));
+  const given = files.value;
+  return proposeNew(collection, validator, given, {
+    ...{ refused: assignedMembers(given), unknown: files.faults, writer },
+  });
 }
 
 /**
@@ -72,9 +81,12 @@ export function proposeReplace(
   writer?: Writer,
 ): Proposed {
   if (!isMembers(content)) return notAnObject;
-  const value = withInstants(validator, content);
+  const files = withStoredFiles(collection, stored as Members | undefined, withInstants(validator, content));
+  const { value } = files;
   if (stored === undefined) {
-    return proposeNew(collection, validator, value, { refused: misstatedMembers(value, { id }), writer });
+    return proposeNew(collection, validator, value, {
+      ...{ refused: misstatedMembers(value, { id }), unknown: files.faults, writer },
+    });
   }
   const current = withInstants(validator, stored as Members);
   const withheld = withheldFrom(collection, writer, current);
@@ -94,7 +106,7 @@ export function proposeReplace(
     ),
     ...readOnlyChanges(withheld, comparable(validator, current), comparable(validator, fields)),
   ];
-  const unknown = hiddenNamed(withheld, value);
+  const unknown = [...hiddenNamed(withheld, value), ...files.faults];
   return (
     judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'field_missing', current }) ??
     proposal(fields, stored)
@@ -128,7 +140,8 @@ export function proposePatch(
       : { ok: false, problem: { code: 'field_unpatchable', errors: fixed } };
   }
   if (!isMembers(patched.value)) return notAnObject;
-  const seen = withInstants(validator, patched.value);
+  const files = withStoredFiles(collection, current, withInstants(validator, patched.value));
+  const seen = files.value;
   const after = keeping(withheld.hidden, current as Members, seen);
   const closed = [...withheld.readOnly, ...withheld.hidden];
   const fields = orderedFields(collection, keeping(closed, after, filled(validator, after)));
@@ -136,27 +149,27 @@ export function proposePatch(
     ...unpatchableChanges(collection, comparable(validator, current), comparable(validator, after)),
     ...readOnlyChanges(withheld, comparable(validator, current), comparable(validator, after)),
   ];
-  const unknown = hiddenNamed(withheld, seen);
+  const unknown = [...hiddenNamed(withheld, seen), ...files.faults];
   return (
     judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'validation_failed', current }) ??
     proposal(fields, stored)
   );
 }
 
-type NewParts = { readonly refused: readonly FieldError[]; readonly writer: Writer | undefined };
+type NewParts = Pick<Judging, 'refused' | 'unknown'> & { readonly writer: Writer | undefined };
 
 function proposeNew(
   collection: Proposable,
   validator: Validator,
   value: Members,
-  { refused, writer }: NewParts,
+  { refused, unknown, writer }: NewParts,
 ): Proposed {
   const tenanted = withTenant(collection, writer, value);
   const fields = orderedFields(collection, filled(validator, tenanted.value));
   const withheld = withheldFrom(collection, writer, fields);
   const judged = judge(validator, fields, {
     refused: [...refused, ...tenanted.refused, ...readOnlyNamed(withheld, value)],
-    unknown: hiddenNamed(withheld, value),
+    unknown: [...hiddenNamed(withheld, value), ...unknown],
     withheld,
     codeOfMissing: 'field_missing',
     current: undefined,
@@ -313,4 +326,72 @@ export function mergePatch(target: Json, patch: Json): Json {
     if (value !== null) setMember(after, name, mergePatch(ownMember(before, name) ?? null, value));
   }
   return after;
+}
+
+// What a write says about files of the document.
+
+/**
+ * Reads what a write says about files: one that is named by its id becomes the file that the field has, null removes the file, and an upload
+ * stays to be looked up.
+ * @param stored the fields of the document before the write; undefined: there is none
+ */
+function withStoredFiles(
+  { files }: { readonly files?: FileFields },
+  stored: Members | undefined,
+  value: Members,
+): { readonly value: Members; readonly faults: readonly FieldError[] } {
+  if (files === undefined) return { value, faults: [] };
+  const result: Members = { ...value };
+  const faults: FieldError[] = [];
+  for (const { name, filesMax } of files.values()) {
+    const given = ownMember(value, name);
+    if (given === undefined) continue;
+    const known = filesIn(stored === undefined ? undefined : ownMember(stored, name));
+    if (filesMax === undefined) {
+      if (given === null) delete result[name];
+      else setMember(result, name, resolved(given, known, [name], faults));
+    } else if (Array.isArray(given)) {
+      const seen = new Set<string>();
+      const items = given.map((item, at) => {
+        const pointer = [name, String(at)];
+        const id = isMembers(item) ? (item.upload ?? item.id) : undefined;
+        if (typeof id === 'string' && seen.has(id))
+          faults.push({ pointer: formatJsonPointer(pointer), message: 'names a file a second time' });
+        if (typeof id === 'string') seen.add(id);
+        return resolved(item, known, pointer, faults);
+      });
+      setMember(result, name, items);
+    }
+  }
+  return { value: result, faults };
+}
+
+/** Values of other kinds are left to the schema. */
+function resolved(
+  given: Json,
+  known: readonly FileValue[],
+  place: readonly string[],
+  faults: FieldError[],
+): Json {
+  if (!isMembers(given)) return given;
+  const fault = (member: readonly string[], message: string): Json => {
+    faults.push({ pointer: formatJsonPointer([...place, ...member]), message });
+    return given;
+  };
+  if (given.upload !== undefined) {
+    const { upload, ...others } = given;
+    // A merge patch keeps the members of the file that the upload replaces (RFC 7396 §2).
+    const replaced = known.find(({ id }) => id === others.id) as Members | undefined;
+    const odd = Object.keys(others).find((name) => !equalJson(others[name], replaced?.[name]));
+    return odd === undefined ? { upload } : fault([odd], 'cannot stand beside upload');
+  }
+  if (given.id === undefined)
+    return fault([], 'must name a file: { "id": ... } of this field, or { "upload": ... } of an upload');
+  if (typeof given.id !== 'string') return given;
+  const found = known.find(({ id }) => id === given.id) as Members | undefined;
+  if (found === undefined)
+    return fault(['id'], 'is not a file of this field: upload the octets, and name the upload');
+  const changed = Object.keys(given).find((name) => !equalJson(given[name], found[name]));
+  if (changed !== undefined) return fault([changed], 'is set by the upload and cannot be changed');
+  return found;
 }

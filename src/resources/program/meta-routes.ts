@@ -171,10 +171,14 @@ type ReportedMigration = Readonly<Record<string, string | number | null>>;
 /** A report is given again for so long. */
 const freshMs = 10_000;
 
+/** The file system that has the files of the store. */
+export type Disk = { readonly bytes: number; readonly freeBytes: number };
+
 type ShownStore = {
   readonly engine: string;
   readonly readAt: string;
   readonly bytes: number;
+  readonly disk: Disk | null;
   readonly schemaVersion: number;
   readonly collections: readonly {
     readonly name: string;
@@ -235,17 +239,24 @@ const storeSchema = named('StoreReport', {
     engine: { enum: ['sqlite', 'postgresql'] },
     readAt: { type: 'string', format: 'date-time' },
     bytes: { type: 'integer', description: 'Octets on disk.' },
+    disk: {
+      type: ['object', 'null'],
+      description: 'The file system of the store; null on PostgreSQL, and where it reports no size.',
+      properties: { bytes: { type: 'integer' }, freeBytes: { type: 'integer' } },
+      required: ['bytes', 'freeBytes'],
+    },
     schemaVersion: { type: 'integer', description: "Number of the last migration of Comity's own tables." },
     collections: { type: 'array', items: collectionSchema },
     migrations: { type: 'array', items: migrationSchema, description: 'Migrations of documents.' },
   },
-  required: ['engine', 'readAt', 'bytes', 'schemaVersion', 'collections', 'migrations'],
+  required: ['engine', 'readAt', 'bytes', 'disk', 'schemaVersion', 'collections', 'migrations'],
 });
 
 const storeExample: ShownStore = {
   engine: 'sqlite',
   readAt: '2026-08-01T09:30:00.000Z',
   bytes: 1_048_576,
+  disk: { bytes: 107_374_182_400, freeBytes: 53_687_091_200 },
   schemaVersion: 1,
   collections: [
     {
@@ -261,7 +272,10 @@ const storeExample: ShownStore = {
   ],
 };
 
-type ReportingStore = Pick<Services, 'clock' | 'settings'> & { readonly store: Pick<Store, 'report'> };
+type ReportingStore = Pick<Services, 'clock' | 'settings'> & {
+  readonly store: Pick<Store, 'report'>;
+  readonly disk: () => Promise<Disk | undefined>;
+};
 
 /** @param collections names of the tables to report */
 export function storeResource(
@@ -274,6 +288,7 @@ export function storeResource(
     const { bytes, schemaVersion, tables } = await services.store.report(collections);
     return {
       ...{ engine: engineOf(services), readAt: new Date(now).toISOString(), bytes, schemaVersion },
+      disk: (await services.disk()) ?? null,
       collections: tables.map(({ name, rows, isEstimate, bytes: size, indexes }) => ({
         ...{ name, documents: rows, isEstimate, bytes: size, indexes },
       })),

@@ -5,11 +5,14 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { preferredMediaType } from '../../http/syntax/accept.ts';
 import { parseCredentials } from '../../http/syntax/authorization.ts';
+import { type ActionLimits, actionResource } from '../../kernel/action.ts';
 import { json, named } from '../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
 import { authenticated, isAdministrator, type Known } from '../../model/principal.ts';
+import { type ActivitySeries, activityNames, type Metrics } from '../../observe/metrics.ts';
 import { type MaybePromise, type Store, StoreUnavailable } from '../../store/store.ts';
-import { contentTag, type Document, documentResource } from './document.ts';
+import { contentTag, type Document, documentResource, serviceTag } from './document.ts';
 
 export type Asset = {
   readonly path: string;
@@ -20,7 +23,8 @@ export type Asset = {
 };
 
 export type ProgramOptions = Health & {
-  readonly metrics: { readonly contentType: string; render(): Promise<string> };
+  readonly metrics: Pick<Metrics, 'contentType' | 'render' | 'activity'>;
+  readonly limits: ActionLimits;
   /** A part of the OpenAPI document in a version, as JSON in UTF-8. */
   readonly openApi: (asked: {
     readonly version: string | undefined;
@@ -56,6 +60,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       ...(metricsToken === undefined ? {} : { identify: identifyScraper(metricsToken) }),
       read: async () => ({ content: await metrics.render() }),
     }),
+    activityResource(options),
     documentResource({
       documentation: {
         name: 'OpenApi',
@@ -88,6 +93,61 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
     ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
     ...options.assets.filter(({ mediaType }) => mediaType.startsWith('text/html')).map(slashed),
   ];
+}
+
+const countsSchema = { type: 'array', items: { type: 'integer', minimum: 0 } };
+
+const seriesSchema = {
+  type: 'object',
+  description: 'Counts of periods that follow each other, the oldest first; the last one is under way.',
+  properties: {
+    from: { type: 'string', format: 'date-time', description: 'The beginning of the first period.' },
+    stepSeconds: { type: 'integer', description: 'The length of a period.' },
+    requests: { ...countsSchema, description: 'Requests answered.' },
+    clientErrors: { ...countsSchema, description: 'Those of them with a status from 400 to 499.' },
+    serverErrors: { ...countsSchema, description: 'Those with a status of 500 and above.' },
+    writes: { ...countsSchema, description: 'Units of changes that were committed.' },
+    delivered: { ...countsSchema, description: 'Attempts to deliver a webhook that succeeded.' },
+    undelivered: { ...countsSchema, description: 'Attempts that failed.' },
+  },
+  required: ['from', 'stepSeconds', ...activityNames],
+};
+
+const activitySchema = named('Activity', {
+  description: 'What the process that answers did in the last day, in the memory of it and of its workers.',
+  type: 'object',
+  properties: {
+    hour: { ...seriesSchema, description: `${seriesSchema.description} 60 of a minute.` },
+    day: { ...seriesSchema, description: `${seriesSchema.description} 96 of a quarter of an hour.` },
+  },
+  required: ['hour', 'day'],
+});
+
+const seriesExample = {
+  ...{ from: '2026-08-01T09:30:00.000Z', stepSeconds: 60, requests: [120, 98], clientErrors: [2, 0] },
+  ...{ serverErrors: [0, 0], writes: [14, 11], delivered: [9, 8], undelivered: [1, 0] },
+};
+
+/** `/meta/activity` (§4.21.10): what the process did, minute by minute. */
+function activityResource({ base, limits, metrics }: ProgramOptions): Resource {
+  const shown = (series: ActivitySeries) => ({ ...series, from: new Date(series.from).toISOString() });
+  return actionResource(
+    {
+      ...{ method: 'GET', path: `${base}/meta/activity`, tag: serviceTag, name: 'MetaActivity' },
+      id: 'readActivity',
+      summary: 'Read what the program did in the last day',
+      description:
+        'Administrators only. Requests, errors, writes and deliveries of the process that answers, with those of all its workers; a restart begins anew.',
+      output: { schema: activitySchema, example: { hour: seriesExample, day: seriesExample } },
+      codes: [],
+      permission: (principal) => permission('administrator', 'read', principal),
+      handler: async () => {
+        const { hour, day } = await metrics.activity();
+        return { content: { hour: shown(hour), day: shown(day) } };
+      },
+    },
+    limits,
+  );
 }
 
 const scraper = authenticated({ id: 'metrics', scopes: [] });

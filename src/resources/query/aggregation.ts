@@ -7,9 +7,10 @@
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
+import { isTimeZone, periodUnits } from '../../model/period.ts';
 import type { Measure } from '../../store/aggregate.ts';
-import type { Aggregation, QueryLimits, Target } from './list-query.ts';
-import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
+import { type Aggregation, type QueryLimits, type Target, textOfGroup } from './list-query.ts';
+import { cap, type FaultList, listed, type Place, quote, show, unknownField } from './query-faults.ts';
 import { addSortKey } from './sort-keys.ts';
 
 export const aggregateFunctions = ['count', 'sum', 'avg', 'min', 'max'] as const;
@@ -46,19 +47,36 @@ export class AggregationReading {
   }
 
   group(of: Field, place: Place): void {
-    if (this.#groups.some((group) => group.of === of)) {
+    if (this.groupColumn(of) !== undefined) {
       this.#faults.unprocessable(`groupBy names ${quote(of.name)} twice`, place);
       return;
     }
     if (!this.#canName(of, 'groupBy', place) || !this.#hasRoom(place)) return;
-    const column = columnOf(of.name, of.type);
+    const type = of.period === undefined ? of.type : 'string';
+    const column = columnOf(textOfGroup(of), type);
     this.#groups.push({ of, column });
-    this.#named.set(of.name, column);
+    this.#named.set(column.name, column);
+  }
+
+  /** The field by the period of its time; undefined after a fault. @param timeZone default UTC */
+  periodField(by: string, unit: unknown, timeZone: unknown, place: Place): Field | undefined {
+    const field = this.find(by, place);
+    if (field === undefined) return undefined;
+    const known = periodUnits.find((each) => each === unit);
+    if (field.type !== 'timestamp') {
+      this.#faults.unprocessable(`${quote(by)} has no times to group by`, place);
+    } else if (known === undefined) {
+      this.#faults.unprocessable(`unit takes ${periodUnits.join(', ')}, not ${show(unit)}`, place);
+    } else if (typeof timeZone !== 'string' || !isTimeZone(timeZone)) {
+      const message = `timeZone takes a name of the IANA database such as Europe/Berlin, not ${show(timeZone)}`;
+      this.#faults.unprocessable(message, place);
+    } else return { ...field, period: { unit: known, timeZone } };
+    return undefined;
   }
 
   /** The column of a field of groupBy. */
   groupColumn(of: Field): Field | undefined {
-    return this.#groups.find((group) => group.of === of)?.column;
+    return this.#groups.find((group) => textOfGroup(group.of) === textOfGroup(of))?.column;
   }
 
   /** Shows a group's column, under another name if one is given. */

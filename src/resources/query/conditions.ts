@@ -6,7 +6,7 @@
 
 import { checkNumber } from '../../http/syntax/json.ts';
 import { foldText } from '../../model/collection.ts';
-import type { Field, Scalar, ScalarType } from '../../model/field.ts';
+import { type Field, ignoringCase, type Scalar, type ScalarType } from '../../model/field.ts';
 import {
   along,
   always,
@@ -14,19 +14,21 @@ import {
   type Comparison,
   distantField,
   endOfPath,
+  equals,
   type Filter,
   isDistant,
   never,
   type Reach,
   relatedCount,
 } from '../../model/filter.ts';
+import { foldCase } from '../../model/fold-case.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
 import { parseSearch } from '../../model/search/search-index.ts';
 import { instantWords, keptInstant } from '../../model/timestamp.ts';
 import type { QueryLimits, Target } from './list-query.ts';
 import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
 
-export type Operator = Comparison | 'in' | 'like' | 'null';
+export type Operator = Comparison | 'in' | 'like' | 'null' | 'eqi' | 'ilike';
 
 /**
  * SQLite refuses a pattern above 50,000 octets; a pattern far below that already costs a scan too much for each row.
@@ -34,7 +36,7 @@ export type Operator = Comparison | 'in' | 'like' | 'null';
 const patternCharactersMax = 1000;
 
 const scalarOperators: readonly Operator[] = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'null'];
-const stringOperators: readonly Operator[] = [...scalarOperators, 'like'];
+const stringOperators: readonly Operator[] = [...scalarOperators, 'like', 'eqi', 'ilike'];
 const arrayOperators: readonly Operator[] = ['eq', 'ne', 'in', 'null'];
 const noOperators: readonly Operator[] = [];
 
@@ -56,13 +58,17 @@ export function findOperator(field: Field, name: string): Operator | undefined {
   return operatorsOf(field).find((operator) => operator === name);
 }
 
+/** The operators that take one value, without `like` and `ilike`. `eqi` is `eq` without regard to case. */
+export type ValueOperator = Comparison | 'eqi';
+
 /** Compares the field with a value. On an array `eq` means "contains" and `ne` "does not contain". */
-export function compare(field: Field, op: Comparison, value: Value): Filter {
+export function compare(field: Field, op: ValueOperator, value: Value): Filter {
   if (isDistant(field)) {
     // It also holds where there is no resource at the end of the path.
     if (op === 'ne') return { op: 'not', filter: compare(field, 'eq', value) };
     return along(field.steps, compare(field.end, op, value));
   }
+  if (op === 'eqi') return equals(ignoringCase(field), value);
   if (field.type !== 'array') return { op, field, value };
   const has: Filter = { op: 'has', field, value };
   return op === 'ne' ? { op: 'not', filter: has } : has;
@@ -104,8 +110,16 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
   return anyOf([among, ...orNull]);
 }
 
-export function isLike(field: Field, pattern: string): Filter {
-  return isDistant(field) ? along(field.steps, isLike(field.end, pattern)) : { op: 'like', field, pattern };
+/** @param op `ilike`: without regard to case */
+export function isLike(field: Field, op: 'like' | 'ilike', pattern: string): Filter {
+  if (isDistant(field)) return along(field.steps, isLike(field.end, op, pattern));
+  return op === 'like'
+    ? { op, field, pattern }
+    : { op: 'like', field: ignoringCase(field), pattern: foldCase(pattern) };
+}
+
+export function isPattern(operator: Operator): operator is 'like' | 'ilike' {
+  return operator === 'like' || operator === 'ilike';
 }
 
 /** Tests whether an array contains null. */
@@ -218,16 +232,22 @@ function readNumber(text: string): number | undefined {
 // Fields beyond references in queries (§4.17). They can be compared, and neither sorted by nor selected. What the caller may not read
 // counts as absent, so that a hidden resource cannot be distinguished from a missing one.
 
-export type Finding = {
+/** Those of a filter alone. */
+export type FilterLimits = Pick<
+  QueryLimits,
+  'filterDepthMax' | 'filterNodesMax' | 'filterReferenceDepthMax' | 'filterReferencesMax' | 'inValuesMax'
+>;
+
+export type Finding<Limits = QueryLimits> = {
   readonly target: Target;
-  readonly limits: QueryLimits;
+  readonly limits: Limits;
   readonly faults: FaultList;
 };
 
 /** Finds a field to compare; reports an unknown one. */
 export function findCompared(
   name: string,
-  { target, limits, faults }: Finding,
+  { target, limits, faults }: Finding<FilterLimits>,
   place?: Place,
 ): Field | undefined {
   const found = target.fields.get(name) ?? distantField(name, target);
@@ -241,7 +261,10 @@ export function findCompared(
 }
 
 /** Reports more conditions through references than a query may have. */
-export function checkRelated(filter: Filter, { limits, faults }: Omit<Finding, 'target'>): Filter {
+export function checkRelated(
+  filter: Filter,
+  { limits, faults }: Omit<Finding<FilterLimits>, 'target'>,
+): Filter {
   const { filterReferencesMax } = limits;
   if (relatedCount(filter) > filterReferencesMax)
     faults.unprocessable(

@@ -18,6 +18,7 @@ import {
   hintFor,
   isLike,
   isNull,
+  isPattern,
   membership,
   type Operator,
   operatorsOf,
@@ -268,7 +269,7 @@ function addValue({ field, operator, values, name }: Condition, text: string, fa
     faults.unprocessable(`${cap(field.name)} takes ${describeValue(field)}, not ${not}`, place);
     return;
   }
-  const complaint = operator === 'like' ? patternComplaint(text) : undefined;
+  const complaint = isPattern(operator) ? patternComplaint(text) : undefined;
   if (complaint === undefined) values.push(value);
   else faults.unprocessable(complaint, place);
 }
@@ -290,5 +291,5 @@ function build(conditions: ReadonlyMap<string, Condition | undefined>): Filter[]
 
 function filterOf(field: Field, operator: Exclude<Operator, 'eq' | 'in'>, value: Value): Filter {
   if (operator === 'null') return isNull(field, value === true);
-  return operator === 'like' ? isLike(field, String(value)) : compare(field, operator, value);
+  return isPattern(operator) ? isLike(field, operator, String(value)) : compare(field, operator, value);
 }

@@ -13,11 +13,13 @@ import {
   compare,
   compileSearch,
   describeValue,
+  type FilterLimits,
   type Finding,
   findCompared,
   findOperator,
   isLike,
   isNull,
+  isPattern,
   membership,
   type Operator,
   operatorsOf,
@@ -101,13 +103,11 @@ function readGrouped(reading: Reading): ReturnType<typeof readAggregation> | und
     });
   }
   for (const member of ['expand', 'counts']) {
-    if (isGiven(query[member]))
-      faults.unprocessable(`${member} adds to resources; an aggregate query has results`, {
-        pointer: `/${member}`,
-      });
+    const message = `${member} adds to resources; an aggregate query has results`;
+    if (isGiven(query[member])) faults.unprocessable(message, { pointer: `/${member}` });
   }
   const names = {
-    groupBy: readNames(reading, 'groupBy', limits.aggregateColumnsMax),
+    groupBy: readGroupNames(reading),
     sort: readNames(reading, 'sort', sortKeysMax),
   };
   return readAggregation({ aggregate, having, ...names }, reading, (value, columns) =>
@@ -211,6 +211,33 @@ function readNames(
   return names;
 }
 
+/** Names of fields, and objects that take the period of a time: `{ by: 'createdAt', unit: 'month', timeZone: 'Europe/Berlin' }`. */
+function readGroupNames(reading: Reading): readonly Grouping[] {
+  const { query, limits, faults } = reading;
+  const { groupBy } = query;
+  if (!Array.isArray(groupBy) || !groupBy.some(isObject))
+    return readNames(reading, 'groupBy', limits.aggregateColumnsMax);
+  const items: readonly unknown[] = groupBy.slice(0, limits.aggregateColumnsMax + 1);
+  return items.flatMap((item, index): Grouping | readonly Grouping[] => {
+    const pointer = `/groupBy/${index}`;
+    if (typeof item === 'string') return { text: item, pointer };
+    if (isObject(item) && typeof item.by === 'string') {
+      const unknown = Object.keys(item).find((name) => !periodMembers.has(name));
+      if (unknown === undefined) return { text: item.by, pointer, period: item };
+      const message = `unknown member ${quote(unknown)}; members: ${[...periodMembers].join(', ')}`;
+      faults.unprocessable(message, { pointer });
+      return [];
+    }
+    const message = `groupBy takes field names, and { by, unit, timeZone } for times, not ${show(item)}`;
+    faults.unprocessable(message, { pointer });
+    return [];
+  });
+}
+
+const periodMembers: ReadonlySet<string> = new Set(['by', 'unit', 'timeZone', 'as']);
+
+type Grouping = { readonly text: string; readonly pointer: string; readonly period?: Members };
+
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
@@ -231,20 +258,24 @@ const pointerTokenCharactersMax = 64;
  * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops
  * at `filterDepthMax` and `filterNodesMax`.
  */
-function compileJsonFilter(value: unknown, finding: Finding, member: 'filter' | 'having' = 'filter'): Filter {
+export function compileJsonFilter(
+  value: unknown,
+  finding: Finding<FilterLimits>,
+  member: 'filter' | 'having' | 'where' = 'filter',
+): Filter {
   const filter = new FilterReading(finding, member).conjunction(value, 0);
   return finding.target.through === undefined ? filter : checkRelated(filter, finding);
 }
 
 /** One pass over one filter; `#path` is the current position, for JSON Pointers. */
 class FilterReading {
-  readonly #finding: Finding;
-  readonly #limits: QueryLimits;
+  readonly #finding: Finding<FilterLimits>;
+  readonly #limits: FilterLimits;
   readonly #faults: FaultList;
   readonly #path: (string | number)[];
   #nodes = 0;
 
-  constructor(finding: Finding, member: 'filter' | 'having') {
+  constructor(finding: Finding<FilterLimits>, member: 'filter' | 'having' | 'where') {
     this.#finding = finding;
     this.#limits = finding.limits;
     this.#faults = finding.faults;
@@ -316,10 +347,10 @@ class FilterReading {
     if (operand === null && (operator === 'eq' || operator === 'ne')) return isNull(field, operator === 'eq');
     const value = readValue(valueType(field), operand);
     if (value === undefined) return this.#fault(wrongValue(field, operand));
-    if (operator !== 'like') return compare(field, operator, value);
+    if (!isPattern(operator)) return compare(field, operator, value);
     const pattern = String(value);
     const complaint = patternComplaint(pattern);
-    return complaint === undefined ? isLike(field, pattern) : this.#fault(complaint);
+    return complaint === undefined ? isLike(field, operator, pattern) : this.#fault(complaint);
   }
 
   #nullness(field: Field, operand: unknown): Filter {
@@ -393,7 +424,7 @@ function wrongValue(field: Field, value: unknown): string {
 
 type AggregateParts = {
   readonly aggregate: unknown;
-  readonly groupBy: readonly { readonly text: string; readonly pointer: string }[];
+  readonly groupBy: readonly Grouping[];
   readonly having: unknown;
   readonly sort: readonly { readonly text: string; readonly pointer: string }[];
 };
@@ -405,13 +436,17 @@ function readAggregation(
   compileHaving: (value: unknown, columns: Fields) => Filter,
 ): { readonly aggregation: Aggregation; readonly sort: readonly Sort[] } {
   const reading = new AggregationReading(target, limits, faults);
-  for (const { text, pointer } of parts.groupBy) {
+  for (const { text, pointer, period } of parts.groupBy) {
     const place = { pointer };
-    const field = reading.find(text, place);
+    const { unit, timeZone = 'UTC', as } = period ?? {};
+    const field =
+      period === undefined ? reading.find(text, place) : reading.periodField(text, unit, timeZone, place);
     if (field === undefined) continue;
+    if (as !== undefined && typeof as !== 'string')
+      faults.unprocessable(`as takes a name, not ${show(as)}`, place);
     reading.group(field, place);
     const column = reading.groupColumn(field);
-    if (column !== undefined) reading.show(column, 0, undefined, place);
+    if (column !== undefined) reading.show(column, 0, typeof as === 'string' ? as : text, place);
   }
   readFunctions(parts.aggregate, reading, faults);
   const keys: Sort[] = [];

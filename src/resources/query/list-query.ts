@@ -162,14 +162,18 @@ function filterText(filter: Filter): string {
     case 'in':
       return `in(${JSON.stringify(filter.field.name)},${canonical(filter.values.map((value) => JSON.stringify(value)))})`;
     case 'like':
-      return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
+      return `${caseText(filter.field)}like(${JSON.stringify([filter.field.name, filter.pattern])})`;
     case 'related':
       return `related(${JSON.stringify(filter.field.name)},${filterText(filter.filter)})`;
     case 'search':
       return `search${filter.mark ?? ''}(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
     default:
-      return `${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
+      return `${caseText(filter.field)}${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
   }
+}
+
+function caseText({ folded }: Field): string {
+  return folded === true ? 'i' : '';
 }
 
 function canonical(parts: readonly string[]): string {
@@ -179,6 +183,11 @@ function canonical(parts: readonly string[]): string {
 /** The normal form of an aggregation, for the shape of its query. */
 function aggregationText({ groupBy, measures, shown, having }: Aggregation): string {
   const computed = measures.map((measure) => [measure.of, measure.of === 'rows' ? '' : measure.field.name]);
-  const names = [groupBy.map(({ name }) => name), computed, shown.map(({ name }) => name)];
+  const names = [groupBy.map(textOfGroup), computed, shown.map(({ name }) => name)];
   return `${JSON.stringify(names)}${having === always ? '' : filterText(having)}`;
+}
+
+/** Equal for equal groups. */
+export function textOfGroup({ name, period }: Field): string {
+  return period === undefined ? name : `${name} ${period.unit} ${period.timeZone}`;
 }

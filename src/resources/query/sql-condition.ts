@@ -100,7 +100,8 @@ class ConditionReading {
       case 'BETWEEN':
         return both(this.#comparison('gte', left, right), this.#comparison('lte', left, high));
       case 'LIKE':
-        return this.#like(left, right);
+      case 'ILIKE':
+        return this.#like(op, left, right);
       default:
         return undefined;
     }
@@ -193,18 +194,18 @@ class ConditionReading {
     return { holds: among, fails: isNullListed ? never : present(field, negated(among)) };
   }
 
-  #like(left: SqlExpression, right: SqlExpression): Truth {
+  #like(op: 'LIKE' | 'ILIKE', left: SqlExpression, right: SqlExpression): Truth {
     if (!this.#fields.isField(left) || right.type !== 'literal')
-      return this.#fault(`write LIKE as field LIKE 'pattern'`);
+      return this.#fault(`write ${op} as field ${op} 'pattern'`);
     const field = this.#fields.findCompared(left);
     if (field === undefined) return unknown;
     if (field.type !== 'string')
-      return this.#fault(`LIKE takes a string field; ${quote(field.name)} is not one`);
+      return this.#fault(`${op} takes a string field; ${quote(field.name)} is not one`);
     const pattern = this.#value(field, right.value);
     if (typeof pattern !== 'string') return unknown;
     const complaint = patternComplaint(pattern);
     if (complaint !== undefined) return this.#fault(complaint);
-    const like = isLike(field, pattern);
+    const like = isLike(field, op === 'LIKE' ? 'like' : 'ilike', pattern);
     return { holds: like, fails: present(field, negated(like)) };
   }
 

@@ -30,7 +30,7 @@ export const nothing: SqlExpression = { type: 'other', words: 'nothing' };
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ...['or', 'and', 'not', '= != <>', 'is isnull notnull'],
-    ...['< <= > >= @> <@ ? ?| ?& #>> << >> ~ ~* !~ !~* @@', 'between', '| & #', 'like ~~ !~~ ~~* !~~*'],
+    ...['< <= > >= @> <@ ? ?| ?& #>> << >> ~ ~* !~ !~* @@', 'between', '| & #', 'like ilike ~~ !~~ ~~* !~~*'],
     ...['in', '+ - || #- &&', '* / %', '^', '-> ->>'],
   ].flatMap((signs, level) => signs.split(' ').map((sign) => [sign, level] as const)),
 );
@@ -208,7 +208,7 @@ class Parser {
     switch (word) {
       case 'not': {
         const next = this.#next;
-        if (!this.#take('between') && !this.#take('in')) this.#expect('like');
+        if (!this.#take('between') && !this.#take('in') && !this.#take('ilike')) this.#expect('like');
         const found = this.#operation(left, next, level);
         return found.type === 'operation' ? operation(`NOT ${found.name}`, ...found.items) : found;
       }

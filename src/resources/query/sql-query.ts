@@ -118,14 +118,22 @@ class Statement {
     const fields = this.#fields;
     const reading = new AggregationReading(target, limits, faults);
     for (const each of groupBy) {
-      const field = fields.find(each, 'GROUP BY takes fields');
+      const field = isPeriod(each)
+        ? this.#periodOf(each, reading)
+        : fields.find(each, 'GROUP BY takes fields');
       if (field !== undefined) reading.group(field, undefined);
     }
     const resultOf = (call: SqlCall, named: { readonly name?: string; readonly order?: number } = {}) => {
+      if (isPeriod(call)) return this.#groupOf(call, reading)?.column;
       const measure = this.#measureOf(call);
       return measure && reading.result(measure.of, measure.field, { ...named, place: undefined });
     };
     for (const [order, { expression, alias }] of columns.entries()) {
+      if (isPeriod(expression)) {
+        const group = this.#groupOf(expression, reading);
+        if (group !== undefined) reading.show(group.column, order, alias ?? group.name, undefined);
+        continue;
+      }
       if (expression.type === 'call') {
         resultOf(expression, { ...(alias === undefined ? {} : { name: alias }), order });
         continue;
@@ -141,6 +149,29 @@ class Statement {
     const keys = this.#order(named, 'ORDER BY takes results and fields of GROUP BY');
     const filter = having === undefined ? always : compileSqlCondition(having, named);
     return { select: undefined, sort: reading.totalOrder(keys), aggregation: reading.finish(filter) };
+  }
+
+  /** `date_trunc('month', createdAt, 'Europe/Berlin')`, whose zone is UTC if none is given. */
+  #periodOf(
+    { items: [unit, time, zone, ...others] }: SqlCall,
+    reading: AggregationReading,
+  ): Field | undefined {
+    if (unit?.type !== 'literal' || time?.type !== 'field' || others.length > 0) {
+      this.#fault(`write date_trunc as date_trunc('month', field, 'Europe/Berlin')`);
+      return undefined;
+    }
+    const field = this.#fields.find(time, 'date_trunc takes a field');
+    const timeZone = zone === undefined ? 'UTC' : zone.type === 'literal' ? zone.value : undefined;
+    return field && reading.periodField(field.name, unit.value, timeZone, undefined);
+  }
+
+  /** The column of a group by a period, and the name of its time. */
+  #groupOf(call: SqlCall, reading: AggregationReading): { column: Field; name: string } | undefined {
+    const field = this.#periodOf(call, reading);
+    const column = field && reading.groupColumn(field);
+    if (field === undefined || column !== undefined) return field && column && { column, name: field.name };
+    this.#fault(`${call.words} must be in GROUP BY as it is here`);
+    return undefined;
   }
 
   #measureOf({ words, name, items: [argument, ...others] }: SqlCall): Measured | undefined {
@@ -175,6 +206,10 @@ class Statement {
   #fault(message: string): void {
     this.#finding.faults.unprocessable(message);
   }
+}
+
+function isPeriod(expression: SqlExpression): expression is SqlCall & { readonly name: 'date_trunc' } {
+  return expression.type === 'call' && expression.name === 'date_trunc';
 }
 
 function numberIn(expression: SqlExpression): number | undefined {

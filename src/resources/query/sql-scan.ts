@@ -24,7 +24,7 @@ export const sqlForm =
 /** Refused constructs, by the word or sign that begins them. */
 const refused: ReadonlyMap<string, string> = new Map([
   ...(
-    'union intersect except join distinct case cast into lateral using natural collate ilike window returning similar ' +
+    'union intersect except join distinct case cast into lateral using natural collate window returning similar ' +
     'with array'
   )
     .split(' ')
@@ -47,11 +47,11 @@ const otherStatements: ReadonlySet<string> = new Set(
 
 /** Words that may stand before an opening parenthesis without being a function. */
 const openers: ReadonlySet<string> = new Set(
-  'in and or not any some where having by select limit offset like between from first next'.split(' '),
+  'in and or not any some where having by select limit offset like ilike between from first next'.split(' '),
 );
 
 /** Functions that a query may call, each of one field. */
-const aggregates: ReadonlySet<string> = new Set(aggregateFunctions);
+const aggregates: ReadonlySet<string> = new Set([...aggregateFunctions, 'date_trunc']);
 
 const leadingZeros = /^0+(?=\d)/;
 const wholeNumber = /^\d+$/;

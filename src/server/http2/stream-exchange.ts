@@ -1,13 +1,14 @@
 /** One request on a stream of a multiplexed connection and its response: the `Request` of the handler. */
 
 import type { Duplex } from 'node:stream';
-import { isStream, type Response } from '../../http/message.ts';
+import { isFile, isStream, type Response } from '../../http/message.ts';
 import { type RequestFields, readRequestFields } from '../../http/request-fields.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import type { ConverseOptions, OpenSocket } from '../../realtime/websocket/websocket-wire.ts';
 import type { Connection } from '../connection.ts';
 import type { ContentSource } from '../content-reading.ts';
 import type { Context } from '../context.ts';
+import { type FileSending, whenOpened } from '../file-sending.ts';
 import { waitingAnswerBytes } from '../limits.ts';
 import { capOpen, hasRoomFor, inOctets, isShort, noRoom, openStream, openWebSocket } from '../open-stream.ts';
 import { RequestUnderWay } from '../request-under-way.ts';
@@ -32,6 +33,8 @@ export class StreamExchange extends RequestUnderWay {
   progressMs: number;
   /** Memory reserved for the response until the client has read it; released when the stream closes. */
   answerLease: MemoryLease | undefined;
+  /** The file that is being sent. */
+  file: FileSending | undefined;
 
   constructor(context: Context, connection: Connection, stream: MultiplexedStream, head: Head) {
     super(context, connection);
@@ -52,9 +55,9 @@ export class StreamExchange extends RequestUnderWay {
     this.awaitsContinue = fields.expect !== undefined && fields.expect.toLowerCase() === '100-continue';
   }
 
-  /** The response is sent: the client has to receive it or to end its content. */
+  /** The response is sent as far as it was read: the client has to receive it or to end its content. */
   get waitsForClient(): boolean {
-    return this.answered && !this.held;
+    return this.answered && !this.held && this.file?.waitsForReading !== true;
   }
 
   get stalls(): boolean {
@@ -71,6 +74,14 @@ export class StreamExchange extends RequestUnderWay {
 
   protected writeContinue(): void {
     if (!this.stream.closed && !this.stream.destroyed) this.stream.additionalHeaders({ ':status': 100 });
+  }
+
+  inform(status: number, fields: readonly string[]): void {
+    if (this.isGone || this.stream.headersSent) return;
+    const all: Record<string, string | number> = { ':status': status };
+    for (let at = 0; at + 1 < fields.length; at += 2)
+      all[(fields[at] ?? '').toLowerCase()] = fields[at + 1] ?? '';
+    this.stream.additionalHeaders(all);
   }
 
   get sentStatus(): number | undefined {
@@ -105,6 +116,7 @@ export class StreamExchange extends RequestUnderWay {
   }
 
   send(response: Response): void {
+    this.leaveContent();
     sendOnStream(this, response);
   }
 
@@ -148,6 +160,11 @@ function sendOnStream(exchange: StreamExchange, answer: Response): void {
   exchange.held = false;
   if (stream.closed || stream.destroyed) exchange.settle(response);
   else if (response.conversation !== undefined) converse(exchange, response);
+  else if (isFile(response.content))
+    whenOpened(exchange, response, (opened, file) => {
+      exchange.file = file;
+      answerStream(exchange, opened);
+    });
   else if (leavesContentUnread(exchange, response))
     discardFirst(exchange, () => answerStream(exchange, response));
   else answerStream(exchange, response);
@@ -170,6 +187,15 @@ function write(exchange: StreamExchange, response: Response): void {
   if (isStream(content)) {
     exchange.respond(status, fields, response.headOnly === true);
     if (response.headOnly !== true) openStream(exchange, content);
+    return;
+  }
+  if (isFile(content)) {
+    fields.push('content-length', String(content.bytes));
+    exchange.respond(status, fields, exchange.file === undefined);
+    const onProgress = (): void => {
+      exchange.progressMs = context.monotonic();
+    };
+    exchange.file?.send({ onProgress, pieceBytesMax });
     return;
   }
   if (status === 204 || status === 304) {

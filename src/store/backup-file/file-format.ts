@@ -164,6 +164,9 @@ export type SetRow = {
 /** @param sameStore whether the backup was made of a store in the place that it is restored into */
 export type RowToSet = (sameStore: boolean) => SetRow;
 
+/** Runs before the first row of a restore is written, in a store that is known to be empty. @param sameStore as for `RowToSet` */
+export type BeforeRestore = (sameStore: boolean) => Promise<void>;
+
 /** @param folder of an embedded store, which exists */
 export function folderOrigin(folder: string): string {
   return `${hostname()}:${realpathSync(folder)}`;

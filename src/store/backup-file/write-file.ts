@@ -3,10 +3,11 @@
  * continue. It needs no journal, because the file counts only once it is closed and published; the store that opens the file creates the
  * indexes.
  */
+import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { purgedCounter, purgedCounterName, type Raise } from '../revision.ts';
 import { quoteName } from '../sql-text.ts';
@@ -127,32 +128,78 @@ export type Copy = {
   readonly stop: () => Promise<void>;
 };
 
+/**
+ * Called when the partial file holds the whole store, before it gets its name. The copy is given up if it rejects, and the signal is aborted
+ * if the copy is stopped meanwhile.
+ */
+export type WhenCopied = (partial: string, signal: AbortSignal) => Promise<void>;
+
 export type CopyReply =
   | { readonly kind: 'progress'; readonly done: number; readonly total: number }
-  | { readonly kind: 'done' };
+  | { readonly kind: 'copied' | 'done' };
+
+/** What each task of a copying thread says besides what belongs to the engine. */
+export type CopyTarget = {
+  readonly to: string;
+  /** True if the file gets its name by `publishWhenTold`. */
+  readonly waits?: boolean;
+};
+
+/** Gives the file its name, in the thread of the copy: at once, or when the thread that started it says so. */
+export async function publishWhenTold({ to, waits = false }: CopyTarget, port: MessagePort): Promise<void> {
+  if (waits) {
+    const told = once(port, 'message');
+    port.postMessage({ kind: 'copied' } satisfies CopyReply);
+    await told;
+  }
+  publish(to);
+}
 
 /**
  * Runs a thread that copies a store into a file. The thread renames the file once it is complete; a failed copy leaves nothing.
  * @param data `workerData` of the thread: `to` is the target, the rest belongs to the engine
  */
-export function startCopy(thread: URL, data: { readonly to: string }, onProgress: OnProgress): Copy {
+export function startCopy(
+  thread: URL,
+  data: CopyTarget,
+  onProgress: OnProgress,
+  whenCopied?: WhenCopied,
+): Copy {
   const { to } = data;
   let cause: unknown;
-  const worker = ownEmitter(new Worker(thread, { workerData: data }), (error) => {
+  let refusal: { readonly error: unknown } | undefined;
+  const stopped = new AbortController();
+  const workerData = { ...data, waits: whenCopied !== undefined };
+  const worker = ownEmitter(new Worker(thread, { workerData }), (error) => {
     cause = error;
   });
+  const publishAfter = async (then: WhenCopied): Promise<void> => {
+    try {
+      await then(partialPath(to), stopped.signal);
+      worker.postMessage('publish');
+    } catch (error) {
+      refusal = { error };
+      await worker.terminate();
+    }
+  };
   const done = new Promise<void>((resolve, reject) => {
     let finished = false;
     worker.on('message', (reply: CopyReply) => {
       if (reply.kind === 'progress') onProgress(reply.done, reply.total);
-      else finished = true;
+      else if (reply.kind === 'done') finished = true;
+      else if (whenCopied !== undefined) void publishAfter(whenCopied);
     });
     worker.on('exit', () => {
       if (finished) {
         resolve();
         return;
       }
+      stopped.abort();
       rmSync(partialPath(to), { force: true });
+      if (refusal !== undefined) {
+        reject(refusal.error);
+        return;
+      }
       const reason = cause instanceof Error ? cause.message : 'it was stopped';
       reject(new StoreUnavailable(`cannot write ${to}: ${reason}`, { cause }));
     });
@@ -165,21 +212,23 @@ export function startCopy(thread: URL, data: { readonly to: string }, onProgress
   };
 }
 
+type StartCopy = (to: string, onProgress: OnProgress, whenCopied?: WhenCopied) => Copy;
+
 /** The backups of a store under way. Closing the store stops them and refuses new ones. */
 export class RunningBackups {
-  readonly #start: (to: string, onProgress: OnProgress) => Copy;
+  readonly #start: StartCopy;
   readonly #stops = new Set<() => Promise<void>>();
   #closed = false;
 
   /** @param start starts one copy of the store */
-  constructor(start: (to: string, onProgress: OnProgress) => Copy) {
+  constructor(start: StartCopy) {
     this.#start = start;
   }
 
-  /** Copies the store to `to`. @throws StoreUnavailable if it fails, or after `close` */
-  async run(to: string, onProgress: OnProgress): Promise<void> {
+  /** Copies the store to `to`. @throws StoreUnavailable if it fails, or after `close`; what `whenCopied` throws */
+  async run(to: string, onProgress: OnProgress, whenCopied?: WhenCopied): Promise<void> {
     if (this.#closed) throw new StoreUnavailable('the store is closed');
-    const copy = this.#start(to, onProgress);
+    const copy = this.#start(to, onProgress, whenCopied);
     this.#stops.add(copy.stop);
     try {
       await copy.done;

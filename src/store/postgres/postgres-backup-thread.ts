@@ -5,7 +5,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { columnNamesOf } from '../backup-file/file-format.ts';
-import { beginPartial, type CopyReply, publish, writeFile } from '../backup-file/write-file.ts';
+import { beginPartial, type CopyReply, publishWhenTold, writeFile } from '../backup-file/write-file.ts';
 import { addressOf } from './connection/address.ts';
 import type { Cell, Rows } from './connection/connection.ts';
 import { type BackupData, inLongTransaction, originOf } from './postgres-backup.ts';
@@ -16,7 +16,7 @@ const rowsPerBatchMax = 2000;
 /** Octets of documents and search text, without the row that crosses the limit. */
 const bytesPerBatchMax = 4 * 1024 * 1024;
 
-async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<void> {
+async function run({ url, schema, connectTimeoutMs, to, waits }: BackupData): Promise<void> {
   const partial = beginPartial(to);
   const session = await openSession(addressOf(url), 'comity backup', connectTimeoutMs, { isLong: true });
   let total = 0;
@@ -36,7 +36,8 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
     file.close();
   });
   await session.end();
-  publish(to);
+  if (parentPort === null) throw new Error('this is a thread');
+  await publishWhenTold({ to, ...(waits === undefined ? {} : { waits }) }, parentPort);
   tell({ kind: 'progress', done: total, total });
   tell({ kind: 'done' });
 }

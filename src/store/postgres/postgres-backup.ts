@@ -1,5 +1,11 @@
 /** Backs up the store into one file for the embedded store (backup-file/file-format.ts): a thread reads one snapshot. Counts rows. */
-import { type Copy, type OnProgress, startCopy } from '../backup-file/write-file.ts';
+import {
+  type Copy,
+  type CopyTarget,
+  type OnProgress,
+  startCopy,
+  type WhenCopied,
+} from '../backup-file/write-file.ts';
 import { workerFile } from '../worker-file.ts';
 import { addressOf, describe } from './connection/address.ts';
 import { SchemaTooNew } from './postgres-failure.ts';
@@ -8,13 +14,18 @@ import { schemaNumber } from './schema/schema-plan.ts';
 import { inTransaction, openSession, type Session } from './schema/session.ts';
 
 /** Has the URL, because the password of an `Address` is not sent to threads. */
-export type BackupData = StorePlace & { readonly to: string };
+export type BackupData = StorePlace & CopyTarget;
 
 /** Starts the copy; a file named `to` appears only when the copy is complete. */
-export function startBackup(source: StorePlace, to: string, onProgress: OnProgress): Copy {
+export function startBackup(
+  source: StorePlace,
+  to: string,
+  onProgress: OnProgress,
+  whenCopied?: WhenCopied,
+): Copy {
   const { url, schema, connectTimeoutMs } = source;
   const data: BackupData = { url, schema, connectTimeoutMs, to };
-  return startCopy(workerFile('./postgres-backup-thread', import.meta.url), data, onProgress);
+  return startCopy(workerFile('./postgres-backup-thread', import.meta.url), data, onProgress, whenCopied);
 }
 
 /* Checks that a schema holds a store that this version can read, for backups and restores. */

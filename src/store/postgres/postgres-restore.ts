@@ -6,7 +6,13 @@
  * (two cores, fsync on; COPY was no faster than unnest).
  */
 import type { Observe } from '../../observe/observation.ts';
-import { columnNamesOf, type FileTable, type RowToSet, type SetRow } from '../backup-file/file-format.ts';
+import {
+  type BeforeRestore,
+  columnNamesOf,
+  type FileTable,
+  type RowToSet,
+  type SetRow,
+} from '../backup-file/file-format.ts';
 import {
   NotEmpty,
   type Restored,
@@ -37,6 +43,7 @@ type RestoreTarget = StorePlace & {
   /** Time that another process may hold a lock that a restore needs. Default 10 s. */
   readonly lockTimeoutMs?: number;
   readonly rowToSet?: RowToSet;
+  readonly before?: BeforeRestore;
 };
 
 /** Counts the rows first, then the indexes. */
@@ -65,8 +72,12 @@ export async function restore(
     const session = await openSession(address, 'comity restore', target.connectTimeoutMs, { isLong: true });
     const place = `the schema "${target.schema}" of ${describe(address)}`;
     const { schema, lockTimeoutMs = 10_000 } = target;
-    const set = target.rowToSet?.(source.origin === originOf(target));
-    const run: Run = { session, source, held, file, schema, place, lockTimeoutMs, onProgress, signal, set };
+    const isSameStore = source.origin === originOf(target);
+    const set = target.rowToSet?.(isSameStore);
+    const before = async (): Promise<void> => target.before?.(isSameStore);
+    const run: Run = {
+      ...{ session, source, held, file, schema, place, lockTimeoutMs, onProgress, signal, set, before },
+    };
     const forget = await cancelOnAbort(session, address, target.connectTimeoutMs, signal);
     try {
       await inLongTransaction(session, '', () => restoreAll(run));
@@ -94,11 +105,13 @@ type Run = {
   readonly onProgress: OnRestore;
   readonly signal: AbortSignal;
   readonly set: SetRow | undefined;
+  readonly before: () => Promise<void>;
 };
 
 async function restoreAll(run: Run): Promise<void> {
   const { session, source, held, schema, signal } = run;
   const existing = await claimEmpty(session, run);
+  await run.before();
   const indexes = await dropIndexes(session, schema, held);
   const total = totalOf(held);
   let done = 0;

@@ -5,8 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { defaultSettings, type Settings } from '../../config/settings.ts';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { OctetCache } from '../../memory/octet-cache.ts';
 import { tablesOf } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
+import { octetsOfZone, type Zones } from '../aggregate.ts';
 import { RunningBackups } from '../backup-file/write-file.ts';
 import { reportIndexes, wantedIndexes } from '../declared-indexes.ts';
 import { createCompiledShapes } from '../filter-shape.ts';
@@ -214,8 +217,8 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   );
   const everyMs = options.searchSweepMs ?? 10_000;
   const sweep = startSearchSweep({ ...place, layouts, read, everyMs, observe });
-  const backups = new RunningBackups((to, onProgress) =>
-    startBackup({ url: options.url, schema, connectTimeoutMs }, to, onProgress),
+  const backups = new RunningBackups((to, onProgress, whenCopied) =>
+    startBackup({ url: options.url, schema, connectTimeoutMs }, to, onProgress, whenCopied),
   );
   return {
     ...{ schema, layouts: named, ordered: layouts, numbers },
@@ -261,6 +264,10 @@ function storeOver(running: Running): PostgresStore {
   const { schema, layouts, ordered, numbers, read, scan, committer, changes, listeners, lines } = running;
   const { backups, rows, sweep } = running;
   const onUnready = sweep.soon;
+  const zones: Zones = new OctetCache({
+    octetsMax: memoryBounds.postgresZones.octets,
+    octetsOf: octetsOfZone,
+  });
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
   const shapes = createCompiledShapes<CompiledShape>();
@@ -291,7 +298,7 @@ function storeOver(running: Running): PostgresStore {
     count: async (table, filter, party) =>
       countRows({ scan, layout: layoutOf(layouts, table), schema, onUnready }, filter, party),
     aggregate: async (query, party) => {
-      return aggregateRows({ scan, schema, ...tablesFor(running, query), onUnready }, query, party);
+      return aggregateRows({ scan, schema, ...tablesFor(running, query), onUnready, zones }, query, party);
     },
     version: versions.version,
     commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
@@ -314,7 +321,7 @@ function storeOver(running: Running): PostgresStore {
       const tables = ordered.map(({ table }) => table);
       return reportStore({ scan, schema, layoutOf: (table) => layoutOf(layouts, table), tables }, names);
     },
-    backup: (path, onProgress) => backups.run(path, onProgress),
+    backup: (path, onProgress, whenCopied) => backups.run(path, onProgress, whenCopied),
     ping: () => ping(running),
     close() {
       closing ??= closeAll(running);

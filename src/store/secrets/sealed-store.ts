@@ -6,9 +6,9 @@
  * all use the old key until `rotateSecretKey` names the new one.
  */
 import { always, byId } from '../../model/filter.ts';
-import { type CommitStage, withStages } from '../commit-stages.ts';
 import { rowBatches } from '../in-batches.ts';
-import { type Commit, type Row, type Store, type Unit, whenKnown } from '../store.ts';
+import { type CommitStage, type ReadStage, seenCommit, withReadStage, withStages } from '../stages.ts';
+import type { Store } from '../store.ts';
 import {
   KeyRing,
   readKeyFile,
@@ -49,60 +49,18 @@ export async function sealStore<S extends Store>(store: S, options: SealOptions)
 }
 
 function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealOptions): S {
-  const opened = (table: string, row: Row): Row => {
-    const doc = ring.unseal(table, row.id, row.doc);
-    return doc === row.doc ? row : { ...row, doc };
+  const stage: ReadStage = {
+    tables,
+    document: (table, id, doc) => ring.unseal(table, id, doc),
+    paged(table) {
+      throw new TypeError(`${table} cannot be read by pages, because its rows are encrypted; read rows`);
+    },
   };
   const seal: CommitStage = (unit, commit) =>
     unit.changes.some(({ table }) => tables.has(table))
-      ? commit(ring.sealUnit(unit)).then((result) => openedCommit(result, unit, tables, opened))
+      ? commit(ring.sealUnit(unit)).then((result) => seenCommit(result, unit, stage))
       : commit(unit);
-  return {
-    ...withStages(store, seal),
-    read(table, id) {
-      const row = store.read(table, id);
-      if (!tables.has(table)) return row;
-      return whenKnown(row, (found) => (found === undefined ? undefined : opened(table, found)));
-    },
-    readMany: (table, ids, bytesMax) =>
-      whenKnown(store.readMany(table, ids, bytesMax), (found) =>
-        found === undefined || !tables.has(table)
-          ? found
-          : { ...found, rows: new Map([...found.rows].map(([id, row]) => [id, opened(table, row)])) },
-      ),
-    readNewest: (table, id) =>
-      whenKnown(store.readNewest(table, id), (newest) =>
-        newest.row === undefined || !tables.has(table)
-          ? newest
-          : { ...newest, row: opened(table, newest.row) },
-      ),
-    plan(query) {
-      const plan = store.plan(query);
-      const { table } = query;
-      if (!tables.has(table)) return plan;
-      return {
-        bounded: plan.bounded,
-        way: () => plan.way(),
-        page() {
-          throw new TypeError(`${table} cannot be read by pages, because its rows are encrypted; read rows`);
-        },
-        rows: (position, limit) =>
-          whenKnown(plan.rows(position, limit), (rows) => rows.map((row) => opened(table, row))),
-      };
-    },
-  };
-}
-
-function openedCommit(
-  commit: Commit,
-  unit: Unit,
-  tables: SealOptions['tables'],
-  opened: (table: string, row: Row) => Row,
-): Commit {
-  if (commit.outcome !== 'superseded' || commit.current === undefined) return commit;
-  const table = unit.changes[commit.change]?.table;
-  if (table === undefined || !tables.has(table)) return commit;
-  return { ...commit, current: opened(table, commit.current) };
+  return withReadStage(withStages(store, seal), stage);
 }
 
 /** Seals every row that is plain or under another key, unless a concurrent change did. @returns the number of rows sealed */

@@ -11,7 +11,7 @@ import {
   type SetRow,
 } from '../backup-file/file-format.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
-import { beginPartial, type CopyReply, changePartial, publish } from '../backup-file/write-file.ts';
+import { beginPartial, type CopyReply, changePartial, publishWhenTold } from '../backup-file/write-file.ts';
 import { quoteName } from '../sql-text.ts';
 import { connect } from './connection.ts';
 import type { CopyTask } from './sqlite-backup.ts';
@@ -38,7 +38,8 @@ async function run(task: CopyTask): Promise<void> {
     const { set } = task;
     if (set !== undefined) changePartial(partial, (copy) => setRow(copy, set));
   }
-  publish(to);
+  if (parentPort === null) throw new Error('this is a thread');
+  await publishWhenTold(task, parentPort);
   reply({ kind: 'progress', done: total, total });
   reply({ kind: 'done' });
 }

@@ -15,7 +15,7 @@ import { beginPartial, publish } from '../backup-file/write-file.ts';
 import { raisedRevision, raisesKeptMax } from '../revision.ts';
 import type { Table, Tally } from '../store.ts';
 import { workerFile } from '../worker-file.ts';
-import { type ConnectionOptions, connect, inTransaction } from './connection.ts';
+import { type ConnectionOptions, connect, installFold, inTransaction } from './connection.ts';
 import { rewriteOnce } from './erasure.ts';
 import {
   checkPages,
@@ -121,6 +121,7 @@ function makeFile(
 ): TableNumbers {
   const partial = beginPartial(path);
   const database = new DatabaseSync(partial, { enableDoubleQuotedStringLiterals: false });
+  installFold(database);
   database.exec(
     `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = ${durable ? 'FULL' : 'OFF'}`,
   );

@@ -2,17 +2,30 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { folderOrigin, identify, type RowToSet, type SetRow } from '../backup-file/file-format.ts';
+import {
+  type BeforeRestore,
+  folderOrigin,
+  identify,
+  type RowToSet,
+  type SetRow,
+} from '../backup-file/file-format.ts';
 import { NotEmpty, type Restored, readFile } from '../backup-file/read-file.ts';
-import { type Copy, type OnProgress, startCopy } from '../backup-file/write-file.ts';
+import {
+  type Copy,
+  type CopyTarget,
+  type OnProgress,
+  startCopy,
+  type WhenCopied,
+} from '../backup-file/write-file.ts';
+import { StoreUnavailable } from '../store.ts';
 import { workerFile } from '../worker-file.ts';
 import { lockFolder } from './home.ts';
 import { convertDamage } from './home-state.ts';
 
-export type CopyTask = { readonly from: string; readonly to: string } & (
-  | { readonly makes: 'backup' }
-  | { readonly makes: 'store'; readonly set: SetRow | undefined }
-);
+export type CopyTask = CopyTarget & { readonly from: string } & (
+    | { readonly makes: 'backup' }
+    | { readonly makes: 'store'; readonly set: SetRow | undefined }
+  );
 
 /** Looks at the file beside its servers. @throws UnknownDatabase, DamagedStore */
 export function identifyFile(path: string): void {
@@ -27,12 +40,12 @@ export function identifyFile(path: string): void {
 }
 
 /** Starts the copy of `from`; a file named `to` appears only when the copy is complete. */
-export function startBackup(from: string, to: string, onProgress: OnProgress): Copy {
-  return start({ makes: 'backup', from, to }, onProgress);
+export function startBackup(from: string, to: string, onProgress: OnProgress, whenCopied?: WhenCopied): Copy {
+  return start({ makes: 'backup', from, to }, onProgress, whenCopied);
 }
 
-function start(task: CopyTask, onProgress: OnProgress): Copy {
-  return startCopy(workerFile('./copy-thread', import.meta.url), task, onProgress);
+function start(task: CopyTask, onProgress: OnProgress, whenCopied?: WhenCopied): Copy {
+  return startCopy(workerFile('./copy-thread', import.meta.url), task, onProgress, whenCopied);
 }
 
 /*
@@ -47,6 +60,7 @@ const storeFiles = ['comity.db', 'comity.db-wal', 'comity.db-journal'] as const;
 /**
  * @param folder created if missing
  * @param file written by `backup` of either store
+ * @param before called when the folder is locked and empty, before the restore starts
  * @throws UnfitBackup, NotEmpty, FolderInUse before the restore starts
  */
 export function startRestore(
@@ -54,6 +68,7 @@ export function startRestore(
   file: string,
   onProgress: OnProgress,
   rowToSet?: RowToSet,
+  before?: BeforeRestore,
 ): { readonly done: Promise<Restored>; readonly stop: Copy['stop'] } {
   const found = readFile(file);
   const { rev, tables, origin } = found;
@@ -63,13 +78,25 @@ export function startRestore(
   try {
     const there = storeFiles.find((name) => existsSync(join(folder, name)));
     if (there !== undefined) throw new NotEmpty(`the folder ${folder} already holds a store (${there})`);
-    const set = rowToSet?.(origin === folderOrigin(folder));
+    const isSameStore = origin === folderOrigin(folder);
+    const set = rowToSet?.(isSameStore);
     const to = join(folder, 'comity.db');
-    const copy = start({ makes: 'store', from: file, to, set }, onProgress);
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    let copy: Copy | undefined;
+    let isStopped = false;
+    const run = async (): Promise<Restored> => {
+      await before?.(isSameStore);
+      if (isStopped) throw new StoreUnavailable(`cannot write ${to}: it was stopped`);
+      copy = start({ makes: 'store', from: file, to, set }, onProgress);
+      await copy.done;
+      return { rows, tables: tables.length, rev };
+    };
     return {
-      done: copy.done.then(() => ({ rows, tables: tables.length, rev })).finally(release),
-      stop: copy.stop,
+      done: run().finally(release),
+      async stop() {
+        isStopped = true;
+        await copy?.stop();
+      },
     };
   } catch (error) {
     release();

@@ -25,7 +25,7 @@ import { inTransaction, isMistake } from './connection.ts';
 
 type Index = {
   readonly name: string;
-  /** Field keys in order; a unique index has one, every other ends with `id`. */
+  /** Field keys in order; every index but a unique one ends with `id`. */
   readonly keys: readonly string[];
   readonly unique: boolean;
   readonly sql: string;
@@ -39,8 +39,8 @@ export type Layout = {
   readonly indexes: readonly Index[];
   /** SQLite's own name for the index of a TEXT PRIMARY KEY. */
   readonly primaryKey: string;
-  /** Names of unique fields by the name of their index. */
-  readonly uniqueFields: ReadonlyMap<string, string>;
+  /** Unique fields by the name of their index. */
+  readonly uniqueFields: ReadonlyMap<string, readonly Field[]>;
   readonly words: WordIndex | undefined;
 };
 
@@ -59,9 +59,7 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
     createSql: createTableSql({ ...table, traced: table.name === eventsTable }),
     indexes: indexes.map((index) => indexOf(table, index)),
     primaryKey: `sqlite_autoindex_${table.name}_1`,
-    uniqueFields: new Map(
-      indexes.filter(({ unique }) => unique).map(({ label, fields }) => [label, fields[0]?.name ?? '']),
-    ),
+    uniqueFields: new Map(indexes.filter(({ unique }) => unique).map(({ label, fields }) => [label, fields])),
     words,
   };
 }
@@ -148,13 +146,14 @@ export function findDuplicates(database: DatabaseSync, layouts: readonly Layout[
 }
 
 function duplicatesOf(database: DatabaseSync, layout: Layout, index: string): string | undefined {
-  const field = layout.table.unique.find(({ name }) => name === layout.uniqueFields.get(index));
-  if (field === undefined) return undefined;
-  const statement = database.prepare(duplicatesSql(layout.name, valueSql(field)));
+  const fields = layout.uniqueFields.get(index);
+  if (fields === undefined) return undefined;
+  const values = fields.map((field) => valueSql(field));
+  const statement = database.prepare(duplicatesSql(layout.name, values));
   statement.setReturnArrays(true);
   return duplicatesSentence(
     layout.table.name,
-    field,
+    fields,
     statement.all() as unknown as readonly (readonly unknown[])[],
   );
 }

@@ -125,7 +125,9 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
     options,
   );
   const tableOf = tableDirectory(layouts, numbers);
-  const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
+  const backups = new RunningBackups((to, onProgress, whenCopied) =>
+    startBackup(path, to, onProgress, whenCopied),
+  );
   const tables = layouts.map(({ table }) => table);
   return storeOver({
     snapshot,
@@ -211,7 +213,7 @@ function storeOver(running: Running): SqliteStore {
       return purgeRows(readers, writer, layout, tableNumber, { updatedBefore, limit });
     },
     report: (names) => reportStore({ readers, tableOf, path: running.membership.data.path, tables }, names),
-    backup: (to, onProgress) => backups.run(to, onProgress),
+    backup: (to, onProgress, whenCopied) => backups.run(to, onProgress, whenCopied),
     ping: () => ping(writer, snapshot),
     close() {
       closing ??= closeAll(running);

@@ -20,6 +20,7 @@ import type { DeclaredSender } from '../../config/senders.ts';
 import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import { parseRequestTarget } from '../../http/syntax/request-target.ts';
+import { idFor } from '../../model/id.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -109,7 +110,7 @@ export function createAccept(
     },
     async keep(sender, verified) {
       const now = clock();
-      const id = `rec_${newId()}`;
+      const id = idFor('message', newId);
       const { body } = verified.message;
       const dedupeKey = await keyOf(verified.facts, body, primitives);
       const unit = unitOf(sender, verified, { id, dedupeKey, ms: now, at: timeText(now) });

@@ -22,11 +22,12 @@ import { DueRows, dueIndexOf, type QueueVerdict } from '../../work/due-queue.ts'
 import { Breaker, type BreakerSettings, neverOpens } from '../../work/retries.ts';
 import { fittingText } from '../../work/settlement.ts';
 import { type BegunAttempt, type DueWork, WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
+import { heldBackError, WorkLines } from '../../work/work-lines.ts';
 import type { Claimed, ClaimedContent, HandOn } from './hand-on.ts';
-import { callNext, heldBackError, holdBack, placeOf } from './message-lines.ts';
 import { bodyOf } from './message-rows.ts';
 import {
   contentId,
+  linedMessages,
   type ReceivedContent,
   receivedCollection,
   receivedContentsTable,
@@ -68,10 +69,6 @@ type HandingOnCounts = {
   readonly paused: number;
 };
 
-/** How soon a message looks at its line again if no message of it is under way here. */
-const lineAgainMs = 100;
-/** How long one waits that finds no room to wait in memory. It is called when it is the first. */
-const lineFullMs = 30_000;
 /** The line of the message, once no other message of it is under way. */
 type LineOf = { name: string | undefined };
 
@@ -103,6 +100,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
   readonly #work: DueWork;
   readonly #engine: WorkEngine<DueMessage, SenderQueue>;
   readonly #settle: SettleHandedOn;
+  readonly #lines: WorkLines<DueMessage, SenderQueue>;
   readonly #budget = { buffered: 0 };
   readonly #queues = new Map<string, SenderQueue>();
   readonly #shares: Shares;
@@ -122,6 +120,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
     this.#services = services;
     this.#work = work;
     this.#engine = new WorkEngine(services, work, this);
+    this.#lines = new WorkLines(services, work.timers, linedMessages, this.#engine.ready);
     this.#settle = createSettle(store, work.uniform);
     const handed = [...sources].flatMap((sender) => {
       const handOn = handOnOf(sender);
@@ -209,7 +208,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
   async #attempt(begun: Attempt): Promise<void> {
     const { queue, due, probe } = begun;
     const line: LineOf = { name: undefined };
-    const calledFrom = queue.lines.calledFrom(due.id);
+    const calledFrom = queue.lines?.calledFrom(due.id);
     const concluded = await this.#engine.conclude(
       begun,
       () => this.#handOn(begun, line),
@@ -217,7 +216,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
     );
     // A message that is not due any more, because it was marked, has not been in its line.
     if (line.name !== undefined) await this.#passOn(begun, line.name, concluded);
-    else if (calledFrom !== undefined && !queue.lines.holds(due.id)) queue.callNextOf(calledFrom);
+    else if (calledFrom !== undefined && queue.lines?.holds(due.id) !== true) queue.callNextOf(calledFrom);
   }
 
   /**
@@ -259,7 +258,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
       if (working.aborted) return undefined;
       const found = await this.#claim(queue, due);
       if (found === undefined) return undefined;
-      const claimed = await this.#inLine(queue, due, found.claimed);
+      const claimed = await this.#inLine(queue, due, found);
       if (claimed === undefined) return undefined;
       line.name = claimed.content.line;
       const { id, updatedAt } = claimed.received;
@@ -297,49 +296,20 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
   }
 
   /** @returns the message, which then is the one of its line that is under way; undefined: it waits @throws StoreUnavailable */
-  async #inLine(queue: SenderQueue, due: DueMessage, claimed: Claimed): Promise<Claimed | undefined> {
-    const { store, clock } = this.#services;
-    const { received, rev, content } = claimed;
-    const { line } = content;
+  async #inLine(queue: SenderQueue, due: DueMessage, { claimed, row }: Found): Promise<Claimed | undefined> {
+    const { line } = claimed.content;
     if (line === undefined) return claimed;
-    const { lines } = queue;
-    const place = lines.isUnderWay(line) ? undefined : await placeOf(store, line, received.id);
-    if (place !== undefined && place.kind !== 'behind' && lines.begin(line, received.id)) {
-      return place.kind === 'first' ? { ...claimed, leave: place.leave } : claimed;
-    }
-    const now = clock();
-    const firstDueAt =
-      place?.kind === 'behind' ? Date.parse((JSON.parse(place.first.doc) as Received).dueAt ?? '') : now;
-    if (place?.kind === 'behind' && (firstDueAt > now || lines.isFull)) {
-      const dueAt = Math.max(firstDueAt, lines.isFull ? now + lineFullMs : 0);
-      const heldUntil = await holdBack(store, { received, rev }, place.first, { dueAt, at: now });
-      if (heldUntil === undefined) queue.mayHoldMore = true;
-      else queue.dueAt(heldUntil);
-      queue.callNextOf(line);
-      return undefined;
-    }
-    lines.hold(line, due);
-    if (!lines.isUnderWay(line)) {
-      if (place?.kind === 'behind') queue.call(line, place.first);
-      this.#work.timers.after(lineAgainMs, () => {
-        if (queue.callNextOf(line)) this.#engine.ready(queue);
-      });
-    }
-    return undefined;
+    const entered = await this.#lines.enter(queue, due, row, line);
+    return entered && { ...claimed, ...entered };
   }
 
-  /** Ends the message's turn in its line. After a conclusion the store says which is the next; otherwise all look again. */
   async #passOn({ queue, due }: Attempt, line: string, concluded: Concluded | undefined): Promise<void> {
-    const { store, clock, observe } = this.#services;
-    queue.lines.end(line, due.id);
     const isOver = concluded !== undefined && concluded.settled.received?.status !== 'pending';
     try {
-      const next = isOver ? await callNext(store, line, clock()) : undefined;
-      if (next === undefined) queue.callNextOf(line);
-      else queue.call(line, next);
+      await this.#lines.passOn(queue, due.id, line, isOver);
     } catch (error) {
-      observe({ kind: 'receiving-failed', what: 'calling the next message of a line', error });
-      queue.callNextOf(line);
+      const what = 'calling the next message of a line';
+      this.#services.observe({ kind: 'receiving-failed', what, error });
     }
   }
 
@@ -364,7 +334,7 @@ export class HandingOn implements WorkPolicy<DueMessage, SenderQueue> {
       ...{ sender, received, rev: row.rev, attempt: received.attempts + 1 },
       content: content ?? noContent(id),
     };
-    return { claimed, hasContent: content !== undefined };
+    return { claimed, row, hasContent: content !== undefined };
   }
 
   #understand(queue: SenderQueue, probe: boolean, { claimed, run, settled }: Concluded): void {
@@ -399,7 +369,7 @@ const contentGone = failure('content-gone', 'the body of the message is no longe
 /** Each process that began it died. */
 const givenUp = failure('given-up', givenUpText('handled the message'), true);
 
-type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
+type Found = { readonly claimed: Claimed; readonly row: Row; readonly hasContent: boolean };
 
 /** Counts what the function of a message reads and writes. */
 function memoryOf(lease: MemoryLease): Claimed['memory'] {

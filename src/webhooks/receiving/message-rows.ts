@@ -6,9 +6,10 @@ import { setImmediate } from 'node:timers/promises';
 import { messagePartOctets } from '../../memory/work-rules.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { type Change, keptRow, type MaybePromise, type Row, type Store } from '../../store/store.ts';
-import { lineChange } from './message-lines.ts';
+import { lineChange } from '../../work/work-lines.ts';
 import {
   contentId,
+  linedMessages,
   type ReceivedContent,
   receivedCollection,
   receivedContentsTable,
@@ -91,7 +92,7 @@ type OwnMessage = {
   /** JSON. */
   readonly text: string;
   readonly depth?: number | undefined;
-  /** The line in which it is handled (message-lines.ts). */
+  /** The line in which it is handled (work/work-lines.ts). */
   readonly line?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -123,6 +124,6 @@ export function ownMessageChanges(message: OwnMessage): readonly Change[] {
       ...{ table: receivedCollection.name, id, expect: absent },
       next: keptRow(receivedDocument(received), null, at, at),
     },
-    ...(line === undefined ? [] : [lineChange(line, id, at)]),
+    ...(line === undefined ? [] : [lineChange(linedMessages.linesTable, line, id, at)]),
   ];
 }

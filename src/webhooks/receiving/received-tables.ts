@@ -3,8 +3,9 @@ import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { Collection } from '../../model/collection.ts';
-import { receivedStatuses } from '../../model/received.ts';
+import { type Received, receivedDocument, receivedStatuses } from '../../model/received.ts';
 import type { RetentionRule } from '../../store/retention.ts';
+import { heldBackError, type LinedWork } from '../../work/work-lines.ts';
 
 /**
  * Bodies of messages, by `{sender}/{dedupeKey}`: the insert of this row detects repetitions (§4.14.4), so it is the
@@ -27,8 +28,22 @@ export type ReceivedContent = {
   readonly parts?: number;
   /** For an event: the number of units of subscribers that led to it, one after the other. */
   readonly depth?: number;
-  /** The line in which the message waits (message-lines.ts). */
+  /** The line in which the message waits (work/work-lines.ts). */
   readonly line?: string;
+};
+
+/** Rows of lines by `{line}/{message id}`; a line is named `{source}/{digest of the key}`. */
+export const linedMessages: LinedWork = {
+  linesTable: 'message_lines',
+  table: 'received',
+  nameOf: ({ id }) => id,
+  dueAt(doc) {
+    const { status, dueAt } = JSON.parse(doc) as Received;
+    return status === 'pending' ? Date.parse(dueAt ?? '') : undefined;
+  },
+  isHeldBack: (doc) => (JSON.parse(doc) as Received).lastError === heldBackError,
+  dueDocument: (doc, dueAt, updatedAt) =>
+    receivedDocument({ ...(JSON.parse(doc) as Received), dueAt, lastError: heldBackError, updatedAt }),
 };
 
 /** Returns the id of a message's row. A source's name contains no slash. */

@@ -8,7 +8,6 @@ import type { Row } from '../../store/store.ts';
 import { type Budget, DueQueue, type DueRows } from '../../work/due-queue.ts';
 import type { Breaker } from '../../work/retries.ts';
 import type { HandOn } from './hand-on.ts';
-import { Lines } from './message-lines.ts';
 
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey' | 'contentLength'>;
 
@@ -27,7 +26,6 @@ export class SenderQueue extends DueQueue<DueMessage> {
   /** Messages whose handler runs again, or waits to: meanwhile no other begins. */
   rerunning = 0;
   #rerun: Promise<void> = Promise.resolve();
-  readonly lines = new Lines<DueMessage>();
 
   constructor(
     rows: DueRows,
@@ -48,32 +46,6 @@ export class SenderQueue extends DueQueue<DueMessage> {
 
   get wanted(): number {
     return this.taken + Math.min(Math.max(2 * this.inFlightMax, wantedMin), wantedMax);
-  }
-
-  /** A message that waits in its line stays taken, also if it was called before the attempt that put it there has ended. */
-  override release(id: string): void {
-    if (!this.lines.holds(id) && !this.lines.isCalled(id)) super.release(id);
-  }
-
-  override drop(): void {
-    const held = this.lines.clear();
-    for (const id of held) super.release(id);
-    if (held.length > 0) this.mayHoldMore = true;
-    super.drop();
-  }
-
-  /** Gives the first message of a line its turn, wherever it waits. */
-  call(line: string, row: Row): void {
-    const { due } = this.parse(row);
-    if (this.lines.leave(line, due.id)) this.putFirst(due);
-    else this.takeFirst(due);
-  }
-
-  /** Gives the next message of a line its turn. @returns false if none waits, or another is under way */
-  callNextOf(line: string): boolean {
-    const due = this.lines.next(line);
-    if (due !== undefined) this.putFirst(due);
-    return due !== undefined;
   }
 
   /**

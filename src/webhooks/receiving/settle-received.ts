@@ -8,6 +8,7 @@ import type { Source } from '../../config/senders.ts';
 import { type Failure, failure, type HandedOn } from '../../logic/threads/handler-protocol.ts';
 import { type Actor, causeText, withCause } from '../../model/actor.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
+import { takenText } from '../../resources/collection/commit.ts';
 import { UnitTooLarge } from '../../store/group-commit.ts';
 import {
   type Change,
@@ -27,8 +28,8 @@ import {
   type Settlement,
   settleByRevision,
 } from '../../work/settlement.ts';
+import { heldBackError } from '../../work/work-lines.ts';
 import { type Claimed, emptyUnit } from './hand-on.ts';
-import { heldBackError } from './message-lines.ts';
 import { type ReceivedAttempt, receivedAttemptsTable, receivedCollection } from './received-tables.ts';
 
 /**
@@ -189,7 +190,7 @@ function refusal(commit: Refused): Failure {
 function refusalText(commit: Exclude<Refused, { outcome: 'superseded' }>): string {
   switch (commit.outcome) {
     case 'taken':
-      return `${commit.field} is already in use`;
+      return takenText(commit.fields);
     case 'dangling':
       return `${commit.field} names a resource that does not exist`;
     case 'depended-on':

@@ -7,6 +7,7 @@ import type { ExchangeOutcome } from '../../egress/exchange.ts';
 import type { Delivery, Trigger } from '../../model/delivery.ts';
 import type { Endpoint, Scheme } from '../../model/endpoint.ts';
 import { formatTimestamp } from '../../model/timestamp.ts';
+import type { Change } from '../../store/store.ts';
 import { nextAttemptMs, retryAfter, type Schedule } from '../../work/retries.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 
@@ -18,6 +19,7 @@ const unsentErrors: Readonly<Record<Unsent['kind'], string>> = {
   expunged: expungedError,
   forbidden: 'access_lost',
   given_up: 'given_up',
+  too_large: 'body_too_large',
 };
 
 export type Policy = {
@@ -50,6 +52,7 @@ export type Conclusion = {
  *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt is counted
  *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; no attempt is counted
  *   given up           not_delivered   dueAt = nextAttemptAt = null, lastError `given_up`; no attempt is counted
+ *   too large          not_delivered   dueAt = nextAttemptAt = null, lastError `body_too_large`; no attempt is counted
  *   aborted            unchanged       the program stopped: nothing is counted or logged; due again at the next start
  *   requested by hand  pending         dueAt = now; the schedule is unchanged (resources and recoveries, any state)
  *
@@ -182,6 +185,12 @@ export function isAcknowledged({ outcome }: Attempted): boolean {
   return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 }
 
+/** Returns true if the attempt failed; an aborted one or one without an exchange did not. */
+export function isFailure({ outcome }: Attempted): boolean {
+  if (outcome.kind === 'answered') return outcome.status < 200 || outcome.status > 299;
+  return outcome.kind === 'failed' && outcome.failure !== 'aborted';
+}
+
 export function isUnsent(outcome: Attempted['outcome']): outcome is Unsent {
   return outcome.kind !== 'answered' && outcome.kind !== 'failed';
 }
@@ -262,6 +271,8 @@ export type Claim = {
   readonly owner: string | null;
   readonly endpoint: KnownEndpoint;
   readonly trigger: Trigger;
+  /** Leaves the line in which the delivery is the first, once it has no further attempt; undefined: it is in none. */
+  readonly leave?: Change | undefined;
   /**
    * A person requested this attempt by a resend or a test. It has its own connections, and neither window nor breaker
    * counts it.
@@ -270,10 +281,10 @@ export type Claim = {
 };
 
 /**
- * Nothing was sent and nothing will be: the event no longer exists, the endpoint's owner may no longer read it, or the application's
- * `afterRead` ended every program that made the body.
+ * Nothing was sent and nothing will be: the event no longer exists, the endpoint's owner may no longer read it, the application's
+ * `afterRead` ended every program that made the body, or the endpoint's template makes too large a body.
  */
-export type Unsent = { readonly kind: 'expunged' | 'forbidden' | 'given_up' };
+export type Unsent = { readonly kind: 'expunged' | 'forbidden' | 'given_up' | 'too_large' };
 
 export type Attempted = {
   readonly outcome: ExchangeOutcome | Unsent;

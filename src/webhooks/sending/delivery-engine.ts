@@ -24,12 +24,15 @@ import {
   type Attempted,
   type Claim,
   isAcknowledged,
+  isFailure,
   type Send,
   type Settle,
   type Settled,
 } from './conclude-delivery.ts';
+import { DeliveryLines, isDue } from './delivery-order.ts';
 import { type DueDelivery, type EndpointQueue, EndpointQueues, TokenBucket } from './endpoint-queue.ts';
 import { createRoster, isSendable, Looks, type Roster } from './endpoint-roster.ts';
+import { isOwedBefore } from './fan-out/owed-deliveries.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import type { Wakes } from './wakes.ts';
@@ -51,9 +54,7 @@ type EngineCounts = {
   readonly slow: number;
   /** Deliveries in memory that have not begun; all others wait in the store. */
   readonly waiting: number;
-  /** Endpoints that have a queue in memory. */
   readonly endpoints: number;
-  /** Endpoints that have an alarm. */
   readonly alarms: number;
 };
 
@@ -88,6 +89,7 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
   readonly #work: Pick<DueWork, 'lanes' | 'timers'>;
   readonly #delivering: Delivering;
   readonly #engine: WorkEngine<DueDelivery, EndpointQueue>;
+  readonly #lines: DeliveryLines;
   readonly #budget = { buffered: 0 };
   readonly #queues: EndpointQueues;
   readonly #capacity: Capacity;
@@ -106,12 +108,14 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
     this.#work = work;
     this.#delivering = delivering;
     this.#engine = new WorkEngine(services, work, this);
+    this.#lines = new DeliveryLines(services, work.timers, this.#engine, (endpointId, rev) =>
+      isOwedBefore(services.store, endpointId, rev),
+    );
     this.#queues = new EndpointQueues(services, work.uniform, this.#budget);
     this.#capacity = new Capacity(services.settings.webhookInFlightMax);
     this.#looks = new Looks(services, work.timers, this.#onDue);
   }
 
-  /** Sends due deliveries until `drain`. */
   async start(): Promise<void> {
     const { lanes, timers } = this.#work;
     const { directory, wakes } = this.#delivering;
@@ -222,7 +226,7 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
     if (endpoint === undefined)
       throw new Error(`an attempt began for the endpoint ${queue.id}, which the directory does not have`);
     const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
-    this.#attempt(queue, claim, probe);
+    this.#attempt(queue, due, claim, probe);
     // If reading takes time, read while there is still something to send.
     const isLow = 2 * queue.buffered < queue.window.size;
     if (queue.mayHoldMore && this.#services.store.shared && isLow) this.#engine.read(queue);
@@ -319,8 +323,8 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
     });
   }
 
-  /** Makes the attempt. Takes its share of window, rate and capacity before it returns. */
-  #attempt(queue: EndpointQueue, claim: Claim, probe: boolean): void {
+  /** Makes the attempt, in its turn. Takes its share of window, rate and capacity before it returns. */
+  #attempt(queue: EndpointQueue, due: DueDelivery, claim: Claim, probe: boolean): void {
     queue.bucket?.take();
     const isUnderWay = claim.isAsked !== true;
     if (isUnderWay) queue.underWay += 1;
@@ -328,7 +332,25 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
     const { timers } = this.#work;
     const ticket = this.#capacity.begin(queue.holding, partyOf(claim.endpoint), timers.monotonic());
     const attempt: Attempt = { queue, claim, probe, number, ticket, isUnderWay };
-    this.#delivering.send(claim, this.#engine.working, {
+    if (claim.delivery.orderKey === undefined) this.#send(attempt);
+    else void this.#sendInOrder(attempt, due);
+  }
+
+  /** Sends the delivery if it is the first of its line; if not, it waits. Never rejects. */
+  async #sendInOrder(attempt: Attempt, due: DueDelivery): Promise<void> {
+    const claim = await this.#lines.claim(attempt, due);
+    if (claim !== undefined) {
+      attempt.claim = claim;
+      this.#send(attempt);
+      return;
+    }
+    attempt.queue.bucket?.giveBack();
+    this.#capacity.answered(attempt.ticket);
+    this.#end(attempt);
+  }
+
+  #send(attempt: Attempt): void {
+    this.#delivering.send(attempt.claim, this.#engine.working, {
       attempted: (attempted) => this.#attempted(attempt, attempted),
       failed: (error) => this.#failed(attempt, error),
     });
@@ -351,7 +373,7 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
   #failed(attempt: Attempt, error: unknown): void {
     this.#engine.failAttempt(attempt.queue, attempt.probe, error);
     this.#capacity.answered(attempt.ticket);
-    this.#end(attempt);
+    this.#passOn(attempt, false);
   }
 
   async #settleAlone(attempt: Attempt, attempted: Attempted): Promise<void> {
@@ -363,7 +385,13 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
   #settled(attempt: Attempt, attempted: Attempted, settled: Settled | undefined): void {
     if (settled === undefined) attempt.queue.breaker.ignored(attempt.probe);
     else this.#understand(attempt, attempted, settled);
-    this.#end(attempt);
+    this.#passOn(attempt, settled !== undefined && (settled.delivery?.dueAt ?? null) === null);
+  }
+
+  /** Gives the next delivery of the line its turn. @param isOver the delivery has no further attempt */
+  #passOn(attempt: Attempt, isOver: boolean): void {
+    if (attempt.claim.delivery.orderKey === undefined) this.#end(attempt);
+    else void this.#lines.passOn(attempt, isOver).then(() => this.#end(attempt));
   }
 
   #end(attempt: Attempt): void {
@@ -406,17 +434,16 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
    * count neither in the window nor as the probe of the breaker, and their failure changes neither; a success closes the
    * breaker, as any success does.
    *
-   * Requested deliveries are known by id: from this process, or from a row that other processes read (wakes.ts). If that
-   * is lost, the delivery is still due in the store and is sent in its turn.
+   * Their ids come from this process, or from rows that others write (wakes.ts); if one is lost, the delivery is sent in its turn.
    */
 
   /** Sends a requested delivery as soon as there is room. */
   #ask(queue: EndpointQueue, deliveryId: string): void {
-    if (queue.asked.size < askedMax) queue.asked.add(deliveryId);
+    if (queue.asked.size < memoryBounds.askedDeliveries.entries) queue.asked.add(deliveryId);
     void this.#sendAsked(queue);
   }
 
-  /** Begins requested deliveries while there is room. Called again when there is more room. Never rejects. */
+  /** Begins requested deliveries while there is room, and again when there is more. Never rejects. */
   async #sendAsked(queue: EndpointQueue): Promise<void> {
     const { webhookResendsInFlightMax } = this.#services.settings;
     const party = this.partyOf(queue);
@@ -445,7 +472,7 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
         const delivery = JSON.parse(row.doc) as Delivery;
         this.#engine.begin(queue);
         const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery), isAsked: true };
-        this.#attempt(queue, claim, false);
+        this.#attempt(queue, { id, delivery, rev, owner }, claim, false);
         return;
       }
     } catch (error) {
@@ -457,12 +484,10 @@ export class DeliveryEngine implements WorkPolicy<DueDelivery, EndpointQueue> {
   }
 }
 
-/** An attempt under way: first being sent, then being settled. */
 type Attempt = {
   readonly queue: EndpointQueue;
-  readonly claim: Claim;
+  claim: Claim;
   readonly probe: boolean;
-  /** Its number in the window. */
   readonly number: number;
   readonly ticket: CapacityTicket;
   /** True while it counts in the window of its queue. */
@@ -472,19 +497,4 @@ type Attempt = {
 function leaveWindow(attempt: Attempt): void {
   if (attempt.isUnderWay) attempt.queue.underWay -= 1;
   attempt.isUnderWay = false;
-}
-
-/** Returns true if the attempt failed; an aborted one or one without an exchange did not. */
-function isFailure({ outcome }: Attempted): boolean {
-  if (outcome.kind === 'answered') return outcome.status < 200 || outcome.status > 299;
-  return outcome.kind === 'failed' && outcome.failure !== 'aborted';
-}
-
-/** Ids that wait in memory for one endpoint; further ones are sent in their turn. */
-const askedMax = memoryBounds.askedDeliveries.entries;
-
-/** Returns true if the delivery is still due: it may have been sent or expunged. */
-function isDue({ doc }: Row, now: number): boolean {
-  const { dueAt } = JSON.parse(doc) as Delivery;
-  return dueAt !== null && Date.parse(dueAt) <= now;
 }

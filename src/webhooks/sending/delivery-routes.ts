@@ -16,7 +16,7 @@ import { eventsTable, keptRow, Overtaken, type Row, type Store } from '../../sto
 import { type AttemptsDocumentation, attemptsResource } from '../routes/attempt-routes.ts';
 import { signedFields } from '../sent-headers.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
-import type { ViewOf } from './send-delivery.ts';
+import { shapeOf, type ViewOf } from './send-delivery.ts';
 import type { SendingParts } from './sending-parts.ts';
 import { attemptsTable, deliveriesCollection, endpointsCollection } from './sending-tables.ts';
 import { createStandardMessages, isExpunged, type SentEvent } from './sent-event.ts';
@@ -280,8 +280,8 @@ async function requestOf(
     ...{ id: delivery.eventId, type: delivery.eventType, doc: event.doc, owner: event.owner },
   });
   const made = mayReceive ? madeRequest(view, delivery, event, known) : undefined;
-  if (made === undefined) {
-    const message = 'the owner of the endpoint may no longer read this event';
+  if (made === undefined || typeof made === 'string') {
+    const message = made ?? 'the owner of the endpoint may no longer read this event';
     return { refused: { code: 'endpoint_unavailable', message } };
   }
   return { content: made };
@@ -297,16 +297,23 @@ type MadeRequest = {
 /** Signs with no key at all. */
 const unsigned = createStandardMessages({ sign: async () => [] });
 
+/** @returns a text: why there is none; undefined: the owner may no longer read the event */
 function madeRequest(
   view: ViewOf,
   delivery: Delivery,
   event: SentEvent,
   { endpoint, principal, headers, url }: KnownEndpoint,
-): MadeRequest | undefined {
+): MadeRequest | string | undefined {
   if (principal === undefined) return undefined;
-  const doc = view(principal)?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+  const seen = view(principal)?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+  const shape = shapeOf(endpoint);
+  const shaped = shape === undefined ? { doc: seen } : shape(seen);
+  if (shaped === undefined) return 'the template of the endpoint makes too large a body';
   const { scheme } = endpoint;
-  const body = scheme === 'standard' ? unsigned(event, delivery.eventType, doc)?.body : Buffer.from(doc);
+  const body =
+    scheme === 'standard'
+      ? unsigned(event, delivery.eventType, shaped)?.body
+      : Buffer.from(shaped.text ?? shaped.doc);
   if (body === undefined) return undefined;
   const signed = { delivery, body, keys: [], timestamp: 0 };
   const fields = signedFields[scheme](signed, delivery.eventId);

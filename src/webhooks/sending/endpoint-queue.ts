@@ -264,6 +264,11 @@ export class TokenBucket {
     this.#tokens -= 1;
   }
 
+  /** Of an attempt that did not begin. */
+  giveBack(): void {
+    this.#tokens = Math.min(this.#burst, this.#tokens + 1);
+  }
+
   #fill(at: number): void {
     const elapsedMs = Math.max(0, at - this.#filledAt);
     this.#filledAt = at;

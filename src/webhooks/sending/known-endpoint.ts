@@ -19,10 +19,17 @@ export type KnownEndpoint = {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
+/** An endpoint with a filter on content, which the event is yet to pass. */
+export type Filtered = { readonly known: KnownEndpoint; readonly passes: () => boolean };
+
 /** The endpoints of an event, with the change that proves their completeness at the commit. */
 export type Matched = {
-  /** Disjoint groups; a group that many events share is the same array for all of them. */
+  /**
+   * Disjoint groups. The group that receives every event of the type is the same array for all of them, until an endpoint changes.
+   */
   readonly groups: readonly (readonly KnownEndpoint[])[];
+  /** Endpoints of no group, for `judgeSome`. */
+  readonly filtered: Filtered[];
   /** Superseded if an endpoint was created, changed or removed meanwhile, or such a change was lost. */
   readonly guard: Change;
 };
@@ -62,6 +69,23 @@ export type EndpointDirectory = {
   onChange(listener: () => void): () => void;
   close(): Promise<void>;
 };
+
+/** Time of the event loop for filters in a turn. With eight between two looks at the clock, the costliest patterns held it for 78 ms. */
+const judgeMs = 5;
+
+/**
+ * Moves endpoints whose filters the event passes to `passed`, for a few milliseconds.
+ * @returns true when all are judged
+ */
+export function judgeSome(filtered: Filtered[], passed: KnownEndpoint[]): boolean {
+  const until = performance.now() + judgeMs;
+  for (;;) {
+    const next = filtered.pop();
+    if (next === undefined) return true;
+    if (next.passes()) passed.push(next.known);
+    if (performance.now() > until) return false;
+  }
+}
 
 /** Returns the party of an endpoint: its tenant, or its owner if there are no tenants. */
 export function partyOf({ endpoint, principal, owner }: KnownEndpoint): string {

@@ -3,26 +3,41 @@
  * event is sent to one endpoint regardless of its patterns, and to no other by a recovery; receivers can recognise it by
  * its id.
  */
-import { deliveryDocument } from '../../model/delivery.ts';
+import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
 import { type Change, type EventEntry, keptRow, type Unit } from '../../store/store.ts';
+import { placeChange } from './delivery-order.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import type { Wakes } from './wakes.ts';
 
+/** The order of a delivery. */
+export type DeliveryOrder = {
+  readonly key: string;
+  /** The revision of the unit of the event, if the delivery is created in a later one. */
+  readonly rev?: number;
+};
+
+/** What a delivery is of. */
+type Occasion = {
+  readonly event: Pick<EventEntry, 'id' | 'type'>;
+  /** When it is due, in milliseconds since the epoch. */
+  readonly at: number;
+  /** Undefined: it needs none. */
+  readonly order?: DeliveryOrder | undefined;
+};
+
 /**
- * Returns the change that creates a delivery, owned by the owner of the endpoint.
- * @param at when it is due, in milliseconds since the epoch
+ * Returns the changes that create a delivery, owned by the owner of the endpoint: first its row.
  * @param newId returns an id without a prefix
  */
-export function deliveryChange(
-  event: Pick<EventEntry, 'id' | 'type'>,
+export function deliveryChanges(
+  { event, at, order }: Occasion,
   { endpoint, owner }: Pick<KnownEndpoint, 'endpoint' | 'owner'>,
-  at: number,
   newId: () => string,
-): Change {
+): readonly [Change, ...Change[]] {
   const id = `dlv_${newId()}`;
   const time = new Date(at).toISOString();
-  const doc = deliveryDocument({
+  const delivery: Delivery = {
     id,
     eventId: event.id,
     eventType: event.type,
@@ -34,15 +49,18 @@ export function deliveryChange(
     dueAt: time,
     lastStatusCode: null,
     lastError: null,
+    ...(order === undefined ? {} : { orderKey: order.key }),
     createdAt: time,
     updatedAt: time,
-  });
-  return {
+  };
+  const created: Change = {
     table: deliveriesCollection.name,
     id,
     expect: { absent: true },
-    next: keptRow(doc, owner, at, at),
+    next: keptRow(deliveryDocument(delivery), owner, at, at),
   };
+  if (order === undefined) return [created];
+  return [created, placeChange(delivery, `${endpoint.id}/${order.key}`, order.rev)];
 }
 
 const testPrefix = 'evt_test_';
@@ -66,6 +84,6 @@ export function targeted(
   known: Pick<KnownEndpoint, 'endpoint' | 'owner'>,
   { wakes, newId }: { readonly wakes: Pick<Wakes, 'changesFor'>; readonly newId: () => string },
 ): Unit {
-  const delivery = deliveryChange(event, known, event.createdAt, newId);
+  const [delivery] = deliveryChanges({ event, at: event.createdAt }, known, newId);
   return { changes: [delivery, ...wakes.changesFor(known.endpoint.id, delivery.id)], events: [event] };
 }

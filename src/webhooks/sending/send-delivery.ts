@@ -8,13 +8,15 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../egress/exchange.ts';
 import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { OpenSpan, Tracing } from '../../observe/tracing.ts';
 import { type MaybePromise, whenKnown } from '../../store/store.ts';
 import type { Begun, Starts } from '../../work/starts.ts';
 import { messageId, ownFields, signedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
-import type { AttemptEnd, Attempted, Claim, Send } from './conclude-delivery.ts';
+import { createShape, templatedBytesMax } from './body-template.ts';
+import type { AttemptEnd, Attempted, Claim, Send, Unsent } from './conclude-delivery.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import {
@@ -58,6 +60,8 @@ type Prepared = {
   readonly keys: readonly { readonly key: KeyObject; readonly until: number | null }[];
   readonly ownFields: readonly string[];
   readonly view: ReturnType<ViewOf>;
+  /** Undefined: the endpoint is sent events as they are. */
+  readonly shape: ReturnType<typeof createShape> | undefined;
 };
 
 type Sending = SendOptions & {
@@ -75,6 +79,10 @@ export function createSend(options: SendOptions): Send {
     preparations: new WeakMap(),
   };
   return (claim, signal, end) => new Attempt(sending, claim, signal, end).begin();
+}
+
+export function shapeOf(endpoint: Endpoint): Prepared['shape'] {
+  return endpoint.omit === undefined && endpoint.template === undefined ? undefined : createShape(endpoint);
 }
 
 /** Nothing is sent now: the outcome without an exchange. */
@@ -108,7 +116,11 @@ class Attempt {
     const { events } = this.#sending;
     let made: MaybePromise<ExchangeCall | Outcome>;
     try {
-      const event = readWithin(this.#lease, events, this.#claim.delivery.eventId, this.#signal);
+      const { delivery, endpoint } = this.#claim;
+      const event = readWithin(this.#lease, events, {
+        ...{ eventId: delivery.eventId, signal: this.#signal },
+        bodyBytesMax: endpoint.endpoint.template === undefined ? 0 : templatedBytesMax,
+      });
       made = whenKnown(event, (read) => this.#prepare(read));
     } catch (error) {
       this.#fail(error);
@@ -143,8 +155,8 @@ class Attempt {
         start?.isUsedUp === true
           ? { kind: 'given_up' }
           : whenKnown(this.#contentOf(event, known, prepared), (content) =>
-              content === undefined
-                ? { kind: 'expunged' }
+              'kind' in content
+                ? content
                 : this.#callOf(content, known, { prepared, traceparent: event.traceparent }),
             ),
       );
@@ -170,29 +182,31 @@ class Attempt {
       keys: known.secrets.map(({ secret, until }) => ({ key: createSecretKey(keyOf(secret)), until })),
       ownFields: ownFields(known.headers),
       view: view(principal),
+      shape: shapeOf(known.endpoint),
     };
     preparations.set(known, prepared);
     return prepared;
   }
 
-  /** Undefined if there is nothing to send. */
   #contentOf(
     event: SentEvent,
     { endpoint }: KnownEndpoint,
-    { keys: all, view }: Prepared,
-  ): MaybePromise<Content | undefined> {
+    { keys: all, view, shape }: Prepared,
+  ): MaybePromise<Content | Unsent> {
     const { delivery } = this.#claim;
-    const doc = view?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+    const seen = view?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+    const shaped = shape === undefined ? { doc: seen } : shape(seen);
+    if (shaped === undefined) return { kind: 'too_large' };
     const now = this.#sending.clock();
     const keys = all.filter(({ until }) => until === null || until > now).map(({ key }) => key);
     const timestamp = Math.floor(now / 1000);
     const fieldsOf = signedFields[endpoint.scheme];
     if (endpoint.scheme !== 'standard') {
-      const body = Buffer.from(doc);
+      const body = Buffer.from(shaped.text ?? shaped.doc);
       return { body, fields: fieldsOf({ delivery, body, keys, timestamp }, delivery.eventId) };
     }
-    const message = this.#sending.messages(event, delivery.eventType, doc);
-    if (message === undefined) return undefined;
+    const message = this.#sending.messages(event, delivery.eventType, shaped);
+    if (message === undefined) return { kind: 'expunged' };
     const { body } = message;
     const asymmetric =
       endpoint.signatures?.includes('v1a') === false

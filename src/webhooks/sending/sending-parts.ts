@@ -2,6 +2,7 @@
 import type { Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { EventTypes } from './event-types/event-types.ts';
+import type { ContentFilters } from './fan-out/content-filter.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
 import type { ViewOf } from './send-delivery.ts';
 import type { Wakes } from './wakes.ts';
@@ -11,6 +12,7 @@ export type SendingParts = Services & {
   readonly directory: EndpointDirectory;
   readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
   readonly eventTypes: EventTypes;
+  readonly filters: Pick<ContentFilters, 'faults'>;
   /** The event as the owner of an endpoint is sent it. */
   readonly view: ViewOf;
   /**

@@ -14,6 +14,7 @@ import {
 } from '../../model/endpoint.ts';
 import type { Scope } from '../../model/principal.ts';
 import type { RetentionRule } from '../../store/retention.ts';
+import { templateCharactersMax } from './body-template.ts';
 
 /**
  * A row beside each endpoint, with the same id: its secrets, scopes and header values. Signing needs the secrets in
@@ -71,6 +72,9 @@ export type EndpointHealth = {
 /** Attempts by `{delivery id}/{number from 1, six digits}`: those of one delivery are adjacent by id. */
 export const attemptsTable = 'attempts';
 
+/** The places of deliveries that are sent in their order (delivery-order.ts). */
+export const deliveryLinesTable = 'delivery_lines';
+
 /** Deliveries that a large unit owes (fan-out/owed-deliveries.ts). A row is removed when its deliveries are made. */
 export const fanOutTable = 'fan_out_parts';
 /** Deliveries in one unit: about 5 ms of the writer, and 2 ms of the event loop. */
@@ -98,6 +102,9 @@ const urlCharactersMax = 2048;
 const patternsMax = 100;
 const patternCharactersMax = 200;
 const tenantCharactersMax = 200;
+const orderByCharactersMax = 200;
+const omittedMax = 100;
+const omittedCharactersMax = 200;
 const time = Type.String({ format: 'date-time' });
 const timeOrNull = Type.Union([time, Type.Null()]);
 
@@ -134,6 +141,35 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
     headers: Type.Optional(Type.Record(Type.String(), Type.String())),
     maxInFlight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),
     ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+    where: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          'Only events whose `data.object` passes this filter, written as `filter` of a QUERY. It names members that the owner of the endpoint sees.',
+      }),
+    ),
+    orderBy: Type.Optional(
+      Type.String({
+        minLength: 2,
+        maxLength: orderByCharactersMax,
+        description:
+          'A JSON Pointer into `data.object`, such as `/id`: events with the same value there are sent in their order, one at a time.',
+      }),
+    ),
+    omit: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: omittedCharactersMax }), {
+        maxItems: omittedMax,
+        uniqueItems: true,
+        description: 'Members of `data.object` that are not sent.',
+      }),
+    ),
+    template: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: templateCharactersMax,
+        description:
+          'The body in place of that of the scheme: `slack`, `discord` or `teams`, or JSON with placeholders such as `{{type}}` and `{{data.object.name}}`.',
+      }),
+    ),
     /** The API key that created it. */
     madeBy: Type.Optional(Type.String()),
   }),
@@ -158,8 +194,11 @@ export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
     lastStatusCode: Type.Union([Type.Integer(), Type.Null()]),
     lastError: Type.Union([Type.String(), Type.Null()]),
     lastLatencyMs: Type.Optional(Type.Integer()),
+    /** From a digest of a value of few possible ones, the value could be found. */
+    orderKey: Type.Optional(Type.String()),
   }),
   access: ownAccess,
+  hidden: { orderKey: 'administrator' },
   // The first is the queue of each endpoint. The second finds the deliveries of an event.
   indexes: [['endpointId', 'dueAt'], 'eventId'],
   search: [],
@@ -210,6 +249,8 @@ export function sendingRetention({
   return [
     { table: deliveriesCollection.name, seconds: deliveryRetentionSeconds },
     { table: attemptsTable, seconds: deliveryRetentionSeconds },
+    // Of deliveries that were removed, or whose endpoint was.
+    { table: deliveryLinesTable, seconds: deliveryRetentionSeconds },
     { table: wakesTable, seconds: wakeSeconds },
     { table: recoveriesCollection.name, seconds: recoverySeconds },
   ];

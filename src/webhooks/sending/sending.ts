@@ -5,7 +5,6 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { keysTable, usersTable } from '../../accounts/account-tables.ts';
-import type { AuditExpunction } from '../../accounts/audit.ts';
 import type { OwnerPrincipal } from '../../accounts/owner-principal.ts';
 import type { Configuration } from '../../config/configuration.ts';
 import { createDialer, type Dial } from '../../egress/dial.ts';
@@ -21,8 +20,8 @@ import type { ServedCollection } from '../../resources/collection/serve-collecti
 import type { Serving } from '../../resources/collection/served-collection.ts';
 import { createEventViews } from '../../resources/events/seen-event.ts';
 import type { Services } from '../../store/capabilities.ts';
-import { withStages } from '../../store/commit-stages.ts';
 import type { RetentionRule } from '../../store/retention.ts';
+import { withStages } from '../../store/stages.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { createLanes, type ThisProcess } from '../../work/lane-leases.ts';
 import type { Lanes } from '../../work/lanes.ts';
@@ -35,8 +34,9 @@ import { createHealth, type Notify } from './endpoint-health.ts';
 import { updateEarlierEndpoints } from './endpoints/endpoint-owner.ts';
 import { endpointResources } from './endpoints/endpoint-routes.ts';
 import { type EventTypes, eventTypeResources, eventTypesOf, mayConcern } from './event-types/event-types.ts';
-import { expungeResource } from './events/expunge.ts';
+import { type Expunction, expungeResource } from './events/expunge.ts';
 import { postEventOperation } from './events/post-event.ts';
+import { ContentFilters } from './fan-out/content-filter.ts';
 import { createEndpointDirectory } from './fan-out/directory.ts';
 import { generationStage } from './fan-out/generation.ts';
 import { createWants } from './fan-out/matcher.ts';
@@ -73,7 +73,7 @@ export type Webhooks<S extends Store> = {
   readonly store: S;
   readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
-  readonly postedEvents: (serving: Serving, audited?: AuditExpunction) => PostedEvents;
+  readonly postedEvents: (serving: Serving, expunction?: Omit<Expunction, 'forget'>) => PostedEvents;
   /** For changes of owners' rights: see `EndpointGeneration` of accounts. */
   readonly generation: { readonly generationChanges: () => readonly Change[] };
   readonly eventTypes: EventTypes;
@@ -237,14 +237,15 @@ function resourcesOf<S extends Store>(
     return found !== undefined && mayConcern(found, principal) ? found.sample : undefined;
   };
   const forget = (id: string): void => parts.events.forget(id);
-  const own: SendingParts = { ...parts, eventTypes, view, refuseUrl, sampleOf, forget };
+  const filters = new ContentFilters(configuration.collections.values());
+  const own: SendingParts = { ...parts, eventTypes, filters, view, refuseUrl, sampleOf, forget };
   return {
     builtIn: (serving) => [
       endpointResources(own, serving),
       deliveryResources(own, serving),
       recoveryResources(serving),
     ],
-    postedEvents: (serving, audited) => postedEvents(own, serving, audited),
+    postedEvents: (serving, expunction) => postedEvents(own, serving, expunction),
     eventTypes,
     resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
   };
@@ -257,17 +258,16 @@ type PostedEvents = {
   readonly resources: readonly Resource[];
 };
 
-/** @param audited returns the audit entry of a removal */
 export function postedEvents(
   parts: Services & Pick<SendingParts, 'eventTypes' | 'forget'>,
   serving: Serving,
-  audited: AuditExpunction | undefined,
+  expunction: Omit<Expunction, 'forget'> = {},
 ): PostedEvents {
   // With fan-out: a posted event is delivered.
   const services = { ...parts, store: serving.store };
   return {
     post: postEventOperation(services, serving, parts.eventTypes) as Operation,
-    resources: [expungeResource(services, `${serving.base}/events`, { audited, forget: parts.forget })],
+    resources: [expungeResource(services, `${serving.base}/events`, { ...expunction, forget: parts.forget })],
   };
 }
 

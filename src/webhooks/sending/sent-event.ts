@@ -9,6 +9,7 @@ import { traceparentOf, withoutCause } from '../../model/actor.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { eventsTable, type MaybePromise, type Row, whenKnown } from '../../store/store.ts';
 import { standardPrefix } from '../signature/schemes.ts';
+import type { ShapedEvent } from './body-template.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
 export type SentEvent = {
@@ -106,6 +107,9 @@ function sentFrom({ doc, owner, createdAt }: SentEvent): SentEvent {
 /** The text, with one or two octets per character, and the body. */
 const octetsPerCharacter = 3;
 
+/** `bodyBytesMax`: of a body that has another form than the event. */
+type Wanted = { readonly eventId: string; readonly bodyBytesMax: number; readonly signal: AbortSignal };
+
 /**
  * Returns the event after the lease has room for it. While it waits, no memory is held, and the event is read again
  * afterwards; a drain ends the wait. The wait is behind attempts of the same party only.
@@ -115,12 +119,11 @@ const octetsPerCharacter = 3;
 export function readWithin(
   lease: MemoryLease,
   events: Pick<EventSource, 'read'>,
-  eventId: string,
-  signal: AbortSignal,
+  { eventId, bodyBytesMax, signal }: Wanted,
 ): MaybePromise<SentEvent | undefined> {
   return whenKnown(events.read(eventId), (event) => {
     if (event === undefined) return undefined;
-    const octets = octetsPerCharacter * event.doc.length;
+    const octets = octetsPerCharacter * event.doc.length + bodyBytesMax;
     if (lease.grow(octets)) return event;
     return lease.untilRoom(octets, signal).then(() => events.read(eventId));
   });
@@ -165,15 +168,20 @@ export type StandardMessage = {
 };
 
 /**
- * @param doc the event as the endpoint's owner may see it; messages of whole events are shared
+ * @param shaped the event as the endpoint's owner may see it; messages of whole events are shared
  * @returns undefined if the event has no resource
  */
-export type StandardMessages = (event: SentEvent, type: string, doc: string) => StandardMessage | undefined;
+export type StandardMessages = (
+  event: SentEvent,
+  type: string,
+  shaped: ShapedEvent,
+) => StandardMessage | undefined;
 
 export function createStandardMessages(keys: Pick<WebhookKeys, 'sign'>): StandardMessages {
   // For as long as the event is in memory.
   const shared = new WeakMap<SentEvent, StandardMessage>();
-  return (event, type, doc) => {
+  return (event, type, { doc, text }) => {
+    if (text !== undefined) return new Message(text, keys);
     const isWhole = doc === event.doc;
     const found = isWhole ? shared.get(event) : undefined;
     if (found !== undefined) return found;

@@ -72,7 +72,8 @@ export function createSettle(
       let changes: readonly Change[] | undefined;
       try {
         concluded = concludeFrom(settling, claim, attempted, work);
-        changes = changesOf(claim, attempted, concluded, { work, rev, owner });
+        const own = changesOf(claim, attempted, concluded, { work, rev, owner });
+        changes = own && [...own, ...leavingOf(claim, concluded)];
       } catch {
         // Settling alone fails in the same way, and reports it.
         done(undefined);
@@ -131,6 +132,11 @@ function changesOf(
   return facts === undefined ? [change] : [change, attemptChange(claim.delivery.id, owner, facts)];
 }
 
+/** A delivery without a further attempt leaves its line. */
+function leavingOf({ leave }: Claim, { delivery }: Concluded): readonly Change[] {
+  return leave === undefined || delivery.dueAt !== null ? [] : [leave];
+}
+
 function settlementOf(
   settling: Settling,
   claim: Claim,
@@ -138,13 +144,19 @@ function settlementOf(
 ): Settlement<Delivery, Concluded> {
   const { store } = settling;
   const begun = claim.delivery;
+  let { leave } = claim;
   return {
     table: deliveriesTable,
     id: begun.id,
     conclude: (delivery) => concludeFrom(settling, claim, attempted, delivery),
     unitOf(concluded, current) {
       const own = changesOf(claim, attempted, concluded, current);
-      return own === undefined ? undefined : { own };
+      return own && { own, others: leavingOf({ ...claim, leave }, concluded) };
+    },
+    refused() {
+      // Another process took it out of its line.
+      leave = undefined;
+      return true;
     },
     withNextNumber: (delivery) => ({ ...delivery, attemptCount: delivery.attemptCount + 1 }),
     async isLogged(delivery, { facts }) {

@@ -13,10 +13,11 @@ import { idField } from '../../model/field.ts';
 import { always } from '../../model/filter.ts';
 import type { Services } from '../../store/capabilities.ts';
 import { createFollower, type Follower, type Signal } from '../../store/follower.ts';
+import { nextTurn } from '../../store/in-batches.ts';
 import { isTailFull } from '../../store/page-of-rows.ts';
 import { judged, RelatedRows } from '../../store/related-rows.ts';
 import { type Change, keptRow, type Row } from '../../store/store.ts';
-import type { EndpointDirectory } from './known-endpoint.ts';
+import { type EndpointDirectory, judgeSome, type KnownEndpoint } from './known-endpoint.ts';
 import { deliveriesPerUnitMax, wakesTable } from './sending-tables.ts';
 
 export type Wakes = {
@@ -122,11 +123,13 @@ async function followEvents(
           continue;
         }
         const rows = new RelatedRows(store);
-        const { groups } = await judged(rows, () => directory.matching(entry, rows.find));
-        const count = groups.reduce((sum, group) => sum + group.length, 0);
+        const { groups, filtered } = await judged(rows, () => directory.matching(entry, rows.find));
+        const passed: KnownEndpoint[] = [];
+        while (!judgeSome(filtered, passed)) await nextTurn();
+        const count = groups.reduce((sum, group) => sum + group.length, passed.length);
         // Such deliveries are owed; they are announced when they are made.
         if (count > deliveriesPerUnitMax) continue;
-        for (const group of groups) for (const { endpoint } of group) endpoints.add(endpoint.id);
+        for (const group of [...groups, passed]) for (const { endpoint } of group) endpoints.add(endpoint.id);
       }
       position = entries.at(-1) ?? position;
       isFull = isTailFull(entries, eventsPerReadMax, bytesPerReadMax);

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { actionResource } from '../../../kernel/action.ts';
 import { pathParameter } from '../../../kernel/documentation.ts';
 import type { Ask, Resource } from '../../../kernel/resource.ts';
+import { idFor } from '../../../model/id.ts';
 import type { AccountParts } from '../../account-parts.ts';
 import { exampleChallenge, exampleFactorCode } from '../../account-schemas.ts';
 import {
@@ -225,7 +226,7 @@ async function addPasskey(
   if (opened === undefined || opened.user !== owner.userId) return voidChallenge;
   const registered = await verifyRegistration(relyingParty(), opened.challenge, typed.response);
   if (registered === undefined) return wrongPasskey;
-  const id = `pas_${newId()}`;
+  const id = idFor('passkey', newId);
   return changeFactor(parts, owner, null, async (state): Promise<Planned<AddedPasskey>> => {
     // Proven without a factor, and one was added since.
     if (state.hadFactor && !opened.hadFactor) return voidChallenge;

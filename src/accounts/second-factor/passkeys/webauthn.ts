@@ -36,8 +36,15 @@ export type PasskeyOptions = Readonly<Record<string, unknown>>;
 export async function registrationOptions(
   party: RelyingParty,
   user: Pick<User, 'id' | 'email' | 'name'>,
-  how: { readonly challenge: string; readonly passkeys: readonly Passkey[]; readonly timeoutMs: number },
+  how: {
+    readonly challenge: string;
+    readonly passkeys: readonly Passkey[];
+    readonly timeoutMs: number;
+    /** The passkey logs in alone. */
+    readonly isAlone?: boolean;
+  },
 ): Promise<PasskeyOptions> {
+  const wish = how.isAlone === true ? 'required' : 'preferred';
   const { generateRegistrationOptions } = await library();
   return (await generateRegistrationOptions({
     rpName: party.name,
@@ -49,7 +56,7 @@ export async function registrationOptions(
     timeout: how.timeoutMs,
     attestationType: 'none',
     excludeCredentials: described(how.passkeys),
-    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    authenticatorSelection: { residentKey: wish, userVerification: wish },
     supportedAlgorithmIDs: algorithms,
   })) as unknown as PasskeyOptions;
 }
@@ -84,6 +91,7 @@ export async function verifyRegistration(
   party: RelyingParty,
   challenge: string,
   response: unknown,
+  isAlone = false,
 ): Promise<RegisteredPasskey | undefined> {
   try {
     const typed = response as RegistrationResponseJSON;
@@ -94,7 +102,7 @@ export async function verifyRegistration(
       expectedChallenge: challenge,
       expectedOrigin: [...party.origins],
       expectedRPID: party.id,
-      requireUserVerification: false,
+      requireUserVerification: isAlone,
       supportedAlgorithmIDs: algorithms,
     });
     if (found === undefined || found.credential.publicKey.length > publicKeyBytesMax) return undefined;

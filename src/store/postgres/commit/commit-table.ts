@@ -141,7 +141,7 @@ type TableStatements = {
   readonly current: string;
   /** Those of the ids that undeleted rows have. */
   readonly live: string;
-  /** For each unique field: the undeleted rows that hold one of the values, with the value. */
+  /** For each list of unique fields: the undeleted rows that hold some of the values, with them; an array for each field. */
   readonly holders: readonly string[];
   /** For each dependant: the number of other undeleted rows that refer to each of the ids. */
   readonly namings: readonly string[];
@@ -182,15 +182,20 @@ function tableStatements(layout: Layout, surroundings: Surroundings): TableState
     expectUnnamed: expectUnnamed(surroundings, table.name),
     current: `SELECT ${rowColumns} FROM ${name} WHERE id = ANY($1::text[])`,
     live: `SELECT id FROM ${name} WHERE id = ANY($1::text[]) AND deleted_at IS NULL`,
-    holders: table.unique.map(
-      (field) =>
-        `SELECT id, ${valueSql(field)} FROM ${name} WHERE ${valueSql(field)} = ANY($1::${arrayTypes[kindOf(field)]}) AND deleted_at IS NULL`,
-    ),
+    holders: table.unique.map((fields) => holdersSql(layout, fields)),
     namings: surroundings.dependants.map((naming) => {
       const { from, value, others } = namingSql(surroundings.layouts, naming);
       return `SELECT ${value}, count(*) FROM ${from} WHERE ${value} = ANY($1::text[]) AND deleted_at IS NULL${others(value)} GROUP BY 1`;
     }),
   };
+}
+
+function holdersSql({ name, schema }: Layout, fields: readonly Field[]): string {
+  const values = fields.map((field) => valueSql(field, '', schema));
+  const arrays = fields.map((field, at) => `$${at + 1}::${arrayTypes[kindOf(field)]}`).join(', ');
+  const columns = fields.map((_, at) => `v${at}`).join(', ');
+  const equal = values.map((value, at) => `${value} = wanted.v${at}`).join(' AND ');
+  return `SELECT found.id, ${columns} FROM unnest(${arrays}) AS wanted (${columns}), LATERAL (SELECT id FROM ${name} WHERE ${equal} AND deleted_at IS NULL LIMIT 1) AS found`;
 }
 
 function appendSql(name: string): string {

@@ -278,25 +278,28 @@ async function failApart(
   return joinOutcomes(before, await commitBatch(context, { works: works.slice(middle), endsAt }));
 }
 
-/** Maps a violation of a unique index to its field, including an index of a newer declaration that this process does not know. */
+/** Maps a violation of a unique index to its fields, including an index of a newer declaration that this process does not know. */
 async function faultOf(context: BatchContext, { unit }: Work, error: unknown): Promise<Outcome> {
   const violation = violationOf(error);
   if (violation === undefined) return { error };
   const change = unit.changes.findIndex(
     ({ table, next }) => table === violation.table && next !== null && next.deletedAt === null,
   );
-  const field = await fieldOf(context, violation.index);
-  if (change < 0 || field === undefined) return { error };
-  const commit: Commit = { outcome: 'taken', change, field };
+  const fields = await fieldsOf(context, violation.index);
+  if (change < 0 || fields === undefined) return { error };
+  const commit: Commit = { outcome: 'taken', change, fields };
   return { commit };
 }
 
-async function fieldOf({ connection, schema }: BatchContext, index: string): Promise<string | undefined> {
+async function fieldsOf(
+  { connection, schema }: BatchContext,
+  index: string,
+): Promise<readonly string[] | undefined> {
   const sql = `SELECT fields::text FROM ${quoteName(schema)}.comity_indexes WHERE name = $1`;
   try {
     const [reply] = await connection.send([{ sql, values: [index] }]);
     const fields = reply?.rows[0]?.[0];
-    return fields === undefined ? undefined : String(JSON.parse(String(fields))[0]);
+    return fields === undefined ? undefined : (JSON.parse(String(fields)) as readonly string[]);
   } catch {
     // The caller then reports the violation itself.
     return undefined;

@@ -6,6 +6,7 @@ import { DatabaseError } from 'pg';
 import type { Scalar } from '../../../model/field.ts';
 import type { Outcome } from '../../group-commit.ts';
 import { type Commit, isLeaving, isOnlyExpected, type Row, rowOf, StoreUnavailable } from '../../store.ts';
+import { uniqueValues } from '../../unique-values.ts';
 import {
   type Call,
   type Cell,
@@ -24,7 +25,7 @@ import {
   type Work,
   Writes,
 } from './commit-table.ts';
-import { fieldValues, judge, Ledger, rowOfNext } from './judge.ts';
+import { judge, Ledger, rowOfNext } from './judge.ts';
 import {
   begin,
   commit,
@@ -421,20 +422,18 @@ class TableQuestions {
   readonly rows = new Set<string>();
   readonly named = new Set<string>();
   readonly leaving = new Set<string>();
-  /** Wanted values of each unique field. */
-  readonly #wanted: readonly Set<Scalar>[];
+  /** Wanted values of each list of unique fields, by their JSON text. */
+  readonly #wanted: readonly Map<string, readonly Scalar[]>[];
 
   constructor(table: CommitTable) {
     this.#table = table;
-    this.#wanted = table.layout.table.unique.map(() => new Set());
+    this.#wanted = table.layout.table.unique.map(() => new Map());
   }
 
   /** Adds the unique values of an undeleted row. */
   want(row: Row): void {
-    const { unique } = this.#table.layout.table;
-    if (unique.length === 0) return;
-    for (const [at, value] of fieldValues(unique, row).entries()) {
-      if (value !== null) this.#wanted[at]?.add(value);
+    for (const [at, values] of uniqueValues(this.#table.layout.table.unique, row).entries()) {
+      if (values !== undefined) this.#wanted[at]?.set(JSON.stringify(values), values);
     }
   }
 
@@ -449,11 +448,17 @@ class TableQuestions {
     ask(statements.current, this.rows, (cells) => ledger.addRow(table, rowOf(cells)));
     const others = [...this.named].filter((id) => !this.rows.has(id));
     ask(statements.live, others, ([id]) => ledger.addLive(table, String(id)));
-    for (const [at, field] of layout.table.unique.entries()) {
-      if (!isLookedUp(field)) continue;
-      ask(statements.holders[at] ?? '', this.#wanted[at] ?? [], ([id, value]) =>
-        ledger.addHolder(table, at, value ?? null, String(id)),
-      );
+    for (const [at, fields] of layout.table.unique.entries()) {
+      const wanted = [...(this.#wanted[at]?.values() ?? [])];
+      if (wanted.length === 0 || !fields.every(isLookedUp)) continue;
+      const columns = fields.map((_, column) => wanted.map((values) => values[column] ?? null));
+      const take = ([id, ...values]: readonly Cell[]) =>
+        ledger.addHolder(table, at, values as readonly Scalar[], String(id));
+      questions.push({
+        sql: statements.holders[at] ?? '',
+        values: columns,
+        take: (rows) => rows.forEach(take),
+      });
     }
     for (const [at, sql] of statements.namings.entries()) {
       ask(sql, this.leaving, ([id, count]) => ledger.addNamings(table, at, String(id), Number(count)));

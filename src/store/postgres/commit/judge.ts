@@ -2,11 +2,9 @@
  * Judges each unit of a batch, in order, by the present state, with the same results as SQLite, which tries them (sqlite/writer/apply.ts):
  * a stale revision is reported before any other reason, a unit's changes are judged in their order, its events last. Pure.
  */
-import type { Field, Scalar } from '../../../model/field.ts';
-import { memberAt } from '../../../model/matches.ts';
-import { instantKey } from '../../../model/timestamp.ts';
-import { kindOf } from '../../field-value.ts';
+import type { Scalar } from '../../../model/field.ts';
 import { type Commit, isLeaving, isOnlyExpected, type NextRow, type Row } from '../../store.ts';
+import { fieldValues, uniqueValues } from '../../unique-values.ts';
 import { type CommitTable, eventsOf, type Naming, type Placed, type Work } from './commit-table.ts';
 
 type Refused = Exclude<Commit, { outcome: 'committed' }>;
@@ -112,19 +110,18 @@ function judgeChange(
     }
   }
   if (next === null || next.deletedAt !== null) return undefined;
-  const field = takenField(table, ledger, rowOfNext(id, rev, next));
-  return field === undefined ? undefined : { outcome: 'taken', change: at, field };
+  const fields = takenFields(table, ledger, rowOfNext(id, rev, next));
+  return fields === undefined ? undefined : { outcome: 'taken', change: at, fields };
 }
 
-/** Reports the last declared of several taken fields, as SQLite does, which checks its newest index first. */
-function takenField(table: CommitTable, ledger: Ledger, row: Row): string | undefined {
+/** Reports the last declared of several taken ones, as SQLite does, which checks its newest index first. */
+function takenFields(table: CommitTable, ledger: Ledger, row: Row): readonly string[] | undefined {
   const { unique } = table.layout.table;
-  if (unique.length === 0) return undefined;
-  const values = fieldValues(unique, row);
+  const wanted = uniqueValues(unique, row);
   for (let position = unique.length - 1; position >= 0; position -= 1) {
-    const value = values[position] ?? null;
-    const holder = value === null ? undefined : ledger.holder(table, position, value);
-    if (holder !== undefined && holder !== row.id) return unique[position]?.name;
+    const values = wanted[position];
+    const holder = values === undefined ? undefined : ledger.holder(table, position, values);
+    if (holder !== undefined && holder !== row.id) return unique[position]?.map(({ name }) => name);
   }
   return undefined;
 }
@@ -151,8 +148,8 @@ export class Ledger {
   readonly #rows: Map<string, RowState>[];
   /** Undeleted rows that others refer to and that the batch does not change. */
   readonly #live: Set<string>[];
-  /** For each table and each of its unique fields: the id of the row that holds a value. */
-  readonly #holders: Map<Scalar, string>[][];
+  /** For each table and each list of its unique fields: the id of the row that holds values, by their JSON text. */
+  readonly #holders: Map<string, string>[][];
   /** For each table and each of its dependants: the number of rows that refer to an id. */
   readonly #namings: Map<string, number>[][];
   readonly #undos: (() => void)[] = [];
@@ -172,9 +169,9 @@ export class Ledger {
     this.#live[table.place]?.add(id);
   }
 
-  /** @param unique index among the table's unique fields */
-  addHolder(table: CommitTable, unique: number, value: Scalar, id: string): void {
-    this.#holders[table.place]?.[unique]?.set(value, id);
+  /** @param unique index among the lists of the table's unique fields */
+  addHolder(table: CommitTable, unique: number, values: readonly Scalar[], id: string): void {
+    this.#holders[table.place]?.[unique]?.set(JSON.stringify(values), id);
   }
 
   /** @param dependant index among the table's dependants */
@@ -192,8 +189,8 @@ export class Ledger {
     return state.now !== undefined && state.now.deletedAt === null;
   }
 
-  holder(table: CommitTable, unique: number, value: Scalar): string | undefined {
-    return this.#holders[table.place]?.[unique]?.get(value);
+  holder(table: CommitTable, unique: number, values: readonly Scalar[]): string | undefined {
+    return this.#holders[table.place]?.[unique]?.get(JSON.stringify(values));
   }
 
   namings(table: CommitTable, dependant: number, id: string): number {
@@ -248,14 +245,12 @@ export class Ledger {
   #eachValue(
     table: CommitTable,
     row: Row | undefined,
-    use: (holders: Map<Scalar, string>, value: Scalar, id: string) => void,
+    use: (holders: Map<string, string>, values: string, id: string) => void,
   ): void {
-    const { unique } = table.layout.table;
-    if (row === undefined || row.deletedAt !== null || unique.length === 0) return;
-    const values = fieldValues(unique, row);
-    for (const [at, value] of values.entries()) {
+    if (row === undefined || row.deletedAt !== null) return;
+    for (const [at, values] of uniqueValues(table.layout.table.unique, row).entries()) {
       const holders = this.#holders[table.place]?.[at];
-      if (value !== null && holders !== undefined) use(holders, value, row.id);
+      if (values !== undefined && holders !== undefined) use(holders, JSON.stringify(values), row.id);
     }
   }
 
@@ -276,26 +271,6 @@ export class Ledger {
       set(this.#undos, counts, value, (counts?.get(value) ?? 0) + by);
     }
   }
-}
-
-/** The values of fields as the database's indexes hold them: the value in the document if it has the field's type. */
-export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar[] {
-  let resource: unknown;
-  return fields.map((field) => {
-    if (field.column !== undefined) return columnValue(field.column, row);
-    resource ??= JSON.parse(row.doc);
-    const value = memberAt(resource, field.path);
-    const kind = kindOf(field);
-    if (kind === 'text' && typeof value === 'string') return value;
-    if (kind === 'instant' && typeof value === 'string') return instantKey(value);
-    if (kind === 'number' && typeof value === 'number') return value;
-    return kind === 'boolean' && typeof value === 'boolean' ? Number(value) : null;
-  });
-}
-
-/** Columns of events are not in `Row`, and a rank is no column: none of them is unique or a reference. */
-function columnValue(column: NonNullable<Field['column']>, row: Row): Scalar {
-  return column in row ? row[column as keyof Row] : null;
 }
 
 export function rowOfNext(id: string, rev: number, next: NextRow): Row {

@@ -7,14 +7,23 @@
  * recognises an expression index.
  */
 import type { Field } from '../../../model/field.ts';
+import { localSecondsMax, localSecondsMin, type Period, type ZoneOffsets } from '../../../model/period.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
 import type { ValueSlot } from '../../filter-shape.ts';
 import type { Slot } from '../../page-of-rows.ts';
 import { quoteName } from '../../sql-text.ts';
 import type { Bindable } from '../connection/connection.ts';
 
-/** @param of the table, with a dot, where a statement reads several */
-export function valueSql(field: Field, of = ''): string {
+/**
+ * @param of the table, with a dot, where a statement reads several
+ * @param schema not quoted, of a field that may be folded
+ */
+export function valueSql({ folded, period, ...field }: Field, of = '', schema?: string): string {
+  if (period !== undefined) throw new TypeError(`only aggregates take the ${period.unit} of ${field.name}`);
+  if (folded === true) {
+    if (schema === undefined) throw new TypeError(`${field.name} is compared with its case here`);
+    return `${quoteName(schema)}.comity_fold(${valueSql(field, of)})`;
+  }
   if (field.column !== undefined) return `${of}${columnNames[field.column]}`;
   switch (kindOf(field)) {
     case 'boolean':
@@ -35,6 +44,31 @@ export function valueSql(field: Field, of = ''): string {
 export function decimalSql(field: Field): string {
   if (field.column !== undefined) return `${columnNames[field.column]}::numeric`;
   return `(${selected(field, ' ? (@.type() == "number")')}::numeric)`;
+}
+
+/**
+ * The first day of the period that has the time, as `periodOf` of model/period.ts computes it: by the offsets of the zone, so that the zones of
+ * the server have no part in it. The subselect computes the seconds once.
+ */
+export function periodSql(field: Field, { unit }: Period, { changes, offsets }: ZoneOffsets): string {
+  const seconds =
+    field.column === undefined
+      ? `floor(extract(epoch FROM ${timestampSql(valueSql({ ...field, type: 'string' }))}))`
+      : `floor(${columnNames[field.column]} / 1000.0)`;
+  const place = changes.length === 0 ? '0' : `width_bucket(s, '{${changes.join()}}'::bigint[])`;
+  const local = `least(greatest(s + ('{${offsets.join()}}'::int[])[${place} + 1], ${localSecondsMin}), ${localSecondsMax})`;
+  // `least` and `greatest` leave nulls out.
+  const first = `date_trunc('${unit}', to_timestamp(CASE WHEN s IS NOT NULL THEN ${local} END) AT TIME ZONE 'UTC')`;
+  return `(SELECT to_char(${first}, 'YYYY-MM-DD') FROM (SELECT ${seconds}::bigint AS s OFFSET 0) AS seconds)`;
+}
+
+const leapYear = '([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)';
+const date = `((?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(?!0000)[0-9]{4}-(0[13-9]|1[0-2])-(29|30)|(?!0000)[0-9]{4}-(0[13578]|1[02])-31|(?!0000)${leapYear}-02-29)`;
+const time = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-](0[0-9]|1[0-4]):[0-5][0-9])';
+
+/** Only dates that exist: the cast of another would be an error. */
+export function timestampSql(value: string): string {
+  return `(CASE WHEN ${value} ~ '^${date}[Tt]${time}$' THEN ${value}::timestamptz END)`;
 }
 
 /** The value at the field's path, of any type, as `jsonb`; SQL's null if there is none. */

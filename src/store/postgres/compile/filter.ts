@@ -60,6 +60,7 @@ export type Level = {
 
 /** @param parameters receives a slot for each value */
 export function compileFilter(shape: Shape, parameters: Parameters, level: Level): string {
+  const value = (field: Field): string => valueSql(field, '', level.schema);
   switch (shape.op) {
     case 'always':
       return 'TRUE';
@@ -73,12 +74,12 @@ export function compileFilter(shape: Shape, parameters: Parameters, level: Level
     case 'not':
       return `((${compileFilter(shape.part, parameters, level)}) IS NOT TRUE)`;
     case 'absent':
-      return `${valueSql(shape.field)} IS NULL`;
+      return `${value(shape.field)} IS NULL`;
     case 'present':
-      return `${valueSql(shape.field)} IS NOT NULL`;
+      return `${value(shape.field)} IS NOT NULL`;
     case 'in': {
       const type = `${typeOf(shape.field, shape.whole)}[]` as ParameterType;
-      return `${valueSql(shape.field)} = ANY (${parameters.addValue(shape.at, type)})`;
+      return `${value(shape.field)} = ANY (${parameters.addValue(shape.at, type)})`;
     }
     case 'has':
       if (shape.element === 'instant') {
@@ -89,7 +90,7 @@ export function compileFilter(shape: Shape, parameters: Parameters, level: Level
       // is an array of it. Numbers compare as decimals: equal doubles have the same text on both sides.
       return `${memberSql(shape.field)} @> ${parameters.addValue(shape.at, 'jsonb')}`;
     case 'like':
-      return likeSql(shape.field, shape.at, parameters);
+      return likeSql(shape.field, value(shape.field), shape.at, parameters);
     case 'search': {
       const parts = shape.terms.map((at) => searchSql(at, parameters));
       if (shape.words !== undefined) {
@@ -102,7 +103,7 @@ export function compileFilter(shape: Shape, parameters: Parameters, level: Level
       return relatedSql(shape, parameters, level);
     default: {
       const mark = parameters.addValue(shape.at, typeOf(shape.field, shape.whole));
-      return `${valueSql(shape.field)} ${operators[shape.op]} ${mark}`;
+      return `${value(shape.field)} ${operators[shape.op]} ${mark}`;
     }
   }
 }
@@ -194,8 +195,7 @@ function withoutNul(filter: Filter): Filter {
 }
 
 /** Uses the regular expression if the document is long; the field is no longer than its document. */
-function likeSql(field: Field, at: number, parameters: Parameters): string {
-  const value = valueSql(field);
+function likeSql(field: Field, value: string, at: number, parameters: Parameters): string {
   const long = `octet_length(${field.within ?? 'doc'}) > ${parameters.addValue(at, 'bigint')}`;
   const expression = parameters.addValue(at + 1, 'text');
   return `(CASE WHEN ${long} THEN ${value} ~ ${expression} ELSE ${value} LIKE ${parameters.addValue(at + 2, 'text')} END)`;

@@ -12,6 +12,8 @@ import {
   type AggregateSql,
   aggregateOf,
   aggregateStatement,
+  type Zones,
+  zoneInTurns,
 } from '../../aggregate.ts';
 import { compiledShape, compiledStatement, isRanked, type Shape, searchIn } from '../../filter-shape.ts';
 import {
@@ -26,7 +28,7 @@ import {
 import { versionText } from '../../revision.ts';
 import { type Service, serve, settle, wayOf } from '../../serve.ts';
 import type { ListQuery, Page, Plan, Position } from '../../store.ts';
-import { bindValues, decimalSql, Parameters, valueSql } from '../compile/expressions.ts';
+import { bindValues, decimalSql, Parameters, periodSql, valueSql } from '../compile/expressions.ts';
 import { compileFilter, shapeOfFilter, withoutFrequent } from '../compile/filter.ts';
 import { compileFound, foundMostFor, type Searched, searchedBy, wordsIn } from '../compile/found-page.ts';
 import {
@@ -299,18 +301,28 @@ export async function countRows(
   return ofReadyTexts(Number(rows[0]?.[0]), layout.table.name, onUnready);
 }
 
-const aggregateSql: AggregateSql = {
-  value: (field) => valueSql(field),
-  sum: (field) => `sum(${decimalSql(field)})::text`,
-};
+async function aggregateSqlOf({ groupBy }: AggregateQuery, zones: Zones): Promise<AggregateSql> {
+  const tables = await Promise.all(
+    groupBy.map(({ period }) => period && zoneInTurns(zones, period.timeZone)),
+  );
+  return {
+    value(field) {
+      const { period, ...time } = field;
+      const table = tables[groupBy.indexOf(field)];
+      return period === undefined || table === undefined ? valueSql(field) : periodSql(time, period, table);
+    },
+    sum: (field) => `sum(${decimalSql(field)})::text`,
+  };
+}
 
 /** Computes aggregates on the scan lane, because each is a walk of all rows that match. @throws StoreUnavailable */
 export async function aggregateRows(
-  sources: Walking & Pick<PlanSources, 'tableNumber' | 'relatedNumbers'>,
+  sources: Walking & Pick<PlanSources, 'tableNumber' | 'relatedNumbers'> & { readonly zones: Zones },
   query: AggregateQuery,
   party?: Party,
 ): Promise<Aggregate> {
-  const { scan, layout, onUnready } = sources;
+  const { scan, layout, onUnready, zones } = sources;
+  const aggregateSql = await aggregateSqlOf(query, zones);
   const { shape, from, values } = matchingRows(sources, query.filter);
   const version = `(SELECT c.rev FROM ${versionSql({ ...sources, filter: shape })})`;
   const sql = aggregateStatement(query, aggregateSql, { from, version });

@@ -219,15 +219,16 @@ async function unfitRows(session: Session, { what, builds }: Step, error: unknow
   return new UnfitRows(message, { index: builds?.index.label, cause: error });
 }
 
-/** A sentence about rows with the same value of the field that the index makes unique. Reads the table, as the index does. */
+/** A sentence about rows with the same values of the fields that the index makes unique. Reads the table, as the index does. */
 async function duplicatesOf(
   session: Session,
   { layout, index }: NonNullable<Step['builds']>,
 ): Promise<string | undefined> {
-  const field = layout.table.unique.find(({ name }) => name === layout.uniqueFields.get(index.name));
-  if (field === undefined) return undefined;
-  const rows = await session.rows(duplicatesSql(layout.name, valueSql(field)));
-  return duplicatesSentence(layout.table.name, field, rows);
+  const fields = layout.uniqueFields.get(index.name);
+  if (fields === undefined) return undefined;
+  const values = fields.map((field) => valueSql(field, '', layout.schema));
+  const rows = await session.rows(duplicatesSql(layout.name, values));
+  return duplicatesSentence(layout.table.name, fields, rows);
 }
 
 function stateOf(error: unknown): string | undefined {

@@ -5,6 +5,7 @@
  * index, and an ORDER BY must match that to use the index.
  */
 import { hash } from 'node:crypto';
+import type { Field } from '../../../model/field.ts';
 import { type DeclaredIndex, declaredIndexes, withEvents } from '../../declared-indexes.ts';
 import { fieldKey, isNeverNull } from '../../field-value.ts';
 import { quoteName } from '../../sql-text.ts';
@@ -18,7 +19,7 @@ export type Index = {
   /** At most 63 bytes, not quoted. */
   readonly name: string;
   readonly label: string;
-  /** Field keys in order; a unique index has one, every other ends with `id`. */
+  /** Field keys in order; every index but a unique one ends with `id`. */
   readonly keys: readonly string[];
   /** Clients' names of the declared fields, in order. */
   readonly fields: readonly string[];
@@ -31,13 +32,15 @@ export type Layout = {
   readonly table: Table;
   /** Quoted, with its schema. */
   readonly name: string;
+  /** Not quoted. */
+  readonly schema: string;
   readonly createSql: string;
   readonly indexes: readonly Index[];
   readonly search: SearchLayout | undefined;
   /** Name of the index behind the primary key. */
   readonly primaryKey: string;
-  /** Names of unique fields by the name of their index. */
-  readonly uniqueFields: ReadonlyMap<string, string>;
+  /** Unique fields by the name of their index. */
+  readonly uniqueFields: ReadonlyMap<string, readonly Field[]>;
 };
 
 /** The index of words, and the one that lists the rows that have no text for it yet. */
@@ -55,17 +58,17 @@ export function layoutsOf(tables: readonly Table[], schema: string): readonly La
 
 function layoutOf(table: Table, all: readonly Table[], schema: string): Layout {
   const name = `${quoteName(schema)}.${quoteName(table.name)}`;
-  const indexes = declaredIndexes(table, all).map((index) => indexOf(name, index));
+  const declared = declaredIndexes(table, all);
+  const indexes = declared.map((index) => indexOf(name, index, schema));
   const primaryKey = physicalName(`${table.name}.primary`);
   return {
-    table,
-    name,
+    ...{ table, name, schema },
     createSql: createSql(table, name, primaryKey),
     indexes,
     search: searchOf(table, name),
     primaryKey,
     uniqueFields: new Map(
-      indexes.filter(({ unique }) => unique).map((index) => [index.name, index.fields[0] ?? '']),
+      declared.filter(({ unique }) => unique).map(({ label, fields }) => [physicalName(label), fields]),
     ),
   };
 }
@@ -97,8 +100,10 @@ function createSql(table: Table, name: string, primaryKey: string): string {
   return `CREATE TABLE ${name} (\n  ${columnsOf(table, primaryKey).join(',\n  ')}\n)`;
 }
 
-function indexOf(tableName: string, { label, fields, over, unique }: DeclaredIndex): Index {
-  const keys = over.map((field) => `${valueSql(field)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`);
+function indexOf(tableName: string, { label, fields, over, unique }: DeclaredIndex, schema: string): Index {
+  const keys = over.map(
+    (field) => `${valueSql(field, '', schema)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`,
+  );
   return {
     name: physicalName(label),
     label,

@@ -20,7 +20,10 @@ export function pathLiteral(field: Field): string {
 }
 
 /** @param of the table, with a dot, where a statement reads several */
-export function valueSql(field: Field, of = ''): string {
+export function valueSql({ folded, period, ...field }: Field, of = ''): string {
+  if (period !== undefined)
+    return `comity_period(${valueSql(field, of)},${quoteText(period.unit)},${quoteText(period.timeZone)})`;
+  if (folded === true) return `comity_fold(${valueSql(field, of)})`;
   if (field.column !== undefined) return `${of}${columnNames[field.column]}`;
   const at = `${of}${textColumn(field)},${pathLiteral(field)}`;
   switch (kindOf(field)) {

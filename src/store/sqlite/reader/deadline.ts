@@ -3,13 +3,14 @@
  * code; but a function called from SQL may throw. So statements check the clock as they work: `comity_tick()` for one row in 16 and for
  * every long row (`tickSql`), and `comity_like` and `comity_holds`, which search long texts in JavaScript. SQLite's own GLOB and instr run
  * only on short texts and patterns (compile/filter.ts).
- * `comity_sum` adds exactly (aggregate.ts).
+ * `comity_sum` adds exactly (aggregate.ts), and `comity_period` is the first day of a period (model/period.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { memoryBounds } from '../../../memory/bounds.ts';
 import { OctetCache } from '../../../memory/octet-cache.ts';
 import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/matches.ts';
-import { DecimalSum } from '../../aggregate.ts';
+import { type PeriodUnit, periodOf, type ZoneOffsets } from '../../../model/period.ts';
+import { DecimalSum, octetsOfZone, zoneNow } from '../../aggregate.ts';
 
 export type Deadline = {
   /** Starts the time of the next statement. */
@@ -28,6 +29,10 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
   const matchers = new OctetCache<LikeMatcher>({
     octetsMax: memoryBounds.likeMatchers.octets,
     octetsOf: (_, pattern) => octetsPerCharacter * pattern.length,
+  });
+  const zones = new OctetCache<ZoneOffsets>({
+    octetsMax: memoryBounds.readerZones.octets,
+    octetsOf: octetsOfZone,
   });
   let lastPattern: string | undefined;
   let lastMatcher: LikeMatcher | undefined;
@@ -51,6 +56,10 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
     return matcher;
   }
 
+  function zoneOf(timeZone: string): ZoneOffsets {
+    return zoneNow(zones, timeZone);
+  }
+
   database.function('comity_tick', () => {
     check();
     return 1;
@@ -63,16 +72,11 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
     check();
     return typeof text === 'string' ? Number(holds(text, String(term), check)) : null;
   });
-  database.aggregate('comity_sum', {
-    start: () => null,
-    step: (sum: DecimalSum | null, value: unknown): DecimalSum | null => {
-      if (typeof value !== 'number') return sum;
-      const kept = sum ?? new DecimalSum();
-      kept.add(value);
-      return kept;
-    },
-    result: (sum: DecimalSum | null) => sum?.toText() ?? null,
-  } as never);
+  database.function('comity_period', { deterministic: true }, (time, unit, timeZone) => {
+    const seconds = secondsOf(time);
+    return seconds === undefined ? null : periodOf(seconds, unit as PeriodUnit, zoneOf(String(timeZone)));
+  });
+  installSum(database);
   return {
     start() {
       endsAt = performance.now() + timeoutMs;
@@ -83,4 +87,26 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
       return passed;
     },
   };
+}
+
+const instantStart = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
+
+/** @param time milliseconds of a column, or the key of an instant; undefined for what is none, as in documents of an earlier version */
+function secondsOf(time: unknown): number | undefined {
+  const text = typeof time === 'string' ? instantStart.exec(time)?.[0] : undefined;
+  const ms = typeof time === 'number' ? time : text === undefined ? Number.NaN : Date.parse(`${text}Z`);
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
+}
+
+function installSum(database: DatabaseSync): void {
+  database.aggregate('comity_sum', {
+    start: () => null,
+    step: (sum: DecimalSum | null, value: unknown): DecimalSum | null => {
+      if (typeof value !== 'number') return sum;
+      const kept = sum ?? new DecimalSum();
+      kept.add(value);
+      return kept;
+    },
+    result: (sum: DecimalSum | null) => sum?.toText() ?? null,
+  } as never);
 }

@@ -254,9 +254,9 @@ function put(
       expected === absentRev ? table.insert.run(...values, id) : table.update.run(...values, id, expected);
     return changes === 0 ? superseded(table, change, id) : undefined;
   } catch (error) {
-    const field = takenField(table, error);
-    if (field === undefined) throw error;
-    return unexpected(table, change, id, expected) ?? { outcome: 'taken', change, field };
+    const fields = takenFields(table, error);
+    if (fields === undefined) throw error;
+    return unexpected(table, change, id, expected) ?? { outcome: 'taken', change, fields };
   }
 }
 
@@ -316,19 +316,19 @@ function currentOf(table: TableStatements, id: string): Cells | undefined {
 }
 
 /** SQLite names the index in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
-function takenField(table: TableStatements, error: unknown): string | undefined {
+function takenFields(table: TableStatements, error: unknown): readonly string[] | undefined {
   if (!isMistake(error) || resultCode(error) !== uniqueViolation) return undefined;
   const message = messageOf(error);
   const start = message.indexOf(`index '`);
   if (start >= 0) {
     const index = message.slice(start + 7, message.lastIndexOf(`'`)).replaceAll(`''`, `'`);
-    const field = table.layout.uniqueFields.get(index);
-    if (field !== undefined) return field;
+    const fields = table.layout.uniqueFields.get(index);
+    if (fields !== undefined) return fields.map(({ name }) => name);
   }
   // For a unique field with a column of its own, SQLite names the column.
-  for (const [index, field] of table.layout.uniqueFields) {
+  for (const [index, fields] of table.layout.uniqueFields) {
     const key = table.layout.indexes.find(({ name }) => name === index)?.keys[0];
-    if (key !== undefined && message.endsWith(`.${key}`)) return field;
+    if (key !== undefined && message.endsWith(`.${key}`)) return fields.map(({ name }) => name);
   }
   return undefined;
 }

@@ -6,6 +6,7 @@
 import { Type } from 'typebox';
 import type { Source } from '../../../config/senders.ts';
 import type { FieldError, Problem } from '../../../http/problem.ts';
+import { formatContentDisposition } from '../../../http/syntax/content-disposition.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
 import {
@@ -27,6 +28,7 @@ import type {
 import { messageOctets } from '../../../memory/work-rules.ts';
 import { permission } from '../../../model/access.ts';
 import type { Collection } from '../../../model/collection.ts';
+import { idPrefixes } from '../../../model/id.ts';
 import type { Received } from '../../../model/received.ts';
 import { type MemberStanding, memberStanding, onMember } from '../../../resources/collection/member.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
@@ -78,7 +80,7 @@ export function receivedResources(
         many: 'received messages',
       },
       audience: 'operator',
-      idPrefix: 'rec_',
+      idPrefix: idPrefixes.message,
       revise: { list: (standard) => ({ ...standard, description: listNote }), patch: markDocumentation },
     },
   });
@@ -377,7 +379,7 @@ function represent(standing: BodyStanding): Representation {
     fields: [
       ...(contentEncoding === null ? [] : ['Content-Encoding', contentEncoding]),
       'Content-Disposition',
-      `attachment; filename="${standing.id}"`,
+      formatContentDisposition('attachment', standing.id),
       'Content-Security-Policy',
       "sandbox; default-src 'none'",
     ],

@@ -60,8 +60,8 @@ import {
 import { rotateSecretResource } from './rotate-secret.ts';
 
 export function endpointResources(parts: SendingParts, serving: Serving): ServedCollection {
-  const { settings, refuseUrl } = parts;
-  const revise = reviseEndpoint(settings, refuseUrl);
+  const { settings } = parts;
+  const revise = reviseEndpoint(settings, parts);
   const accompany = accompanyEndpoint(serving.store);
   const plain = serveCollection(serving, endpointsCollection, {
     announced: false,

@@ -9,15 +9,20 @@ import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import { eventPatternFault } from '../../../model/event.ts';
+import { equalJson } from '../../../model/json-value.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import type { NewFields, Revise } from '../../../resources/collection/write-operations.ts';
 import { refuseHeaders } from '../../sent-headers.ts';
+import { templateFault } from '../body-template.ts';
 import type { SendingParts } from '../sending-parts.ts';
 import { type EndpointSecrets, endpointsCollection, type HeaderValues } from '../sending-tables.ts';
 
 type Fields = Omit<Endpoint, 'id' | 'createdAt' | 'updatedAt'>;
 
-export function reviseEndpoint(settings: Settings, refuseUrl: SendingParts['refuseUrl']): Revise {
+export function reviseEndpoint(
+  settings: Settings,
+  { refuseUrl, filters, directory }: Pick<SendingParts, 'refuseUrl' | 'filters' | 'directory'>,
+): Revise {
   return ({ ask, before, fields }) => {
     const current = before === undefined ? undefined : readEndpoint(before.doc);
     const wanted = fields as Fields;
@@ -33,6 +38,10 @@ export function reviseEndpoint(settings: Settings, refuseUrl: SendingParts['refu
       ...faultsOf(wanted, current, settings, refuseUrl),
       ...modeFaults(wanted, current),
       ...signatureFaults(wanted, current),
+      ...contentFaults(filters, wanted, current, [
+        ask.principal,
+        directory.get(current?.id ?? '')?.principal,
+      ]),
       ...('error' in tenant ? [tenant.error] : []),
     ];
     if (errors.length > 0) {
@@ -74,6 +83,10 @@ function faultsOf(
     const fault = current?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
     if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `${fault}` });
   }
+  const { template } = wanted;
+  const fault =
+    template === undefined || template === current?.template ? undefined : templateFault(template);
+  if (fault !== undefined) errors.push({ pointer: '/template', message: fault });
   return [...errors, ...headerFaults(wanted, current, settings)];
 }
 
@@ -99,6 +112,21 @@ function headerFaults(
     return alone === undefined ? [] : [{ pointer: formatJsonPointer(['headers', name]), message: alone }];
   });
   return errors.length > 0 ? errors : [{ pointer: '/headers', message }];
+}
+
+/** @param principals who asks, and whose rights the endpoint has: neither may learn of hidden members what is delivered */
+function contentFaults(
+  filters: SendingParts['filters'],
+  wanted: Fields,
+  current: Endpoint | undefined,
+  principals: readonly (Principal | undefined)[],
+): readonly FieldError[] {
+  const checked = ({ events, where, orderBy }: Fields) => [events, where, orderBy];
+  if (current !== undefined && equalJson(checked(wanted), checked(current))) return [];
+  return filters.faults(
+    wanted,
+    principals.filter((principal) => principal !== undefined),
+  );
 }
 
 /** A mode that an earlier scheme had is dropped silently; only a newly requested one is a fault. */

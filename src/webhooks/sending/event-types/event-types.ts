@@ -12,6 +12,7 @@ import { causeText, systemActor, withCause } from '../../../model/actor.ts';
 import type { Collection } from '../../../model/collection.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
 import { type Change, eventDocument, eventType, noCollection } from '../../../model/event.ts';
+import { idFor } from '../../../model/id.ts';
 import { isAdministrator, type Principal, tenantOfId } from '../../../model/principal.ts';
 import { eventSchema } from '../../../resources/events/event-log-routes.ts';
 import type { QueryLimits } from '../../../resources/query/list-query.ts';
@@ -247,7 +248,7 @@ export function operationalEvent(
   newId: () => string,
   failingSince?: number,
 ): EventEntry {
-  const id = `evt_${newId()}`;
+  const id = idFor('event', newId);
   const object = JSON.stringify({
     id: endpoint.id,
     url: new URL(endpoint.url).origin,

@@ -40,6 +40,8 @@ import type { Attempt } from '../settle-delivery.ts';
 export type Expunction = {
   /** Returns the audit entry of the removal, which is committed before anything is removed. */
   readonly audited?: AuditExpunction | undefined;
+  /** Removes the files of a deleted document, and returns their number. Absent: no collection has files. */
+  readonly expungeFiles?: ((object: string) => Promise<number>) | undefined;
   /** Drops the event from the memory of this process's sender. */
   readonly forget: (eventId: string) => void;
   /** Events that one request removes at most. Default 10,000. */
@@ -72,6 +74,7 @@ const expunged = {
       events: { ...count, description: 'Number of removed events.' },
       deliveries: { ...count, description: 'Number of changed deliveries.' },
       attempts: { ...count, description: 'Number of attempts whose responses were removed.' },
+      files: { ...count, description: 'Number of removed files; only where collections have files.' },
       more: { type: 'boolean', description: '`true`: other events are left; repeat the request.' },
     },
     required: ['events', 'deliveries', 'attempts', 'more'],
@@ -88,7 +91,7 @@ export function expungeResource(services: Services, path: string, expunction: Ex
       id: 'expungeEvents',
       summary: 'Remove the events of one subject',
       description:
-        'Administrators only. Removes every event about the resource, or of the owner, from the log, and the responses of receivers with it; pending deliveries of these events are not sent. A request removes a bounded number of events: repeat it while `more` is true.',
+        'Administrators only. Removes every event about the resource, or of the owner, from the log, and the responses of receivers with it; pending deliveries of these events are not sent. The files of a deleted document go too. A request removes a bounded number of events: repeat it while `more` is true.',
       input: { name: 'EventExpunction', schema, example: { object: 'inv_1' } },
       output: expunged,
       codes: [],
@@ -99,7 +102,9 @@ export function expungeResource(services: Services, path: string, expunction: Ex
         const of = object === undefined ? 'owner' : 'object';
         const entry = expunction.audited?.(ask, object ?? owner ?? '', of);
         if (entry !== undefined) await services.store.commit({ changes: [entry], events: [] });
-        return expunge(services, expunction, subject);
+        const files = object === undefined ? undefined : await expunction.expungeFiles?.(object);
+        const done = await expunge(services, expunction, subject);
+        return files === undefined || !('content' in done) ? done : { content: { ...done.content, files } };
       },
     },
     services.settings,

@@ -34,8 +34,9 @@ import type { EmitEvent } from '../../../logic/transaction/transaction.ts';
 import { permission } from '../../../model/access.ts';
 import { withoutCause } from '../../../model/actor.ts';
 import { eventDocument, eventTypeCharactersMax, noCollection } from '../../../model/event.ts';
+import { idFor } from '../../../model/id.ts';
 import { equalJson, isMembers, type Members } from '../../../model/json-value.ts';
-import { isAdministrator, type Principal, principalIdOf } from '../../../model/principal.ts';
+import { isAdministrator, type Principal, principalIdOf, tenantOf } from '../../../model/principal.ts';
 import { eventSchema } from '../../../resources/events/event-log-routes.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { type Commit, type EventEntry, eventsTable, Overtaken, type Store } from '../../../store/store.ts';
@@ -266,7 +267,7 @@ function tenantProblem({ tenant }: Posted, principal: Principal): Problem | unde
 
 function withTenant(posted: Posted, principal: Principal): Posted {
   if (posted.tenant !== undefined || isAdministrator(principal)) return posted;
-  const own = principal.kind === 'authenticated' ? principal.tenant : null;
+  const own = tenantOf(principal);
   return own === null ? posted : { ...posted, tenant: own };
 }
 
@@ -277,7 +278,7 @@ async function append(
   posted: Posted,
 ): Promise<Result> {
   const at = clock();
-  const id = posted.id ?? `evt_${newId()}`;
+  const id = posted.id ?? idFor('event', newId);
   const event = postedEntry(posted, { id, at, owner: principalIdOf(ask.principal) });
   const { doc } = event;
   const location = `${path}/${id}`;

@@ -98,7 +98,7 @@ class Directory implements EndpointDirectory {
 
   matching(event: MatchedEvent, related?: Related): Matched {
     return {
-      groups: this.#endpoints.matcher.matching(event, related),
+      ...this.#endpoints.matcher.matching(event, related),
       guard: guardOf(this.#current()),
     };
   }

@@ -7,8 +7,8 @@
  * however many endpoints exist. A directory that is further behind reads everything.
  */
 import { always, byId } from '../../../model/filter.ts';
-import { type CommitStage, type CommitUnit, commitAdding } from '../../../store/commit-stages.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
+import { type CommitStage, type CommitUnit, commitAdding } from '../../../store/stages.ts';
 import {
   type Change,
   type ChangeLines,

@@ -18,14 +18,11 @@ import {
 import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
 import type { RelatedRows } from '../../../store/related-rows.ts';
 import type { EventEntry } from '../../../store/store.ts';
-import type { KnownEndpoint } from '../known-endpoint.ts';
+import type { Filtered, KnownEndpoint, Matched } from '../known-endpoint.ts';
+import { ContentFilters } from './content-filter.ts';
 
 export type Matcher = {
-  /**
-   * Returns the endpoints in disjoint groups. The group that receives every event of the type is the same array until
-   * an endpoint changes.
-   */
-  matching(event: MatchedEvent, related?: Related): readonly (readonly KnownEndpoint[])[];
+  matching(event: MatchedEvent, related?: Related): Omit<Matched, 'guard'>;
   /** Replaces an endpoint; undefined: it is new, or gone. */
   change(before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): void;
 };
@@ -82,16 +79,22 @@ export function createMatcher(rights: EventRights): Matcher {
     matching(event, related) {
       const { collection, owner } = event;
       const { always, byOwner, byTenant, asked } = candidatesOf(event.type, collection);
-      if (byOwner.size + byTenant.size + asked.size === 0) return [always];
+      if (byOwner.size + byTenant.size + asked.size === 0) return { groups: [always], filtered: [] };
       const opened = openEvent(event, related);
+      const judged = new Map<string, boolean>();
       const found: KnownEndpoint[] = [];
+      const filtered: Filtered[] = [];
       const ask = (candidates: Iterable<KnownEndpoint>): void => {
-        for (const known of candidates) if (rights.lets(known, collection, opened)) found.push(known);
+        for (const known of candidates) {
+          if (!rights.lets(known, collection, opened)) continue;
+          if (known.endpoint.where === undefined) found.push(known);
+          else filtered.push({ known, passes: () => rights.selects(known, collection, opened, judged) });
+        }
       };
       if (byOwner.size > 0 && owner !== null) ask(byOwner.get(owner) ?? []);
       if (byTenant.size > 0) ask(byTenant.get(tenantOf(opened, rights.tenantFieldOf(collection))) ?? []);
       ask(asked);
-      return found.length === 0 ? [always] : [always, found];
+      return { groups: found.length === 0 ? [always] : [always, found], filtered };
     },
   };
 }
@@ -138,8 +141,10 @@ class Candidates {
     if (allowed === 'denied') return;
     this.size += 1;
     if (allowed === 'granted') {
-      this.#always.add(known);
-      this.#alwaysList = undefined;
+      if (known.endpoint.where === undefined) {
+        this.#always.add(known);
+        this.#alwaysList = undefined;
+      } else this.asked.add(known);
       return;
     }
     const { tenant, owner } = keysOf(known, this.#collection, this.#rights);
@@ -217,6 +222,8 @@ export type EventRights = {
   permission(known: KnownEndpoint, collection: string): Permission;
   /** Returns true if the endpoint may receive this event. */
   lets(known: KnownEndpoint, collection: string, event: OpenEvent): boolean;
+  /** Returns true if the event passes the endpoint's filter on content, or it has none. */
+  selects: ContentFilters['passes'];
   /** Returns the rule by which the principal reads events of the collection; undefined: none. */
   ruleFor(principal: Authenticated, collection: string): Rule | undefined;
   /** Returns the member that holds the tenant of the collection's events; undefined: they have no tenant. */
@@ -224,6 +231,7 @@ export type EventRights = {
 };
 
 export function createEventRights(collections: Iterable<Collection>): EventRights {
+  let filters: ContentFilters | undefined;
   const byName = new Map([...collections].map((collection) => [collection.name, collection] as const));
 
   function ruleFor(principal: Authenticated, collection: string): Rule | undefined {
@@ -254,6 +262,11 @@ export function createEventRights(collections: Iterable<Collection>): EventRight
         if (field === undefined || event.member(field) !== endpoint.tenant) return false;
       }
       return permits(rule, 'read', principal, event);
+    },
+    selects(known, ...event) {
+      if (known.endpoint.where === undefined) return true;
+      filters ??= new ContentFilters(byName.values());
+      return filters.passes(known, ...event);
     },
   };
 }
@@ -302,7 +315,8 @@ export function createWants(
     const { type } = event;
     return (
       known.endpoint.events.some((text) => matchesEventPattern(text, type)) &&
-      isTold(rights, known, event, related)
+      isTold(rights, known, event, related) &&
+      rights.selects(known, event.collection, openEvent(event), new Map())
     );
   };
 }

@@ -5,19 +5,22 @@
  *
  * A part is a list of blocks; a block stands for a delivery of each of its events to each of its endpoints.
  */
+import type { Endpoint } from '../../../model/endpoint.ts';
 import { always, byId } from '../../../model/filter.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import { rowBatches } from '../../../store/in-batches.ts';
 import {
   type Change,
   type EventEntry,
+  eventsTable,
   keptRow,
   type ListQuery,
   type Row,
   type Store,
 } from '../../../store/store.ts';
+import { orderKeyOf } from '../delivery-order.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
-import { deliveryChange } from '../new-deliveries.ts';
+import { deliveryChanges } from '../new-deliveries.ts';
 import { deliveriesPerUnitMax, fanOutTable } from '../sending-tables.ts';
 import { type Step, Steps } from '../steps.ts';
 import type { Wakes } from '../wakes.ts';
@@ -38,6 +41,8 @@ type FanOutPart = {
   /** The process that created the part, and makes its deliveries unless it ends. */
   readonly processId: string;
   readonly blocks: readonly Block[];
+  /** The revision of the unit that owes them; absent: that of the row. */
+  readonly rev?: number;
 };
 
 /** Events by list of endpoints; events with the same endpoints share one list. */
@@ -120,11 +125,21 @@ export function makeOwedDeliveries(
       await directory.refresh();
       return true;
     },
-    async step({ doc, createdAt }): Promise<Step> {
+    async step(row): Promise<Step> {
+      const { doc, createdAt } = row;
       const { processId, blocks } = readPart(doc);
-      const { rest, ...made } = takeDeliveries(blocks, directory.get, newId);
+      const rev = revOf(row);
+      const taken = takeDeliveries(blocks, directory.get);
+      const { deliveries, endpointIds, rest } = { ...taken, deliveries: [] as Change[] };
+      for (const { event, known } of taken.owed) {
+        const key =
+          known.endpoint.orderBy === undefined ? undefined : await keyOf(store, known.endpoint, event.id);
+        const order = key === undefined ? undefined : { key, rev };
+        deliveries.push(...deliveryChanges({ event, at: event.at, order }, known, newId));
+      }
+      const made = { deliveries, endpointIds };
       if (rest.length === 0) return { ...made, next: null };
-      const part: FanOutPart = { processId, blocks: rest };
+      const part: FanOutPart = { processId, blocks: rest, rev };
       return { ...made, next: keptRow(JSON.stringify(part), null, createdAt, Math.max(clock(), createdAt)) };
     },
   });
@@ -136,18 +151,31 @@ function readPart(doc: string): FanOutPart {
   return JSON.parse(doc) as FanOutPart;
 }
 
-type Taken = Pick<Step, 'deliveries' | 'endpointIds'> & { readonly rest: readonly Block[] };
+/** An event that is gone, or was expunged, needs no order. */
+async function keyOf(
+  store: Pick<Store, 'read'>,
+  endpoint: Endpoint,
+  eventId: string,
+): Promise<string | undefined> {
+  const row = await store.read(eventsTable, eventId);
+  return row === undefined ? undefined : orderKeyOf(endpoint, row.doc);
+}
+
+function revOf({ doc, rev }: Row): number {
+  return readPart(doc).rev ?? rev;
+}
+
+type Taken = Pick<Step, 'endpointIds'> & {
+  readonly owed: readonly { readonly event: OwedEvent; readonly known: KnownEndpoint }[];
+  readonly rest: readonly Block[];
+};
 
 /**
  * Takes as many deliveries as one unit holds, and returns what is still owed.
  * @param find returns the current endpoint; undefined: it was removed, and is owed nothing
  */
-function takeDeliveries(
-  blocks: readonly Block[],
-  find: (id: string) => KnownEndpoint | undefined,
-  newId: () => string,
-): Taken {
-  const deliveries: Change[] = [];
+function takeDeliveries(blocks: readonly Block[], find: (id: string) => KnownEndpoint | undefined): Taken {
+  const owed: Taken['owed'][number][] = [];
   const endpointIds = new Set<string>();
   let left = deliveriesPerUnitMax;
   const rest: Block[] = [];
@@ -159,12 +187,27 @@ function takeDeliveries(
         const known = find(id);
         if (known === undefined) continue;
         endpointIds.add(id);
-        deliveries.push(deliveryChange(event, known, event.at, newId));
+        owed.push({ event, known });
       }
     }
     if (count < block.events.length) rest.push({ ...block, events: block.events.slice(count) });
   }
-  return { deliveries, endpointIds, rest };
+  return { owed, endpointIds, rest };
+}
+
+/**
+ * Returns true if a unit up to the revision owes the endpoint deliveries. A caller that reads lines afterwards misses none.
+ * @throws StoreUnavailable
+ */
+export async function isOwedBefore(
+  store: Pick<Store, 'plan'>,
+  endpointId: string,
+  rev: number,
+): Promise<boolean> {
+  for await (const rows of rowBatches(store.plan(parts), partsPerReadMax)) {
+    if (rows.some((row) => row.doc.includes(`"${endpointId}"`) && revOf(row) <= rev)) return true;
+  }
+  return false;
 }
 
 /**

@@ -15,16 +15,12 @@ import { workRules } from '../../../memory/work-rules.ts';
 import { readEndpoint } from '../../../model/endpoint.ts';
 import type { LoopTurns } from '../../../observe/event-loop.ts';
 import type { Services } from '../../../store/capabilities.ts';
-import {
-  type AddedRefused,
-  type CommitStage,
-  type CommitUnit,
-  commitAdding,
-} from '../../../store/commit-stages.ts';
 import { RelatedRows } from '../../../store/related-rows.ts';
+import { type AddedRefused, type CommitStage, type CommitUnit, commitAdding } from '../../../store/stages.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
-import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
-import { deliveryChange } from '../new-deliveries.ts';
+import { orderKeyOf } from '../delivery-order.ts';
+import { type EndpointDirectory, type Filtered, judgeSome, type KnownEndpoint } from '../known-endpoint.ts';
+import { deliveryChanges } from '../new-deliveries.ts';
 import {
   deliveriesPerUnitMax,
   endpointsCollection,
@@ -137,20 +133,28 @@ function addedTo(options: FanOutOptions, gathered: Gathered): MaybePromise<FanOu
     }));
   }
   const made: Made[] = [];
+  const placed: Change[] = [];
   const sent = new Set<EventEntry>();
   for (const [list, events] of lists) {
     for (const event of events) sent.add(event);
     for (const { endpoint, owner } of list) {
       for (const event of events) {
-        const change = deliveryChange(event, { endpoint, owner }, event.createdAt, options.newId);
+        const key = endpoint.orderBy === undefined ? undefined : orderKeyOf(endpoint, event.doc);
+        const order = key === undefined ? undefined : { key };
+        const [change, ...places] = deliveryChanges(
+          { event, at: event.createdAt, order },
+          { endpoint, owner },
+          options.newId,
+        );
         made.push({ endpointId: endpoint.id, change });
+        placed.push(...places);
       }
     }
   }
   for (const { id } of sent) options.wakes.noteEvent(id, true);
   const at = options.clock();
   return {
-    added: [...guardsOf(gathered), ...made.map(({ change }) => change)],
+    added: [...guardsOf(gathered), ...made.map(({ change }) => change), ...placed],
     announce(rev) {
       const announce = () => {
         if (rev === undefined) announceUnknown(options, made, sent);
@@ -276,6 +280,8 @@ class Gathering implements Gathered {
   /** Lists without the endpoints that leave. */
   #staying: Map<readonly KnownEndpoint[], readonly KnownEndpoint[]> | undefined;
   #next = 0;
+  /** The endpoints with filters of the next event that are not judged yet, and those that it passed. */
+  #filtered: { readonly left: Filtered[]; readonly passed: KnownEndpoint[] } | undefined;
 
   constructor(directory: Pick<EndpointDirectory, 'matching'>, { changes, events }: Unit, rows: UnitRows) {
     this.#directory = directory;
@@ -292,18 +298,31 @@ class Gathering implements Gathered {
   /** @returns true when all events are matched */
   advance(): boolean {
     for (let examined = 0; this.#next < this.#events.length; this.#next += 1) {
-      if (examined >= endpointsPerTurn) return false;
       const event = this.#events[this.#next];
       if (event === undefined) break;
-      const { groups, guard } = this.#directory.matching(event, this.#rows.find);
-      // The first guard: if the endpoints change in a later turn, the unit is refused.
-      if (!this.#isProven) this.guard ??= guard;
-      for (const group of groups) {
-        examined += group.length;
-        this.#add(event, this.#leaving === undefined ? group : this.#withoutLeaving(group, this.#leaving));
+      if (this.#filtered === undefined) {
+        if (examined >= endpointsPerTurn) return false;
+        const { groups, filtered, guard } = this.#directory.matching(event, this.#rows.find);
+        // The first guard: if the endpoints change in a later turn, the unit is refused.
+        if (!this.#isProven) this.guard ??= guard;
+        for (const group of groups) {
+          examined += group.length;
+          this.#addGroup(event, group);
+        }
+        if (filtered.length === 0) continue;
+        examined += filtered.length;
+        this.#filtered = { left: filtered, passed: [] };
       }
+      const { left, passed } = this.#filtered;
+      if (!judgeSome(left, passed)) return false;
+      this.#filtered = undefined;
+      this.#addGroup(event, passed);
     }
     return true;
+  }
+
+  #addGroup(event: EventEntry, group: readonly KnownEndpoint[]): void {
+    this.#add(event, this.#leaving === undefined ? group : this.#withoutLeaving(group, this.#leaving));
   }
 
   #add(event: EventEntry, endpoints: readonly KnownEndpoint[]): void {

@@ -27,9 +27,10 @@ import {
   type TailEntry,
 } from '../../../store/store.ts';
 import type { Lanes } from '../../../work/lanes.ts';
+import { orderKeyOf } from '../delivery-order.ts';
 import { owedTo } from '../fan-out/owed-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
-import { deliveryChange, isTestEvent } from '../new-deliveries.ts';
+import { deliveryChanges, isTestEvent } from '../new-deliveries.ts';
 import { deliveriesCollection, endpointsCollection, recoveriesCollection } from '../sending-tables.ts';
 import { type Step, Steps } from '../steps.ts';
 import type { Wakes } from '../wakes.ts';
@@ -278,9 +279,9 @@ async function nextChunk(
     counts.matching += 1;
     owed ??= await owedTo(store, known.endpoint.id);
     if (owed.has(entry.id)) continue;
-    const { kind, change } = await remedy({ store, newId }, entry, known, at);
-    if (kind !== 'none') counts[kind] += 1;
-    if (change !== undefined && !recovery.dryRun) changes.push(change);
+    const remedied = await remedy({ store, newId }, entry, known, at);
+    if (remedied.kind !== 'none') counts[remedied.kind] += 1;
+    if (!recovery.dryRun) changes.push(...remedied.changes);
   }
   return { counts, changes, after, isLast };
 }
@@ -291,8 +292,8 @@ function wholeSecond(time: string): number {
 }
 
 type Remedy =
-  | { readonly kind: 'none'; readonly change?: undefined }
-  | { readonly kind: 'resent' | 'created'; readonly change: Change };
+  | { readonly kind: 'none'; readonly changes: readonly [] }
+  | { readonly kind: 'resent' | 'created'; readonly changes: readonly Change[] };
 
 async function remedy(
   { store, newId }: Pick<Services, 'store' | 'newId'>,
@@ -303,14 +304,16 @@ async function remedy(
   const row = await findDelivery(store, event.id, known.endpoint.id);
   if (row === undefined) {
     const made = { id: event.id, type: event.type };
-    return { kind: 'created', change: deliveryChange(made, known, at, newId) };
+    const key = orderKeyOf(known.endpoint, event.doc);
+    const order = key === undefined ? undefined : { key, rev: event.rev };
+    return { kind: 'created', changes: deliveryChanges({ event: made, at, order }, known, newId) };
   }
   const delivery = JSON.parse(row.doc) as Delivery;
-  if (delivery.status !== 'not_delivered' || isDue(delivery, at)) return { kind: 'none' };
+  if (delivery.status !== 'not_delivered' || isDue(delivery, at)) return { kind: 'none', changes: [] };
   const time = new Date(Math.max(at, row.updatedAt)).toISOString();
   const doc = deliveryDocument({ ...delivery, status: 'pending', dueAt: time, updatedAt: time });
   const next = keptRow(doc, row.owner, row.createdAt, Date.parse(time));
-  return { kind: 'resent', change: { table, id: row.id, expect: { rev: row.rev }, next } };
+  return { kind: 'resent', changes: [{ table, id: row.id, expect: { rev: row.rev }, next }] };
 }
 
 function isDue({ dueAt }: Delivery, at: number): boolean {

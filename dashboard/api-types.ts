@@ -1,5 +1,77 @@
 /** Types of what the API serves, from its OpenAPI document. Rendered by scripts/docs/api-types.ts; `npm run docs` writes it. */
 
+export type AccessDecision = {
+  readonly answer: "always" | "never" | "depends" | "yes" | "no";
+  readonly reason: "rule" | "unrestricted" | "administrator" | "scope" | "unreadable" | "document" | "server" | "fixed" | "failed";
+  readonly by: string | null;
+  readonly text: string | null;
+  readonly words: string | null;
+  readonly rules: readonly (AccessRule)[];
+};
+
+export type AccessOfMember = {
+  readonly name: string;
+  readonly read: AccessDecision;
+  readonly write: AccessDecision;
+};
+
+export type AccessOfOperation = {
+  readonly name: string;
+  readonly requests: readonly (string)[];
+  readonly answer: "always" | "never" | "depends" | "yes" | "no";
+  readonly reason: "rule" | "unrestricted" | "administrator" | "scope" | "unreadable" | "document" | "server" | "fixed" | "failed";
+  readonly by: string | null;
+  readonly text: string | null;
+  readonly words: string | null;
+  readonly rules: readonly (AccessRule)[];
+};
+
+export type AccessReport = {
+  readonly collection: string;
+  readonly id: string | null;
+  readonly caller: {
+    readonly id: string | null;
+    readonly roles: readonly (string)[];
+    readonly scopes: readonly (string)[];
+    readonly tenant: string | null;
+  };
+  readonly operations: readonly (AccessOfOperation)[];
+  readonly members: readonly (AccessOfMember)[];
+  readonly roles: readonly (string)[];
+};
+
+export type AccessRule = {
+  readonly number: string;
+  readonly text: string;
+  readonly words: string;
+  readonly isReturned: boolean;
+  readonly answer: "always" | "never" | "depends" | "yes" | "no" | null;
+  readonly parts: readonly (AccessRule)[];
+};
+
+export type Activity = {
+  readonly hour: {
+    readonly from: string;
+    readonly stepSeconds: number;
+    readonly requests: readonly (number)[];
+    readonly clientErrors: readonly (number)[];
+    readonly serverErrors: readonly (number)[];
+    readonly writes: readonly (number)[];
+    readonly delivered: readonly (number)[];
+    readonly undelivered: readonly (number)[];
+  };
+  readonly day: {
+    readonly from: string;
+    readonly stepSeconds: number;
+    readonly requests: readonly (number)[];
+    readonly clientErrors: readonly (number)[];
+    readonly serverErrors: readonly (number)[];
+    readonly writes: readonly (number)[];
+    readonly delivered: readonly (number)[];
+    readonly undelivered: readonly (number)[];
+  };
+};
+
 export type Attempt = {
   readonly number: number;
   readonly statusCode: number | null;
@@ -26,6 +98,8 @@ export type Backup = {
   readonly id: string;
   readonly file: string;
   readonly bytes: number;
+  readonly files: number;
+  readonly fileBytes: number;
   readonly createdAt: string;
 };
 
@@ -42,6 +116,7 @@ export type Delivery = {
   readonly lastStatusCode: number | null;
   readonly lastError: string | null;
   readonly lastLatencyMs?: number;
+  readonly orderKey?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly etag?: string;
@@ -61,6 +136,10 @@ export type Endpoint = {
   readonly headers?: { readonly [name: string]: unknown };
   readonly maxInFlight?: number;
   readonly ratePerSecond?: number;
+  readonly where?: { readonly [name: string]: unknown };
+  readonly orderBy?: string;
+  readonly omit?: readonly (string)[];
+  readonly template?: string;
   readonly madeBy?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
@@ -107,6 +186,21 @@ export type Hold = {
   readonly held: boolean;
   readonly since: string | null;
   readonly from: string | null;
+};
+
+export type ImportCounts = {
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly refused: number;
+  readonly errors: readonly ({
+    readonly line: number;
+    readonly column?: number;
+    readonly member?: string;
+    readonly code: string;
+    readonly message: string;
+  })[];
+  readonly errorsMore?: number;
 };
 
 export type Me = {
@@ -260,6 +354,10 @@ export type StoreReport = {
   readonly engine: "sqlite" | "postgresql";
   readonly readAt: string;
   readonly bytes: number;
+  readonly disk: {
+    readonly bytes: number;
+    readonly freeBytes: number;
+  } | null;
   readonly schemaVersion: number;
   readonly collections: readonly ({
     readonly name: string;
@@ -304,4 +402,18 @@ export type Version = {
     readonly before?: unknown;
     readonly after?: unknown;
   } };
+};
+
+export type View = {
+  readonly id: string;
+  readonly collection: string;
+  readonly name: string;
+  readonly shared: boolean;
+  readonly query: string;
+  readonly columns: readonly (string)[];
+  readonly ownerId?: string;
+  readonly tenant?: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly etag?: string;
 };

@@ -5,12 +5,23 @@
 import { signal } from '@preact/signals';
 import { isObject, send } from './send.ts';
 
+/** How the value of a member is shown (`display` of the declaration). */
+export type Display = {
+  readonly as?: 'money' | 'percent' | 'duration' | 'bytes' | 'country' | 'state' | 'link' | 'long';
+  readonly currency?: string;
+  readonly currencyField?: string;
+  readonly unit?: 'minor' | 'hundred' | 'ms' | 's' | 'min' | 'h';
+  readonly tones?: Readonly<Record<string, string>>;
+  readonly inLists?: boolean;
+};
+
 export type Schema = {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly format?: string;
+  readonly title?: string;
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
@@ -19,6 +30,7 @@ export type Schema = {
   readonly oneOf?: readonly Schema[];
   readonly allOf?: readonly Schema[];
   readonly default?: unknown;
+  readonly 'x-default'?: unknown;
   readonly readOnly?: boolean;
   readonly minLength?: number;
   readonly maxLength?: number;
@@ -26,9 +38,24 @@ export type Schema = {
   readonly maximum?: number;
   /** Name of the collection whose ids the member holds. */
   readonly 'x-references'?: string;
+  /** How the value is shown, and how the documents of the schema are (`labels`, `title`, `groups` of the declaration). */
+  readonly 'x-display'?: Display;
+  /** The description without what is for programs. */
+  readonly 'x-help'?: string;
+  readonly 'x-presentation'?: {
+    readonly many?: string;
+    readonly title?: string;
+    readonly groups?: readonly { readonly heading: string; readonly members: readonly string[] }[];
+  };
 };
 
-type Parameter = { readonly name: string; readonly in: string; readonly schema?: Schema };
+type Parameter = {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema?: Schema;
+};
 
 type Operation = {
   readonly operationId?: string;
@@ -38,12 +65,20 @@ type Operation = {
   readonly parameters?: readonly (Parameter & { readonly $ref?: string })[];
   readonly requestBody?: Content;
   readonly responses?: Readonly<Record<string, Content>>;
+  /** An action of the application. */
+  readonly 'x-action'?: { readonly name: string; readonly on: 'member' | 'collection' | 'base' };
+  readonly 'x-responses'?: Readonly<Record<string, unknown>>;
 };
 
 /** Content, or a reference to what has it. */
 type Content = {
   readonly $ref?: string;
-  readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
+  readonly content?: Readonly<Record<string, MediaContent>>;
+};
+
+type MediaContent = {
+  readonly schema?: Schema;
+  readonly encoding?: Readonly<Record<string, { readonly contentType?: string }>>;
 };
 
 type PathItem = Readonly<Record<string, Operation>>;
@@ -57,13 +92,37 @@ type OpenApi = {
 /** The part of the application, and that of its operators. */
 const parts = ['application', 'operator'];
 
-/** A request on a member or a list beside its plain methods: `POST {member}/rotate-secret`. */
+/** A request beside the plain methods of a member or a list: `POST {member}/rotate-secret`, and the actions of the application. */
 export type Step = {
+  /** With its captures in braces. */
   readonly path: string;
+  readonly method: string;
   readonly name: string;
   readonly summary: string;
   readonly description: string | undefined;
-  readonly input: Schema | undefined;
+  /** Its input, and the captures of its path besides the member. */
+  readonly input: Schema;
+  readonly captures: readonly string[];
+  readonly sends: 'query' | 'json' | 'form';
+  /** The media types that members of the form which are files may have. */
+  readonly accepted: Readonly<Record<string, string>>;
+  /** The media types of its answer; empty: it has no content. */
+  readonly gives: readonly string[];
+  /** The schema of an answer in JSON. */
+  readonly output: Schema;
+  readonly leadsElsewhere: boolean;
+  /** It can be carried out after the answer. */
+  readonly canWait: boolean;
+};
+
+/** A member of documents that holds a file, or a list of files. */
+export type FileField = {
+  readonly name: string;
+  readonly isList: boolean;
+  /** Media types, as an input for files has them; empty: any. */
+  readonly accept: string;
+  readonly canUpload: boolean;
+  readonly canRemove: boolean;
 };
 
 /** A list of the API, with its members. */
@@ -85,6 +144,10 @@ export type Listed = {
   readonly keepsDeleted: boolean;
   readonly deletesMany: boolean;
   readonly create: Schema | undefined;
+  /** Files of documents can be imported. */
+  readonly canImport: boolean;
+  /** The actions of the application on the collection. */
+  readonly actions: readonly Step[];
   /** Undefined: the list has no addressable members. */
   readonly member:
     | {
@@ -94,6 +157,7 @@ export type Listed = {
         readonly canDelete: boolean;
         readonly steps: readonly Step[];
         readonly lists: readonly string[];
+        readonly files: ReadonlyMap<string, FileField>;
         /** The versions of a document can be listed. */
         readonly hasHistory: boolean;
       }
@@ -111,7 +175,6 @@ export const description = signal<Description | undefined>(undefined);
 export const base = signal('/api/v1');
 
 let document: OpenApi | undefined;
-
 /** @throws Error if the document cannot be read */
 export async function readDescription(): Promise<void> {
   const replies = await Promise.all(
@@ -187,7 +250,7 @@ function listAt(path: string): Listed | undefined {
   const members = Object.keys(schema.properties ?? {});
   // An export has documents of any shape.
   if (schema.properties === undefined) return undefined;
-  const member = memberOf(path);
+  const member = memberOf(path, schema);
   const paths = document?.paths ?? {};
   return {
     path,
@@ -203,6 +266,8 @@ function listAt(path: string): Listed | undefined {
     keepsDeleted: member !== undefined && paths[`${member.path}/restore`] !== undefined,
     deletesMany: paths[`${path}/bulk-delete`] !== undefined,
     create: inputOf(item.post),
+    canImport: paths[`${path}/import`]?.post !== undefined,
+    actions: actionsBelow(path, 'collection'),
     member,
   };
 }
@@ -252,41 +317,137 @@ export function hasPath(path: string): boolean {
   return document?.paths[path] !== undefined;
 }
 
-function memberOf(path: string): Listed['member'] {
+function memberOf(path: string, schema: Schema): Listed['member'] {
   const paths = document?.paths ?? {};
   const found = Object.keys(paths).find(
     (each) => each.startsWith(`${path}/{`) && each.indexOf('/', path.length + 1) < 0,
   );
   if (found === undefined) return undefined;
   const item = paths[found] ?? {};
+  const files = filesOf(schema, found);
   const below = Object.keys(paths).filter(
-    (each) => each.startsWith(`${found}/`) && !each.includes('{', found.length),
+    (each) =>
+      each.startsWith(`${found}/`) &&
+      !each.includes('{', found.length) &&
+      !files.has(each.slice(found.length + 1).split('/', 1)[0] ?? ''),
   );
   return {
     path: found,
     parameter: /\{([^}]+)\}$/.exec(found)?.[1] ?? 'id',
     patch: inputOf(item.patch),
     canDelete: item.delete !== undefined,
-    steps: below
-      .filter((each) => !ownViews.has(each.slice(found.length)))
-      .flatMap((each) => stepAt(each, found) ?? []),
-    lists: below.filter((each) => paths[each]?.get !== undefined && !ownViews.has(each.slice(found.length))),
+    steps: [
+      ...actionsBelow(found, 'member'),
+      ...below
+        .filter((each) => !ownViews.has(each.slice(found.length)))
+        .flatMap((each) => builtInStep(each, found) ?? []),
+    ],
+    lists: below.filter((each) => {
+      const get = paths[each]?.get;
+      return get !== undefined && get['x-action'] === undefined && !ownViews.has(each.slice(found.length));
+    }),
+    files,
     hasHistory: paths[`${found}/history`] !== undefined,
   };
 }
 
-/** Paths that components of their own show. */
-const ownViews: ReadonlySet<string> = new Set(['/history', '/restore', '/sessions', '/sessions/end']);
+/** A member that is written as a file, which has a control of its own. */
+export function isFileReference({ $ref, items }: Schema): boolean {
+  return ($ref ?? items?.$ref) === '#/components/schemas/FileReference';
+}
 
-function stepAt(path: string, member: string): Step | undefined {
+/** The schema of a file in documents. */
+const fileReference = '#/components/schemas/File';
+
+function filesOf({ properties = {} }: Schema, member: string): ReadonlyMap<string, FileField> {
+  const found = new Map<string, FileField>();
+  for (const [name, each] of Object.entries(properties)) {
+    const isList = each.items?.$ref === fileReference;
+    if (!isList && each.$ref !== fileReference) continue;
+    const item = document?.paths[`${member}/${name}`];
+    const upload = isList ? item?.post : item?.put;
+    const holder = isList
+      ? Object.entries(document?.paths ?? {}).find(([path]) => path.startsWith(`${member}/${name}/{`))?.[1]
+      : item;
+    const types = Object.keys(contentOf(upload?.requestBody) ?? {}).filter((type) => type !== '*/*');
+    const conduct = { canUpload: upload !== undefined, canRemove: holder?.delete !== undefined };
+    found.set(name, { name, isList, accept: types.join(','), ...conduct });
+  }
+  return found;
+}
+
+/** Paths that components of their own show. */
+const ownViews: ReadonlySet<string> = new Set([
+  ...['/history', '/restore', '/sessions', '/sessions/end'],
+  ...['/second-factor', '/reset-second-factor'],
+]);
+
+function builtInStep(path: string, member: string): Step | undefined {
   const post = document?.paths[path]?.post;
-  if (post === undefined) return undefined;
+  if (post === undefined || post['x-action'] !== undefined) return undefined;
+  return stepOf(path, 'POST', { name: path.slice(member.length + 1), ...post });
+}
+
+/** The actions of the application below a path, on members of it or on itself. */
+export function actionsBelow(path: string, on: 'member' | 'collection' | 'base'): readonly Step[] {
+  return Object.entries(document?.paths ?? {}).flatMap(([each, item]) =>
+    each.startsWith(`${path}/`)
+      ? Object.entries(item).flatMap(([method, operation]) => {
+          const action = operation['x-action'];
+          if (action?.on !== on) return [];
+          return stepOf(each, method.toUpperCase(), { ...operation, name: action.name });
+        })
+      : [],
+  );
+}
+
+const summaryDefault = /^Call the action \S+$/;
+const success = /^2\d\d$/;
+
+function stepOf(path: string, method: string, operation: Operation & { readonly name: string }): Step {
+  const { name, summary = '', description, requestBody, responses = {}, 'x-action': action } = operation;
+  const content = contentOf(requestBody) ?? {};
+  const isQuery = method === 'GET' || method === 'DELETE';
+  const form = content['multipart/form-data'];
+  const isForm = form !== undefined && content['application/json'] === undefined;
+  const named = [...path.matchAll(/\{([^}]+)\}/g)].map(([, capture = '']) => capture);
+  const captures = action?.on === 'member' || action === undefined ? named.slice(1) : named;
+  const own = isQuery ? schemaOfQuery(operation) : isForm ? resolve(form.schema) : inputOf(operation);
+  const found = Object.entries(responses).find(([status]) => success.test(status))?.[1];
+  const given = contentOf(found) ?? {};
   return {
-    path,
-    name: path.slice(member.length + 1),
-    summary: post.summary ?? path,
-    description: post.description,
-    input: inputOf(post),
+    ...{ path, method, name, captures, description },
+    summary: action !== undefined && summaryDefault.test(summary) ? '' : summary,
+    input: withCaptures(own ?? {}, captures),
+    sends: isQuery ? 'query' : isForm ? 'form' : 'json',
+    accepted: Object.fromEntries(
+      Object.entries(form?.encoding ?? {}).map(([member, { contentType = '' }]) => [member, contentType]),
+    ),
+    gives: Object.keys(given),
+    output: resolve(given['application/json']?.schema),
+    leadsElsewhere: action !== undefined && found === undefined,
+    canWait: operation['x-responses']?.['Prefer: respond-async'] !== undefined,
+  };
+}
+
+function schemaOfQuery({ parameters = [] }: Operation): Schema {
+  const all = parameters.map((each) => (each.$ref === undefined ? each : (lookUp(each.$ref) as Parameter)));
+  const query = all.filter((each) => each.in === 'query');
+  const described = ({ description: text }: Parameter) => (text === undefined ? {} : { description: text });
+  return {
+    properties: Object.fromEntries(query.map((each) => [each.name, { ...each.schema, ...described(each) }])),
+    required: query.filter(({ required }) => required === true).map(({ name }) => name),
+  };
+}
+
+/** Captures are texts that a request cannot be without. */
+function withCaptures(schema: Schema, captures: readonly string[]): Schema {
+  if (captures.length === 0) return schema;
+  const texts = Object.fromEntries(captures.map((name) => [name, { type: 'string' } as Schema]));
+  return {
+    ...schema,
+    properties: { ...texts, ...schema.properties },
+    required: [...captures, ...(schema.required ?? [])],
   };
 }
 
@@ -295,3 +456,39 @@ function inputOf(operation: Operation | undefined): Schema | undefined {
   const schema = content?.['application/json']?.schema ?? content?.['application/merge-patch+json']?.schema;
   return schema === undefined ? undefined : resolve(schema);
 }
+
+/** A collection of the application: the operations of a built-in resource have its tag among those below. */
+export function isCollection(list: Listed): boolean {
+  return !builtIn.has(list.tag);
+}
+
+const builtIn: ReadonlySet<string> = new Set([
+  ...[
+    'users',
+    'keys',
+    'audit',
+    'portal-links',
+    'portal',
+    'views',
+    'accounts',
+    'endpoints',
+    'deliveries',
+    'recoveries',
+    'event-types',
+    'received',
+    'senders',
+  ],
+  ...[
+    'subscribers',
+    'jobs',
+    'mails',
+    'hold',
+    'queries',
+    'operations',
+    'events',
+    'realtime',
+    'service',
+    'webhooks',
+    'actions',
+  ],
+]);

@@ -1,6 +1,6 @@
 /** The event stream (§6.2) read with `fetch`, because EventSource sends no key. It resumes after the last event when the connection ends. */
 import { base } from './description.ts';
-import { key, prefix } from './send.ts';
+import { fromScript, key, prefix } from './send.ts';
 
 export type LiveEvent = {
   readonly id: string;
@@ -26,7 +26,7 @@ export async function followEvents(
   while (!signal.aborted) {
     onState('connecting');
     try {
-      const headers = new Headers({ Accept: 'text/event-stream' });
+      const headers = new Headers({ Accept: 'text/event-stream', ...fromScript });
       if (last !== '') headers.set('Last-Event-ID', last);
       if (key.value !== null) headers.set('X-API-Key', key.value);
       const credentials = key.value === null ? 'same-origin' : 'omit';

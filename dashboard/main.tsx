@@ -1,20 +1,24 @@
 /** The dashboard: reads what the API offers, asks for a credential, and shows the view that the address names. */
-import { type JSX, render } from 'preact';
+import { type ComponentChildren, type JSX, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { DifferencesBanner } from './components/about-server.tsx';
-import { description, type Listed, readDescription } from './description.ts';
+import { Palette } from './components/palette.tsx';
+import { description, isCollection, type Listed, readDescription } from './description.ts';
 import { AccessPage } from './pages/access-page.tsx';
 import { AccountPage } from './pages/account-page.tsx';
 import { ExplainPage } from './pages/explain-page.tsx';
 import { FirstRunPage } from './pages/first-run-page.tsx';
+import { HomePage } from './pages/home-page.tsx';
+import { ImportPage } from './pages/import-page.tsx';
 import { ListPage } from './pages/list-page.tsx';
 import { LivePage } from './pages/live-page.tsx';
 import { LoginPage } from './pages/login-page.tsx';
 import { MemberPage } from './pages/member-page.tsx';
-import { isCollection, OverviewPage } from './pages/overview-page.tsx';
 import { QueryPage } from './pages/query-page.tsx';
+import { RulesPage } from './pages/rules-page.tsx';
 import { SystemPage } from './pages/system-page.tsx';
-import { linkTo, route } from './route.ts';
+import { nameOf } from './presentation.ts';
+import { go, linkTo, route } from './route.ts';
 import { caller, findCaller, isAdministrator, isFirstRun, logOut, mustEnrol, readable } from './session.ts';
 import { linkOfList, listOfView, viewOf, webhooksView } from './webhooks/dashboard-views.tsx';
 
@@ -54,7 +58,7 @@ function Dashboard(): JSX.Element {
       </button>
       <Navigation lists={description.value.lists.filter(({ path }) => readable.value.has(path))} />
       <main id="main" tabIndex={-1}>
-        {isAdministrator() ? <DifferencesBanner /> : null}
+        {isAdministrator() && route.value.view !== '' ? <DifferencesBanner /> : null}
         <View />
       </main>
     </>
@@ -65,17 +69,19 @@ function View(): JSX.Element {
   const { view, query } = route.value;
   const path = query.get('path') ?? '';
   useEffect(() => {
-    document.title = `${path === '' ? view || 'Overview' : path} – ${description.value?.title ?? 'Comity'}`;
+    document.title = `${path === '' ? view || 'Home' : path} – ${description.value?.title ?? 'Comity'}`;
   }, [view, path]);
   if (view === 'account' || mustEnrol.value) return <AccountPage />;
   if (view === 'access') return <AccessPage />;
+  if (view === 'rules') return <RulesPage query={query} />;
   if (view === 'list') return <ListPage path={path} />;
+  if (view === 'import') return <ImportPage path={path} />;
   if (view === 'member') return <MemberPage path={path} id={query.get('id') ?? ''} />;
   if (view === 'query') return <QueryPage query={query} />;
   if (view === 'explain') return <ExplainPage query={query} />;
   if (view === 'live') return <LivePage />;
   if (view === 'system') return <SystemPage />;
-  return webhooksView(route.value) ?? <OverviewPage />;
+  return webhooksView(route.value) ?? <HomePage />;
 }
 
 function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Element {
@@ -83,7 +89,7 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
   const here = query.get('path');
   const item = (link: string, text: string, isHere: boolean) => (
     <li key={link}>
-      <a href={link} aria-current={isHere ? 'page' : undefined}>
+      <a href={link} aria-current={isHere ? 'page' : undefined} onClick={foldOnPhone}>
         {text}
       </a>
     </li>
@@ -91,45 +97,102 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
   const itemOf = (list: Listed) =>
     item(
       linkOfList(list),
-      list.name,
-      viewOf(list) === listOfView(view) || ((view === 'list' || view === 'member') && here === list.path),
+      nameOf(list),
+      viewOf(list) === listOfView(view) ||
+        (['list', 'member', 'import'].includes(view) && here === list.path),
     );
+  const pages = pagesOf();
   return (
     <nav class="side" aria-label="Dashboard">
-      <details class="menu" open={matchMedia('(min-width: 50rem)').matches}>
+      <details class="menu" open={isWide()}>
         <summary>{description.value?.title}</summary>
-        <ul>
-          {item(linkTo(''), 'Overview', view === '')}
-          {item(linkTo('live'), 'Live', view === 'live')}
-          {isAdministrator() ? item(linkTo('system'), 'System', view === 'system') : null}
-          {item(linkTo('query'), 'Query', view === 'query')}
-          {item(linkTo('explain'), 'Requests explained', view === 'explain')}
-        </ul>
-        <h2>Data</h2>
-        <ul>{lists.filter(isCollection).map(itemOf)}</ul>
+        <ul>{pages.map(([name, text]) => item(linkTo(name), text, view === name))}</ul>
+        <Section title="Data">{lists.filter(isCollection).map(itemOf)}</Section>
         {sections.map(([title, tags]) => {
           const shown = lists.filter(({ tag }) => tags.includes(tag));
           if (shown.length === 0) return null;
           return (
-            <div key={title}>
-              <h2>{title}</h2>
-              <ul>
-                {shown.map(itemOf)}
-                {title === 'Access' ? item(linkTo('access'), 'sign-in and limits', view === 'access') : null}
-              </ul>
-            </div>
+            <Section key={title} title={title}>
+              {shown.map(itemOf)}
+              {title === 'Access' && isAdministrator()
+                ? item(linkTo('rules'), 'Access rules', view === 'rules')
+                : null}
+              {title === 'Access' ? item(linkTo('access'), 'Sign-in and limits', view === 'access') : null}
+            </Section>
           );
         })}
-        <p class="who">
-          <a href={linkTo('account')} aria-current={view === 'account' ? 'page' : undefined}>
-            {caller.value?.email ?? callerNames[caller.value?.kind ?? ''] ?? caller.value?.kind}
-          </a>{' '}
-          <button type="button" class="small" onClick={logOut}>
-            Log out
-          </button>
-        </p>
       </details>
+      <div class="who">
+        <Palette
+          lists={lists}
+          pages={[...pages, ['account', 'Account']].map(([name = '', text = '']) => ({
+            text,
+            kind: 'Page',
+            run: () => go(linkTo(name)),
+          }))}
+        />
+        <a href={linkTo('account')} aria-current={view === 'account' ? 'page' : undefined}>
+          {caller.value?.email ?? callerNames[caller.value?.kind ?? ''] ?? caller.value?.kind}
+        </a>
+        <button type="button" class="small" onClick={logOut}>
+          Log out
+        </button>
+      </div>
     </nav>
+  );
+}
+
+/** The navigation is beside the page, and not above it. */
+function isWide(): boolean {
+  return matchMedia('(min-width: 50rem)').matches;
+}
+
+/** On a phone, the open menu would leave the chosen page below the fold. */
+function foldOnPhone({ currentTarget }: Event): void {
+  const menu = currentTarget instanceof Element ? currentTarget.closest('details.menu') : null;
+  if (menu instanceof HTMLDetailsElement && !isWide()) menu.open = false;
+}
+
+/** Views with their names. */
+function pagesOf(): readonly (readonly [view: string, text: string])[] {
+  return [
+    ['', 'Home'],
+    ['live', 'Live'],
+    ...(isAdministrator() ? [['system', 'System'] as const] : []),
+    ['query', 'Query'],
+    ['explain', 'Requests explained'],
+  ];
+}
+
+/** Outlines of 16 by 16. */
+const icons: Readonly<Record<string, string>> = {
+  Data: 'M2 4c0-3 12-3 12 0v8c0 3-12 3-12 0zM2 4c0 3 12 3 12 0M2 8c0 3 12 3 12 0',
+  'Webhooks out': 'M3 13 13 3M6 3h7v7',
+  'Webhooks in': 'M13 3 3 13M10 13H3V6',
+  Functions: 'm9 1-6 8h5l-1 6 6-8H8z',
+  Access: 'M3 7h10v7H3zM5 7V5a3 3 0 0 1 6 0v2',
+};
+
+type SectionProps = { readonly title: string; readonly children: ComponentChildren };
+
+/** A part of the navigation that folds, and stays so in this browser. */
+function Section({ title, children }: SectionProps): JSX.Element {
+  const name = `comity-folded-${title}`;
+  const [isOpen] = useState(() => localStorage.getItem(name) === null);
+  const toggle = (event: Event) => {
+    if ((event.currentTarget as HTMLDetailsElement).open) localStorage.removeItem(name);
+    else localStorage.setItem(name, 'yes');
+  };
+  return (
+    <details class="section" open={isOpen} onToggle={toggle}>
+      <summary>
+        <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+          <path d={icons[title] ?? ''} fill="none" stroke="currentColor" stroke-width="1.5" />
+        </svg>{' '}
+        {title}
+      </summary>
+      <ul>{children}</ul>
+    </details>
   );
 }
 

@@ -56,5 +56,6 @@ function refusedBy(message: string): Problem {
     code: undefined,
     faults: [],
     trace: undefined,
+    request: undefined,
   };
 }

@@ -1,7 +1,7 @@
 /** Who uses the dashboard: login by session cookie, passkey or key, and the caller as `GET {base}/auth/me` describes it. */
 import { signal } from '@preact/signals';
 import type { Me } from './api-types.ts';
-import { base, description, pathOf } from './description.ts';
+import { base, description, type Listed, pathOf } from './description.ts';
 import { usePasskey } from './passkeys.ts';
 import { forgetTitles } from './reference-titles.ts';
 import { isObject, key, type Problem, problemOf, type Reply, send } from './send.ts';
@@ -18,6 +18,16 @@ export const mustEnrol = signal(false);
 /** Paths of the lists that the caller may read. */
 export const readable = signal<ReadonlySet<string>>(new Set());
 
+/** Paths of the lists into which the caller may import, as far as the server was asked. */
+export const importable = signal<ReadonlyMap<string, boolean>>(new Map());
+
+/** Asks the server by a dry run of no records. */
+export async function findImportable({ path, canImport }: Listed): Promise<void> {
+  if (!canImport || importable.value.has(path)) return;
+  const { status } = await send('POST', `${path}/import?dryRun=true`, { json: [] });
+  importable.value = new Map([...importable.value, [path, status < 400]]);
+}
+
 export function isAdministrator(): boolean {
   const { kind, roles = [], scopes = [] } = caller.value ?? {};
   return kind === 'administrator' || roles.includes('administrator') || scopes.includes('admin');
@@ -31,6 +41,7 @@ export async function findCaller(): Promise<void> {
 /** What the views need to know of a caller comes first, so that none of them shows what it may not. */
 async function enter(reply: Reply): Promise<void> {
   forgetTitles();
+  importable.value = new Map();
   const found = reply.status === 200 && isObject(reply.json) ? (reply.json as unknown as Me) : null;
   if (found !== null) {
     const [, , enrols] = await Promise.all([findReadable(), findFirstRun(found), findEnrolment(found)]);
@@ -97,7 +108,8 @@ export async function logInByPasskey(challenge?: string): Promise<LoginStep> {
 
 async function step(path: string, content: Readonly<Record<string, unknown>>): Promise<LoginStep> {
   const reply = await send('POST', `${base.value}/auth/${path}`, { json: { ...content, cookie: true } });
-  const problem = problemOf(reply);
+  // Who is not logged in has no page of explanations.
+  const problem = problemOf({ ...reply, request: undefined });
   if (problem === undefined) await findCaller();
   const challenge = isObject(reply.json) ? reply.json.challenge : undefined;
   return typeof challenge === 'string' ? { problem: undefined, challenge } : { problem };
@@ -106,7 +118,7 @@ async function step(path: string, content: Readonly<Record<string, unknown>>): P
 /** @returns the problem, if the key is refused */
 export async function useKey(value: string): Promise<Problem | undefined> {
   const reply = await send('GET', `${base.value}/auth/me`, { key: value });
-  const problem = problemOf(reply);
+  const problem = problemOf({ ...reply, request: undefined });
   if (problem !== undefined) return problem;
   key.value = value;
   await enter(reply);

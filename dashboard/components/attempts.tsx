@@ -1,6 +1,7 @@
 /** The attempts of a delivery or of a received message as a timeline, oldest first: outcome, time, error and the response's beginning. */
 import type { JSX } from 'preact';
 import { isObject } from '../send.ts';
+import { FailureText } from '../webhooks/last-failure.tsx';
 import { Time } from './value.tsx';
 
 type Attempt = Readonly<Record<string, unknown>>;
@@ -21,12 +22,19 @@ export function Attempts({ items }: { readonly items: readonly Attempt[] }): JSX
               .filter(Boolean)
               .join(', ')}
           </span>
-          {textOf(attempt.error) === '' ? null : <p class="fault">{textOf(attempt.error)}</p>}
+          <Failure attempt={attempt} />
           {textOf(attempt.responseSnippet) === '' ? null : <pre>{textOf(attempt.responseSnippet)}</pre>}
         </li>
       ))}
     </ol>
   );
+}
+
+/** In words with its place where the function is known, or else its kind. */
+function Failure({ attempt }: { readonly attempt: Attempt }): JSX.Element | null {
+  const [message, kind] = [textOf(attempt.message), textOf(attempt.error)];
+  if (message !== '') return <FailureText message={message} />;
+  return kind === '' ? null : <p class="fault">{kind}</p>;
 }
 
 function isSuccess({ statusCode, outcome, error }: Attempt): boolean {

@@ -2,19 +2,22 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Listed } from '../description.ts';
+import { nameOf } from '../presentation.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
+import { useClosed } from './closed-members.ts';
 import { withoutNulls } from './form-values.ts';
+import { ProblemNote } from './problem.tsx';
 import { SchemaForm } from './schema-form.tsx';
 import { SecretOnce } from './secret-once.tsx';
+import { SidePanel } from './side-panel.tsx';
 
 type CreationProps = { readonly list: Listed; readonly onDone: () => void };
 
 export function Creation({ list, onDone }: CreationProps): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [made, setMade] = useState<Record<string, unknown> | undefined>(undefined);
-  if (list.create === undefined) return <p />;
+  const closed = useClosed(list);
   const secret = made === undefined ? undefined : shownOnce(list, made);
-  if (secret !== undefined) return <SecretOnce secret={secret} made={made} onDone={onDone} />;
   const create = async (members: Record<string, unknown>) => {
     const reply = await send('POST', list.path, { json: withoutNulls(members) });
     setProblem(problemOf(reply));
@@ -23,16 +26,20 @@ export function Creation({ list, onDone }: CreationProps): JSX.Element {
     else onDone();
   };
   return (
-    <div class="panel">
-      <h2>New in {list.name}</h2>
-      <SchemaForm
-        schema={list.create}
-        submit="Create"
-        problem={problem}
-        onSubmit={create}
-        onCancel={onDone}
-      />
-    </div>
+    <SidePanel title={`New: ${list.schema.title ?? nameOf(list)}`} onClose={onDone}>
+      {closed === undefined ? <p class="loading">Loading…</p> : <ProblemNote problem={closed.problem} />}
+      {secret === undefined ? null : <SecretOnce secret={secret} made={made} onDone={onDone} />}
+      {secret !== undefined || closed === undefined || list.create === undefined ? null : (
+        <SchemaForm
+          {...{ list, problem }}
+          schema={list.create}
+          closed={closed.members}
+          submit="Create"
+          onSubmit={create}
+          onCancel={onDone}
+        />
+      )}
+    </SidePanel>
   );
 }
 

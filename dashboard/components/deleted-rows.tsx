@@ -5,11 +5,13 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { base, type Listed, memberPath } from '../description.ts';
+import { nameOf } from '../presentation.ts';
+import { titleOf } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { Actor, type ActorValue } from './actor.tsx';
 import { ProblemNote } from './problem.tsx';
-import { Time, titleOf } from './value.tsx';
+import { Time } from './value.tsx';
 
 const deletionsShown = 100;
 
@@ -32,7 +34,7 @@ export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
   return (
     <>
       <p class="quiet">
-        Deleted documents of {list.name}, newest first, while their events are kept.{' '}
+        Deleted documents of {nameOf(list)}, newest first, while their events are kept.{' '}
         <a href={linkTo('list', { path: list.path })}>Back to the list</a>
       </p>
       <ProblemNote problem={problem} />
@@ -40,13 +42,16 @@ export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
         {restored === undefined ? null : (
           <>
             Restored{' '}
-            <a href={linkTo('member', { path: list.path, id: restored.id })}>{titleOf(restored.document)}</a>.
+            <a href={linkTo('member', { path: list.path, id: restored.id })}>
+              {titleOf(list, restored.document)}
+            </a>
+            .
           </>
         )}
       </p>
       {deletions?.length === 0 ? <p class="empty">Nothing is deleted.</p> : null}
       {deletions === undefined || deletions.length === 0 ? null : (
-        <section class="scroll" tabIndex={0} aria-label={`Deleted ${list.name}`}>
+        <section class="scroll" tabIndex={0} aria-label={`Deleted ${nameOf(list)}`}>
           <table>
             <thead>
               <tr>
@@ -61,7 +66,7 @@ export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
             <tbody>
               {deletions.map((each) => (
                 <tr key={each.id}>
-                  <td>{titleOf(each.document)}</td>
+                  <td>{titleOf(list, each.document)}</td>
                   <td>
                     <Time value={String(each.document.deletedAt)} />
                   </td>
@@ -70,7 +75,7 @@ export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
                   </td>
                   <td>
                     <button type="button" class="small" onClick={() => restore(each)}>
-                      Restore <span class="hidden">{titleOf(each.document)}</span>
+                      Restore <span class="hidden">{titleOf(list, each.document)}</span>
                     </button>
                   </td>
                 </tr>

@@ -1,6 +1,7 @@
 /** The whole list of a view as a file: NDJSON as the API sends the documents, or CSV of the shown columns. Bounded by its count of rows. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { formatCsvCell } from '../../src/http/syntax/csv.ts';
 import { isObject, send } from '../send.ts';
 
 const exportedRowsMax = 50_000;
@@ -58,19 +59,13 @@ async function readAll(
   return rows.slice(0, exportedRowsMax);
 }
 
-/** RFC 4180. A text that a spreadsheet would run as a formula gets an apostrophe before it. */
-function toCsv(rows: readonly Record<string, unknown>[], columns: readonly string[]): string {
-  const cell = (value: unknown): string => {
-    if (value === undefined || value === null) return '';
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  const lines = [columns.map(cell), ...rows.map((row) => columns.map((name) => cell(row[name])))];
-  return lines.map((line) => `${line.join(',')}\r\n`).join('');
+/** As `comity export` writes it, with its guard against formulas: an import reads both. */
+export function toCsv(rows: readonly Record<string, unknown>[], columns: readonly string[]): string {
+  const lines = [columns, ...rows.map((row) => columns.map((name) => row[name]))];
+  return lines.map((line) => `${line.map((value) => formatCsvCell(value, true)).join(',')}\r\n`).join('');
 }
 
-function save(text: string, name: string, type: string): void {
+export function save(text: string, name: string, type: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));
   link.download = name;

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Listed, resolve } from '../description.ts';
+import { inWords, labelOf, nameOf, timeText } from '../presentation.ts';
 import { titleOfReference } from '../reference-titles.ts';
 import { Control } from './form-field.tsx';
 import { kindOf } from './form-values.ts';
@@ -19,9 +20,11 @@ export function Filters({ list, query, columns, onChange }: FiltersProps): JSX.E
   const active = [...query].filter(([each]) => list.filters.includes(each.split(/[.[]/, 1)[0] ?? ''));
   return (
     <div class="filters">
-      {list.searchable ? <Search name={list.name} text={query.get('q') ?? ''} onChange={onChange} /> : null}
+      {list.searchable ? (
+        <Search name={nameOf(list)} text={query.get('q') ?? ''} onChange={onChange} />
+      ) : null}
       {list.filters.length === 0 ? null : <NewFilter list={list} onChange={onChange} />}
-      <Columns members={Object.keys(list.schema.properties ?? {})} columns={columns} onChange={onChange} />
+      <Columns list={list} columns={columns} onChange={onChange} />
       {active.map(([each, filter]) => (
         <button
           type="button"
@@ -41,7 +44,12 @@ function chipText(list: Listed, name: string, filter: string): string {
   const [, member = name, operator = 'eq'] = /^([^[]+)(?:\[(\w+)\])?$/.exec(name) ?? [];
   const sign = operators.find(([each]) => each === operator)?.[1] ?? operator;
   const target = list.references.get(member);
-  return `${member} ${sign} ${target === undefined ? filter : (titleOfReference(target, filter) ?? filter)}`;
+  const label = member.includes('.') ? member : labelOf(list.schema, member);
+  if (target !== undefined) return `${label} ${sign} ${titleOfReference(target, filter) ?? filter}`;
+  const schema = resolve(list.schema.properties?.[member]);
+  const kind = kindOf(schema);
+  const text = kind === 'time' ? timeText(filter) : kind === 'choice' ? inWords(filter) : filter;
+  return `${label} ${sign} ${text}`;
 }
 
 type SearchProps = {
@@ -112,7 +120,9 @@ function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
         }}
       >
         {members.map((each) => (
-          <option key={each}>{each}</option>
+          <option key={each} value={each}>
+            {each.includes('.') ? each : labelOf(list.schema, each)}
+          </option>
         ))}
       </select>
       <select
@@ -137,12 +147,12 @@ function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
 }
 
 type ColumnsProps = {
-  readonly members: readonly string[];
+  readonly list: Listed;
   readonly columns: readonly string[];
   readonly onChange: (changes: Changes) => void;
 };
 
-function Columns({ members, columns, onChange }: ColumnsProps): JSX.Element {
+function Columns({ list, columns, onChange }: ColumnsProps): JSX.Element {
   const toggle = (name: string) => {
     const changed = columns.includes(name) ? columns.filter((each) => each !== name) : [...columns, name];
     onChange({ columns: changed.join(',') });
@@ -152,10 +162,10 @@ function Columns({ members, columns, onChange }: ColumnsProps): JSX.Element {
       <summary>Columns</summary>
       <fieldset>
         <legend>Shown members</legend>
-        {members.map((name) => (
-          <label key={name}>
+        {Object.keys(list.schema.properties ?? {}).map((name) => (
+          <label key={name} title={name}>
             <input type="checkbox" checked={columns.includes(name)} onChange={() => toggle(name)} />
-            {name}
+            {labelOf(list.schema, name)}
           </label>
         ))}
       </fieldset>

@@ -2,11 +2,12 @@
 import type { JSX } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { listOf, pathOf, type Schema } from '../description.ts';
+import { inWords, readerZone } from '../presentation.ts';
 import { choicesOf, kindOf } from './form-values.ts';
 import { type Common, ReferenceField } from './reference-field.tsx';
 
 export type FieldProps = {
-  readonly name: string;
+  readonly label: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
   readonly text: string;
@@ -14,7 +15,7 @@ export type FieldProps = {
   readonly onText: (text: string) => void;
 };
 
-export function FormField({ name, schema, isRequired, text, faults, onText }: FieldProps): JSX.Element {
+export function FormField({ label, schema, isRequired, text, faults, onText }: FieldProps): JSX.Element {
   const id = useId();
   const hint = hintOf(schema);
   const described = [hint === undefined ? '' : `${id}-hint`, faults.length > 0 ? `${id}-fault` : '']
@@ -31,12 +32,12 @@ export function FormField({ name, schema, isRequired, text, faults, onText }: Fi
   const isGroup = kindOf(schema) === 'choices';
   const title = (
     <>
-      {name}
+      {label}
       {isRequired ? <span aria-hidden="true"> *</span> : null}
     </>
   );
   return (
-    <div class="field">
+    <div class={wideKinds.has(kindOf(schema)) ? 'field wide' : 'field'}>
       {isGroup ? (
         <span class="label" id={`${id}-label`}>
           {title}
@@ -59,10 +60,13 @@ export function FormField({ name, schema, isRequired, text, faults, onText }: Fi
   );
 }
 
+/** Kinds whose fields take the whole width of a group. */
+const wideKinds: ReadonlySet<string> = new Set(['long', 'json', 'texts', 'choices']);
+
 function hintOf(schema: Schema): string | undefined {
   const kind = kindOf(schema);
-  const own = kind === 'time' ? 'Time in UTC.' : kind === 'texts' ? 'One a line.' : undefined;
-  return [schema.description, own].filter((each) => each !== undefined).join(' ') || undefined;
+  const own = kind === 'time' ? `Time in ${readerZone}.` : kind === 'texts' ? 'One a line.' : undefined;
+  return [schema['x-help'] ?? schema.description, own].filter(Boolean).join(' ') || undefined;
 }
 
 type ControlProps = {
@@ -80,10 +84,10 @@ export function Control({ schema, common, onText }: ControlProps): JSX.Element {
     const choices = kind === 'boolean' ? ['true', 'false'] : choicesOf(schema);
     return (
       <select {...common} onChange={common.onInput}>
-        <option value="">–</option>
+        {common['aria-required'] === true && common.value !== '' ? null : <option value="">–</option>}
         {choices.map((choice) => (
           <option key={choice} value={choice}>
-            {choice}
+            {inWords(choice === 'true' ? 'yes' : choice === 'false' ? 'no' : choice)}
           </option>
         ))}
       </select>
@@ -123,7 +127,8 @@ function Choices({ schema, common, onText }: ControlProps): JSX.Element {
     >
       {choicesOf(schema.items ?? {}).map((name) => (
         <label key={name}>
-          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} /> {name}
+          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />{' '}
+          {inWords(name)}
         </label>
       ))}
     </div>
@@ -134,23 +139,31 @@ function Choices({ schema, common, onText }: ControlProps): JSX.Element {
 const controlDigitsMax = 3;
 
 /**
- * A time in UTC: the control has no zone, so its value is that of the document without the Z. A time with more digits of the second is a text,
- * in which none is lost.
+ * A time in the reader's zone: the control has none, so its value is the local time of the instant. A time with more digits of the second is a
+ * text in UTC, in which none is lost.
  */
 function TimeField({ common, onText }: Omit<ControlProps, 'schema'>): JSX.Element {
   const [isText] = useState((/\.(\d+)/.exec(common.value)?.[1] ?? '').length > controlDigitsMax);
   if (isText) return <input {...common} type="text" spellcheck={false} />;
-  const shown = common.value.replace(/Z$/, '');
+  const shown = localTime(common.value);
   return (
     <input
       {...common}
       type="datetime-local"
-      step={shown.includes('.') ? 0.001 : 1}
+      step={shown.includes('.') ? 0.001 : shown.length > 16 ? 1 : 60}
       value={shown}
       onInput={(event) => {
         const { value } = event.currentTarget;
-        onText(value === '' ? '' : `${value.length === 16 ? `${value}:00` : value}Z`);
+        onText(value === '' ? '' : new Date(value).toISOString().replace('.000Z', 'Z'));
       }}
     />
   );
+}
+
+/** An instant as `datetime-local` has it, without seconds where they are zero. */
+function localTime(value: string): string {
+  const ms = Date.parse(value);
+  if (Number.isNaN(ms)) return '';
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+  return local.replace(/(?::00)?\.000$/, '');
 }

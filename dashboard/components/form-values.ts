@@ -8,7 +8,7 @@ const longTextCharacters = 2048;
 
 export type Kind =
   | ('text' | 'long' | 'number' | 'integer' | 'boolean' | 'choice' | 'choices' | 'texts' | 'json')
-  | ('reference' | 'time' | 'date');
+  | ('reference' | 'time' | 'date' | 'file' | 'files');
 
 /** The texts that a schema lists, as an enum or as a union of constants; empty if it is no such list. */
 export function choicesOf(schema: Schema): readonly string[] {
@@ -26,14 +26,16 @@ export function kindOf(schema: Schema): Kind {
   if (type === 'string') return kindOfText(schema);
   if (type === 'number' || type === 'integer' || type === 'boolean') return type;
   if (type !== 'array' || schema.items === undefined) return 'json';
+  if (schema.items.format === 'binary') return 'files';
   if (choicesOf(schema.items).length > 0) return 'choices';
   return schema.items.type === 'string' ? 'texts' : 'json';
 }
 
-function kindOfText({ format, maxLength = 0 }: Schema): Kind {
+function kindOfText({ format, maxLength = 0, 'x-display': display }: Schema): Kind {
+  if (format === 'binary') return 'file';
   if (format === 'date-time') return 'time';
   if (format === 'date') return 'date';
-  return maxLength > longTextCharacters ? 'long' : 'text';
+  return display?.as === 'long' || maxLength > longTextCharacters ? 'long' : 'text';
 }
 
 /** The value as the text of its field: a line for each text of a list, JSON for objects. */

@@ -3,11 +3,12 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Version } from '../api-types.ts';
 import type { Listed } from '../description.ts';
+import { labelOf } from '../presentation.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { Actor } from './actor.tsx';
+import { MemberValue } from './member-value.tsx';
 import { ProblemNote } from './problem.tsx';
-import { ReferenceLink } from './reference-link.tsx';
-import { Time, Value } from './value.tsx';
+import { Time } from './value.tsx';
 
 type HistoryProps = { readonly list: Listed; readonly target: string; readonly tag: string | null };
 
@@ -48,14 +49,7 @@ function Changes({ list, version: { change, changes } }: ChangesProps): JSX.Elem
   const isNew = change === 'created';
   const entries = Object.entries(changes);
   if (entries.length === 0) return null;
-  const cell = (name: string, value: unknown) => {
-    const target = list.references.get(name);
-    return target !== undefined && typeof value === 'string' ? (
-      <ReferenceLink path={target} id={value} />
-    ) : (
-      <Value value={value} />
-    );
-  };
+  const cell = (name: string, value: unknown) => <MemberValue {...{ list, name, value }} isCell />;
   return (
     <div class="scroll">
       <table class="changes">
@@ -69,7 +63,7 @@ function Changes({ list, version: { change, changes } }: ChangesProps): JSX.Elem
         <tbody>
           {entries.map(([name, { before, after }]) => (
             <tr key={name}>
-              <td>{name}</td>
+              <td>{labelOf(list.schema, name)}</td>
               {isNew ? null : <td class="before">{cell(name, before)}</td>}
               <td class={isNew ? undefined : 'after'}>{cell(name, after)}</td>
             </tr>

@@ -1,43 +1,76 @@
 /** The members of a document as a table of names and values; references are links, lists and objects are shown by their parts. */
 import type { JSX } from 'preact';
-import type { Listed } from '../description.ts';
+import { type Listed, resolve, type Schema } from '../description.ts';
+import { displayOf, groupsOf, inWords, labelOf } from '../presentation.ts';
 import { isObject } from '../send.ts';
-import { listOfId, ReferenceLink } from './reference-link.tsx';
+import { FileMember } from './file-member.tsx';
+import { MemberValue } from './member-value.tsx';
 import { Value } from './value.tsx';
 
-type MembersProps = { readonly list: Listed; readonly document: Readonly<Record<string, unknown>> };
+type MembersProps = {
+  readonly list: Listed;
+  /** Of the document, in its path. */
+  readonly id: string;
+  readonly document: Readonly<Record<string, unknown>>;
+  /** Reads the document again. */
+  readonly onChange: () => Promise<void>;
+};
 
-export function Members({ list, document }: MembersProps): JSX.Element {
+export function Members({ list, id, document, onChange }: MembersProps): JSX.Element {
+  const { schema, member } = list;
+  const files = member?.files;
+  // Where a document may get a file, it has a place for it.
+  const names = new Set([...Object.keys(document), ...(files?.keys() ?? [])]);
   return (
-    <dl class="members">
-      {Object.entries(document).map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <MemberValue value={value} target={list.references.get(name)} isOwn={name === 'id'} />
-          </dd>
-        </div>
+    <div class="groups">
+      {groupsOf(schema, [...names]).map(({ heading, members }) => (
+        <section key={heading} aria-label={heading || 'Members'}>
+          {heading === '' ? null : <h2>{heading}</h2>}
+          <dl class="members">
+            {members.map((name) => {
+              const [field, value] = [files?.get(name), document[name]];
+              return (
+                <div key={name}>
+                  <dt title={name}>{labelOf(schema, name)}</dt>
+                  <dd>
+                    {field === undefined ? (
+                      <Shown {...{ list, name, value, document }} />
+                    ) : (
+                      <FileMember {...{ list, id, field, value, onChange }} />
+                    )}
+                  </dd>
+                </div>
+              );
+            })}
+          </dl>
+        </section>
       ))}
-    </dl>
+    </div>
   );
+}
+
+type ShownProps = {
+  readonly list: Listed;
+  readonly name: string;
+  readonly value: unknown;
+  readonly document: Readonly<Record<string, unknown>>;
+};
+
+function Shown({ list, name, value, document }: ShownProps): JSX.Element {
+  const isPart = (isObject(value) && name !== 'actor') || Array.isArray(value);
+  if (isPart) return <PartValue value={value} schema={resolve(list.schema.properties?.[name])} />;
+  if (displayOf(list.schema, name).as === 'long' && typeof value === 'string')
+    return <p class="long">{value}</p>;
+  return <MemberValue {...{ list, name, value, document }} />;
 }
 
 /** Deeper objects are JSON: nested lists of names and values are harder to read. */
 const depthMax = 2;
 
-type MemberValueProps = {
-  readonly value: unknown;
-  readonly target?: string | undefined;
-  readonly depth?: number;
-  /** The id of the document itself. */
-  readonly isOwn?: boolean;
-};
+type PartValueProps = { readonly value: unknown; readonly schema: Schema; readonly depth?: number };
 
-function MemberValue({ value, target, depth = 0, isOwn = false }: MemberValueProps): JSX.Element {
-  if (typeof value === 'string') {
-    const path = target ?? (isOwn ? undefined : listOfId(value));
-    if (path !== undefined) return <ReferenceLink path={path} id={value} />;
-  }
+/** A list or an object by its parts. */
+function PartValue({ value, schema, depth = 0 }: PartValueProps): JSX.Element {
   if (Array.isArray(value)) {
     if (value.length === 0) return <span class="absent">none</span>;
     if (value.every((each) => typeof each !== 'object' || each === null))
@@ -56,20 +89,16 @@ function MemberValue({ value, target, depth = 0, isOwn = false }: MemberValuePro
       <dl class="nested">
         {Object.entries(value).map(([name, each]) => (
           <div key={name}>
-            <dt>{name}</dt>
+            <dt title={name}>
+              {schema.properties?.[name] === undefined ? inWords(name) : labelOf(schema, name)}
+            </dt>
             <dd>
-              <MemberValue value={each} depth={depth + 1} />
+              <PartValue value={each} schema={resolve(schema.properties?.[name])} depth={depth + 1} />
             </dd>
           </div>
         ))}
       </dl>
     );
   if (isObject(value) || Array.isArray(value)) return <pre>{JSON.stringify(value, undefined, 2)}</pre>;
-  if (typeof value === 'string') return <LongText text={value} />;
   return <Value value={value} />;
-}
-
-/** A text is shown whole on the page of its document. */
-function LongText({ text }: { readonly text: string }): JSX.Element {
-  return text.length > 100 ? <p class="long">{text}</p> : <Value value={text} />;
 }

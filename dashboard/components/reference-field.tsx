@@ -4,10 +4,10 @@
  */
 import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { type Listed, memberPath } from '../description.ts';
-import { keepTitles, titleOfReference } from '../reference-titles.ts';
+import { type Listed, memberPath, resolve } from '../description.ts';
+import { nameOf } from '../presentation.ts';
+import { keepTitles, membersOfTitle, titleOf, titleOfReference } from '../reference-titles.ts';
 import { isObject, send } from '../send.ts';
-import { titleOf } from './value.tsx';
 
 /** Attributes that the control of any field gets. */
 export type Common = {
@@ -67,7 +67,8 @@ export function ReferenceField({ target, common, onText }: ReferenceFieldProps):
         aria-expanded={isOpen}
         aria-controls={`${id}-list`}
         aria-activedescendant={isOpen && active >= 0 ? `${id}-option-${active}` : undefined}
-        placeholder={`Search ${target.name}`}
+        title={value === '' ? undefined : value}
+        placeholder={`Search ${nameOf(target)}`}
         value={typed ?? title}
         onFocus={(event) => event.currentTarget.select()}
         onInput={(event) => type(event.currentTarget.value)}
@@ -87,8 +88,7 @@ export function ReferenceField({ target, common, onText }: ReferenceFieldProps):
           }
         }}
       />
-      {value === '' || typed !== undefined ? null : <code class="quiet">{value}</code>}
-      <Options id={id} search={search} name={target.name} onChoose={choose} />
+      <Options id={id} search={search} name={nameOf(target)} onChoose={choose} />
     </div>
   );
 }
@@ -115,7 +115,8 @@ function Options({ id, search: { found, active, isOpen }, name, onChoose }: Opti
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => onChoose(each)}
           >
-            {each.title} <code>{each.title === each.id ? '' : each.id}</code>
+            {each.title}
+            {isTwice(found, each) ? <code>{` ${each.id}`}</code> : null}
           </div>
         ))}
       </div>
@@ -124,6 +125,11 @@ function Options({ id, search: { found, active, isOpen }, name, onChoose }: Opti
       </span>
     </>
   );
+}
+
+/** Titles that are equal need their ids. */
+function isTwice(found: readonly Found[], { id, title }: Found): boolean {
+  return title !== id && found.some((each) => each.id !== id && each.title === title);
 }
 
 type Search = ReturnType<typeof useSearch>;
@@ -167,19 +173,26 @@ function useSearch(target: Listed) {
   return { found, active, isOpen, find, close, move };
 }
 
-async function findDocuments(target: Listed, text: string): Promise<readonly Found[]> {
+/** Length of the ids that the server makes. A search of many lists takes no shorter text for an id. */
+const idCharacters = 26;
+
+/** @param most of one list */
+export async function findDocuments(
+  target: Listed,
+  text: string,
+  most: number = foundMax,
+): Promise<readonly Found[]> {
   const queries = queriesOf(target, text);
-  const pages = await Promise.all(
-    queries.map((query) => readItems(`${target.path}?limit=${foundMax}${query}`)),
-  );
+  const pages = await Promise.all(queries.map((query) => readItems(`${target.path}?limit=${most}${query}`)));
   const documents = pages.flat();
-  if (documents.length === 0 && text !== '' && !text.includes(' ')) {
+  const mayBeId = most === foundMax ? text !== '' : text.length >= idCharacters;
+  if (documents.length === 0 && mayBeId && !text.includes(' ')) {
     const reply = await send('GET', memberPath(target, text)).catch(() => undefined);
     if (reply?.status === 200 && isObject(reply.json)) documents.push(reply.json);
   }
   keepTitles(target.path, documents);
-  const found = new Map(documents.map((each) => [String(each.id), titleOf(each)]));
-  return [...found].slice(0, foundMax).map(([id, title]) => ({ id, title }));
+  const found = new Map(documents.map((each) => [String(each.id), titleOf(target, each)]));
+  return [...found].slice(0, most).map(([id, title]) => ({ id, title }));
 }
 
 /** An index of words finds prefixes by `word*`, and a list without an index parts of words by the word itself (§4.20). */
@@ -187,7 +200,9 @@ function queriesOf(target: Listed, text: string): readonly string[] {
   if (text === '') return [''];
   const encoded = encodeURIComponent(text);
   if (target.searchable) return [`&q=${encoded}`, `&q=${encoded}*`];
-  const name = ['name', 'title', 'email'].find((each) => target.filters.includes(each));
+  const name = membersOfTitle(target).find(
+    (each) => target.filters.includes(each) && resolve(target.schema.properties?.[each]).type === 'string',
+  );
   return name === undefined ? [''] : [`&${name}[gte]=${encoded}&${name}[lt]=${encoded}%EF%BF%BF`];
 }
 

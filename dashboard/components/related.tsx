@@ -1,10 +1,11 @@
 /** What a document refers to, by `expand` (§4.16), and the lists whose documents refer to it, with their numbers. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { description, type Listed, pathOf } from '../description.ts';
+import { description, type Listed, listOf, pathOf } from '../description.ts';
+import { labelOf, nameOf } from '../presentation.ts';
+import { titleOf } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
 import { isObject, send } from '../send.ts';
-import { titleOf } from './value.tsx';
 
 type RelatedProps = { readonly list: Listed; readonly target: string; readonly id: string };
 
@@ -24,8 +25,8 @@ export function Related({ list, target, id }: RelatedProps): JSX.Element | null 
         {included.map(({ path, document }) => (
           <li key={`${path} ${document.id}`}>
             <a href={linkTo('member', { path, id: String(document.id) })}>
-              <strong>{titleOf(document)}</strong>
-              <span class="quiet">{path.split('/').at(-1)}</span>
+              <strong>{titleOf(listOf(path), document)}</strong>
+              <span class="quiet">{nameAt(path)}</span>
             </a>
           </li>
         ))}
@@ -35,6 +36,11 @@ export function Related({ list, target, id }: RelatedProps): JSX.Element | null 
       </ul>
     </section>
   );
+}
+
+function nameAt(path: string): string {
+  const list = listOf(path);
+  return list === undefined ? (path.split('/').at(-1) ?? '') : nameOf(list);
 }
 
 type ReferringProps = { readonly list: Listed; readonly field: string; readonly id: string };
@@ -52,8 +58,8 @@ function Referring({ list, field, id }: ReferringProps): JSX.Element {
   return (
     <li>
       <a href={linkTo('list', { path: list.path, [field]: id })}>
-        <strong>{`${total ?? ''} ${list.name}`}</strong>
-        <span class="quiet">by {field}</span>
+        <strong>{`${total ?? ''} ${nameOf(list)}`}</strong>
+        <span class="quiet">by {labelOf(list.schema, field)}</span>
       </a>
     </li>
   );

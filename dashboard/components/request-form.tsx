@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { base, description } from '../description.ts';
-import { type Reply, type SendOptions, send } from '../send.ts';
+import { explained, type Reply, type SendOptions, type SentRequest, send } from '../send.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const;
 
@@ -12,6 +12,7 @@ type FormProps = { readonly query: URLSearchParams; readonly onSent: (sent: Sent
 
 export function RequestForm({ query, onSent }: FormProps): JSX.Element {
   const [failure, setFailure] = useState('');
+  const refused = refusedRequest(query);
   const submit = async (event: Event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -35,11 +36,12 @@ export function RequestForm({ query, onSent }: FormProps): JSX.Element {
             rows={3}
             spellcheck={false}
             placeholder={'If-Match: "1.a"\nContent-Type: application/json'}
+            defaultValue={linesOf(refused?.fields ?? {})}
           />
         </label>
         <label class="wide">
           Content
-          <textarea name="content" rows={3} spellcheck={false} />
+          <textarea name="content" rows={3} spellcheck={false} defaultValue={refused?.content ?? ''} />
         </label>
       </div>
       <button type="submit" class="primary">
@@ -52,6 +54,19 @@ export function RequestForm({ query, onSent }: FormProps): JSX.Element {
       )}
     </form>
   );
+}
+
+/** The request that the link of an error was followed with, unless the address names another one. */
+function refusedRequest(query: URLSearchParams): SentRequest | undefined {
+  const request = explained.value;
+  const isNamed = request?.method === query.get('method') && request?.path === query.get('path');
+  return isNamed ? request : undefined;
+}
+
+function linesOf(fields: Readonly<Record<string, string>>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
 }
 
 function RequestLine({ query }: { readonly query: URLSearchParams }): JSX.Element {

@@ -1,15 +1,23 @@
 /** The rows of a list as a table: marks, sort by column, links to members and to what they refer to. Long tables show the rows in view. */
 import type { JSX } from 'preact';
 import { useCallback } from 'preact/hooks';
-import { type Listed, resolve } from '../description.ts';
+import type { Version } from '../change-document.ts';
+import type { Listed } from '../description.ts';
+import { labelOf, nameOf } from '../presentation.ts';
+import { titleOf } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
-import { isObject } from '../send.ts';
-import { Actor, type ActorValue } from './actor.tsx';
+import {
+  CellConflict,
+  type Cells,
+  cellOf,
+  isEditable,
+  type Place,
+  stopOf,
+  useCells,
+} from './editable-cells.tsx';
 import type { Changes } from './filters.tsx';
-import { choicesOf } from './form-values.ts';
-import { listOfId, ReferenceLink } from './reference-link.tsx';
+import { MemberValue } from './member-value.tsx';
 import { useWindow } from './use-window.ts';
-import { Badge, Time, Value } from './value.tsx';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -22,6 +30,7 @@ type RowsProps = {
   readonly onSort: (changes: Changes) => void;
   readonly marked: ReadonlySet<string>;
   readonly onMark: (marked: ReadonlySet<string>) => void;
+  readonly onChanged: (id: string, version: Version | undefined) => void;
 };
 
 export function idOf(list: Listed, row: Row): string {
@@ -29,9 +38,12 @@ export function idOf(list: Listed, row: Row): string {
 }
 
 export function Rows(props: RowsProps): JSX.Element {
-  const { list, items, columns, marked, onMark } = props;
+  const { list, items, columns, marked, onMark, onChanged } = props;
   const { scroller, window } = useWindow(items.length);
   const { first, end, rowPixels } = window;
+  const cells = useCells({ list, items, columns, scroller, onChanged, idOf: (row) => idOf(list, row) });
+  const stop = stopOf(cells, first, end);
+  const isGrid = isEditable(list);
   const mark = useCallback(
     (id: string) => {
       const changed = new Set(marked);
@@ -40,39 +52,59 @@ export function Rows(props: RowsProps): JSX.Element {
     },
     [marked, onMark],
   );
-  if (items.length === 0) return <p class="empty">No {list.name} match this view.</p>;
+  if (items.length === 0) return <p class="empty">No {nameOf(list)} match this view.</p>;
   return (
-    <section class="scroll" tabIndex={0} aria-label={`Table of ${list.name}`} ref={scroller}>
-      <table class="rows" aria-rowcount={items.length + 1}>
-        <Head {...props} />
-        <tbody>
-          <Space pixels={first * rowPixels} />
-          {items.slice(first, end).map((row, index) => {
-            const id = idOf(list, row);
-            return (
-              <tr
-                key={id || first + index}
-                aria-rowindex={first + index + 2}
-                class={(first + index) % 2 === 1 ? 'odd' : undefined}
-              >
-                {list.deletesMany ? (
-                  <td class="mark">
-                    <input
-                      type="checkbox"
-                      aria-label={`Mark ${id}`}
-                      checked={marked.has(id)}
-                      onChange={() => mark(id)}
+    <>
+      <section class="scroll" tabIndex={0} aria-label={`Table of ${nameOf(list)}`} ref={scroller}>
+        <table
+          class="rows"
+          role={isGrid ? 'grid' : undefined}
+          aria-label={isGrid ? nameOf(list) : undefined}
+          aria-describedby={isGrid ? 'grid-keys' : undefined}
+          aria-rowcount={items.length + 1}
+        >
+          <Head {...props} />
+          <tbody>
+            <Space pixels={first * rowPixels} />
+            {items.slice(first, end).map((row, index) => {
+              const id = idOf(list, row);
+              return (
+                <tr
+                  key={id || first + index}
+                  aria-rowindex={first + index + 2}
+                  class={(first + index) % 2 === 1 ? 'odd' : undefined}
+                >
+                  {list.deletesMany ? (
+                    <td class="mark">
+                      <input
+                        type="checkbox"
+                        aria-label={`Mark ${titleOf(list, row)}`}
+                        checked={marked.has(id)}
+                        onChange={() => mark(id)}
+                      />
+                    </td>
+                  ) : null}
+                  {columns.map((name, column) => (
+                    <CellBox
+                      key={name}
+                      {...{ list, row, id, name }}
+                      {...{ cells: isGrid ? cells : undefined, place: { row: first + index, column }, stop }}
                     />
-                  </td>
-                ) : null}
-                <Cells list={list} row={row} id={id} columns={columns} />
-              </tr>
-            );
-          })}
-          <Space pixels={(items.length - end) * rowPixels} />
-        </tbody>
-      </table>
-    </section>
+                  ))}
+                </tr>
+              );
+            })}
+            <Space pixels={(items.length - end) * rowPixels} />
+          </tbody>
+        </table>
+      </section>
+      {isGrid ? (
+        <p id="grid-keys" class="hint wide-only">
+          Double-click a cell, or press Enter on it, to edit it. Arrow keys move between cells.
+        </p>
+      ) : null}
+      <CellConflict cells={cells} />
+    </>
   );
 }
 
@@ -106,6 +138,7 @@ function Head({ list, items, columns, sort, onSort, marked, onMark }: RowsProps)
           <HeadCell
             key={name}
             name={name}
+            label={labelOf(list.schema, name)}
             isSorted={list.sortKeys.includes(name)}
             sort={sort}
             onSort={onSort}
@@ -118,70 +151,66 @@ function Head({ list, items, columns, sort, onSort, marked, onMark }: RowsProps)
 
 type HeadCellProps = Pick<RowsProps, 'sort' | 'onSort'> & {
   readonly name: string;
+  readonly label: string;
   readonly isSorted: boolean;
 };
 
 const arrows = { ascending: '↑', descending: '↓' } as const;
 
-function HeadCell({ name, isSorted, sort, onSort }: HeadCellProps): JSX.Element {
+function HeadCell({ name, label, isSorted, sort, onSort }: HeadCellProps): JSX.Element {
   const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
   const next = order === 'ascending' ? `-${name}` : name;
   return (
     <th aria-sort={order}>
       {isSorted ? (
         <button type="button" class="sort" onClick={() => onSort({ sort: next })}>
-          {name} <span>{order === undefined ? '' : arrows[order]}</span>
+          {label} <span>{order === undefined ? '' : arrows[order]}</span>
         </button>
       ) : (
-        name
+        label
       )}
     </th>
   );
 }
 
-type CellsProps = {
+type CellProps = {
   readonly list: Listed;
   readonly row: Row;
   readonly id: string;
-  readonly columns: readonly string[];
+  readonly name: string;
+};
+
+type CellBoxProps = CellProps & {
+  /** Undefined: no cell of the list is edited. */
+  readonly cells: Cells | undefined;
+  readonly place: Place;
+  readonly stop: Place;
 };
 
 /** The first cell is the link to the member. */
-function Cells({ list, row, id, columns }: CellsProps): JSX.Element {
+function CellBox({ cells, place, stop, ...cell }: CellBoxProps): JSX.Element {
+  const shown = <Cell {...cell} isFirst={place.column === 0} />;
+  if (cells === undefined) return <td>{shown}</td>;
+  const { attributes, editor, note } = cellOf(cells, place, stop);
   return (
-    <>
-      {columns.map((name, index) => (
-        <td key={name}>
-          <Cell {...{ list, name, id }} value={row[name]} isFirst={index === 0} />
-        </td>
-      ))}
-    </>
+    <td {...attributes}>
+      {editor ?? shown}
+      {note}
+    </td>
   );
 }
 
-type CellProps = {
-  readonly list: Listed;
-  readonly name: string;
-  readonly id: string;
-  readonly value: unknown;
-  readonly isFirst: boolean;
-};
-
-function Cell({ list, name, id, value, isFirst }: CellProps): JSX.Element {
-  if (isFirst && list.member !== undefined)
-    return (
-      <a class="id" href={linkTo('member', { path: list.path, id })}>
-        <Value value={value ?? id} />
-      </a>
-    );
-  if (typeof value === 'string') {
-    const target = list.references.get(name) ?? listOfId(value);
-    if (target !== undefined) return <ReferenceLink path={target} id={value} />;
-    if (choicesOf(resolve(list.schema.properties?.[name])).length > 0) return <Badge text={value} />;
-  }
-  // Seconds since the epoch (§6.2).
-  if (name === 'created' && typeof value === 'number')
-    return <Time value={new Date(value * 1000).toISOString()} />;
-  if (name === 'actor' && isObject(value)) return <Actor actor={value as unknown as ActorValue} />;
-  return <Value value={value} />;
+function Cell({ list, row, name, id, isFirst }: CellProps & { readonly isFirst: boolean }): JSX.Element {
+  const value = row[name];
+  if (!isFirst || list.member === undefined)
+    return <MemberValue {...{ list, name, value }} document={row} isCell />;
+  return (
+    <a class="id" href={linkTo('member', { path: list.path, id })}>
+      {value === undefined || value === null ? (
+        titleOf(list, row)
+      ) : (
+        <MemberValue {...{ list, name, value }} document={row} isCell isText />
+      )}
+    </a>
+  );
 }

@@ -1,12 +1,19 @@
 /** Values of documents as people read them: times, links, lists, objects. */
 import type { JSX } from 'preact';
-import { isObject } from '../send.ts';
+import type { ApiFile } from '../../src/client/index.ts';
+import type { Display } from '../description.ts';
+import { isFile } from '../files.ts';
+import { inWords, timeText, toneOf, zonedText } from '../presentation.ts';
+import { FilePreview } from './file-preview.tsx';
 
 const shownCharactersMax = 120;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
+  if (isFile(value)) return value.name;
+  if (Array.isArray(value) && value.length > 0 && value.every(isFile))
+    return value.map(({ name }) => name).join(', ');
   // A list of plain values reads better without the signs of JSON.
   const isPlain = Array.isArray(value) && value.every((each) => typeof each !== 'object' || each === null);
   return isPlain ? value.join(', ') : JSON.stringify(value);
@@ -16,22 +23,36 @@ function textOf(value: unknown): string {
 export function Value({ value }: { readonly value: unknown }): JSX.Element {
   if (value === undefined || value === null) return <span class="absent">–</span>;
   if (typeof value === 'boolean') return <span>{value ? 'yes' : 'no'}</span>;
-  if (typeof value === 'number') return <span class="number">{value}</span>;
+  if (typeof value === 'number') return <span class="number">{value.toLocaleString()}</span>;
   if (typeof value === 'string' && isoTime.test(value)) return <Time value={value} />;
+  const files = [value].flat().filter(isFile);
+  if (files.some(({ previews }) => previews !== undefined)) return <Thumbnails files={files} />;
   const text = textOf(value);
   if (text.length <= shownCharactersMax) return <span>{text}</span>;
   return <span title={text.slice(0, 2000)}>{`${text.slice(0, shownCharactersMax)}…`}</span>;
 }
 
-const goodWords: ReadonlySet<string> = new Set([
-  ...['enabled', 'delivered', 'processed', 'sent', 'succeeded', 'ready', 'active'],
-]);
-const badWords: ReadonlySet<string> = new Set(['failed', 'disabled', 'not_delivered', 'urgent', 'refused']);
+/** A cell holds a few; the rest is a number. */
+const thumbnailsMax = 4;
 
-/** A state, with a colour for those that are plainly good or bad. */
-export function Badge({ text }: { readonly text: string }): JSX.Element {
-  const tone = goodWords.has(text) ? ' good' : badWords.has(text) ? ' bad' : '';
-  return <span class={`badge${tone}`}>{text.replaceAll('_', ' ')}</span>;
+function Thumbnails({ files }: { readonly files: readonly ApiFile[] }): JSX.Element {
+  const rest = files.length - thumbnailsMax;
+  return (
+    <span class="thumbnails">
+      {files.slice(0, thumbnailsMax).map((file) => (
+        <FilePreview key={file.id} file={file} alt={files.length === 1 ? '' : file.name} />
+      ))}
+      {files.length === 1 ? <span>{files[0]?.name}</span> : null}
+      {rest > 0 ? <span class="quiet">{`+${rest}`}</span> : null}
+    </span>
+  );
+}
+
+type BadgeProps = { readonly text: string; readonly display?: Display };
+
+/** A state in its colour. */
+export function Badge({ text, display }: BadgeProps): JSX.Element {
+  return <span class={`badge ${toneOf(text, display)}`}>{inWords(text)}</span>;
 }
 
 const bytesPerMebibyte = 1024 * 1024;
@@ -40,10 +61,13 @@ export function sizeText(bytes: number): string {
   return `${(bytes / bytesPerMebibyte).toLocaleString('en', { maximumFractionDigits: 1 })} MiB`;
 }
 
-export function Time({ value }: { readonly value: string }): JSX.Element {
+type TimeProps = { readonly value: string; readonly isShort?: boolean };
+
+/** A time in the reader's zone; the title has its offset and the value itself. */
+export function Time({ value, isShort = false }: TimeProps): JSX.Element {
   return (
-    <time dateTime={value} title={value}>
-      {`${value.slice(0, 10)} ${value.slice(11, 19)}`}
+    <time dateTime={value} title={zonedText(value)}>
+      {timeText(value, isShort)}
     </time>
   );
 }
@@ -79,16 +103,4 @@ export function CopyButton({
       {label}
     </button>
   );
-}
-
-/** Members that name a document to people, the best first. */
-export const titleMembers: readonly string[] = ['name', 'title', 'email', 'type', 'subject', 'url'];
-
-/** A one-line name of a document: the first short text that is not its id. */
-export function titleOf(document: unknown): string {
-  if (!isObject(document)) return '';
-  const found = titleMembers
-    .map((name) => document[name])
-    .find((value) => typeof value === 'string' && value !== '');
-  return String(found ?? document.id ?? '');
 }

@@ -2,11 +2,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { ProblemNote } from '../components/problem.tsx';
+import { type Proof, ProofForm } from '../components/proof-form.tsx';
 import { SecondFactor } from '../components/second-factor.tsx';
 import { Sessions } from '../components/sessions.tsx';
 import { base, hasPath, pathOf } from '../description.ts';
 import { linkTo } from '../route.ts';
-import { type Problem, problemOf, send } from '../send.ts';
+import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { caller } from '../session.ts';
 
 export function AccountPage(): JSX.Element {
@@ -29,6 +30,7 @@ export function AccountPage(): JSX.Element {
           <h2>Second factor</h2>
           <SecondFactor />
           <Password />
+          <Email />
           {hasPath(`${pathOf('users')}/{id}/sessions`) ? (
             <Sessions account={`${pathOf('users')}/${me.id}`} />
           ) : null}
@@ -38,6 +40,58 @@ export function AccountPage(): JSX.Element {
         </>
       )}
     </section>
+  );
+}
+
+/** A code goes to the new address, and the page of the application that verifies addresses takes it (§5.4.7). */
+function Email(): JSX.Element {
+  const [email, setEmail] = useState('');
+  const [factor, setFactor] = useState({ enrolled: false, passkeys: 0 });
+  const [isSent, setSent] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const { json } = await send('GET', `${base.value}/auth/second-factor`);
+    if (isObject(json)) setFactor({ enrolled: json.enrolled === true, passkeys: Number(json.passkeys) });
+    setSent(false);
+    setEmail(String(form.get('email')).trim());
+  };
+  const prove = async (proof: Proof) => {
+    const problem = problemOf(
+      await send('POST', `${base.value}/auth/me/email`, { json: { email, ...proof } }),
+    );
+    setSent(problem === undefined);
+    if (problem === undefined) setEmail('');
+    return problem;
+  };
+  return (
+    <details class="step">
+      <summary>Change your e-mail address</summary>
+      <p role="status" class="saved">
+        {isSent
+          ? 'A code is on its way to the new address; your account has it once the code is confirmed.'
+          : ''}
+      </p>
+      {email === '' ? (
+        <form class="schema-form" onSubmit={submit}>
+          <label class="block">
+            New address
+            <input name="email" type="email" autocomplete="email" required />
+          </label>
+          <button type="submit" class="primary">
+            Continue
+          </button>
+        </form>
+      ) : (
+        <ProofForm
+          action={`Change it to ${email}`}
+          isEnrolled={factor.enrolled}
+          hasPasskey={factor.passkeys > 0}
+          onProof={prove}
+          onCancel={() => setEmail('')}
+        />
+      )}
+    </details>
   );
 }
 

@@ -21,10 +21,13 @@ export function ExplainPage({ query }: { readonly query: URLSearchParams }): JSX
         Each response follows from the questions of one graph, asked in this order. The server names the path
         in <code>Comity-Trace</code> when it runs with <code>COMITY_DEVELOPMENT=on</code>.
       </p>
-      <RequestForm query={query} onSent={keep} />
+      <RequestForm key={query.toString()} query={query} onSent={keep} />
       {trace !== null && sent.length === 0 ? (
         <>
           <h2>The response with status {query.get('status')}</h2>
+          <p>
+            <code>{`${query.get('method') ?? ''} ${query.get('path') ?? ''}`}</code>
+          </p>
           <Walk trace={trace} status={Number(query.get('status'))} code={undefined} />
         </>
       ) : null}

@@ -4,24 +4,31 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Version } from '../change-document.ts';
+import { Actions } from '../components/action-panel.tsx';
 import { Creation } from '../components/creation.tsx';
 import { DeletedRows } from '../components/deleted-rows.tsx';
+import { isEditable, tagMemberOf } from '../components/editable-cells.tsx';
 import { ExportButtons } from '../components/export-rows.tsx';
 import { type Changes, Filters } from '../components/filters.tsx';
 import { kindOf } from '../components/form-values.ts';
 import { MarkedRows } from '../components/marked-rows.tsx';
 import { ProblemNote } from '../components/problem.tsx';
-import { Rows } from '../components/rows.tsx';
-import { titleMembers } from '../components/value.tsx';
+import { idOf, Rows } from '../components/rows.tsx';
+import { hasViews, SavedViews } from '../components/saved-views.tsx';
 import { type Listed, listOf, resolve } from '../description.ts';
+import { displayOf, groupsOf, nameOf } from '../presentation.ts';
+import { membersOfTitle } from '../reference-titles.ts';
 import { go, linkTo, route } from '../route.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
+import { findImportable, importable } from '../session.ts';
 
 type Page = {
   readonly items: readonly Record<string, unknown>[];
   readonly nextCursor: string | null;
   /** From `Prefer: count=exact`. */
   readonly total: string | null;
+  readonly readAt: number;
 };
 
 const rowsDefault = '50';
@@ -40,34 +47,36 @@ export function ListPage({ path }: { readonly path: string }): JSX.Element {
 function Listing({ list }: { readonly list: Listed }): JSX.Element {
   const { query } = route.value;
   const request = requestOf(list, query);
-  const { page, problem, reload } = usePage(request);
-  const [isCreating, setCreating] = useState(false);
+  const { page, problem, reload, replace } = usePage(list, request);
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
-  useEffect(() => setMarked(new Set()), [page]);
+  useEffect(() => setMarked(new Set()), [page?.readAt]);
   const columns = columnsOf(list, query);
   const isOfDeleted = query.get('deleted') === 'yes';
   const change = (changes: Changes) =>
     go(linkTo('list', { ...Object.fromEntries(query), cursor: undefined, ...changes }));
+  const isCreating = query.get('new') === 'yes';
   const endCreation = () => {
-    setCreating(false);
+    change({ new: undefined });
     reload();
   };
   return (
     <section aria-labelledby="list-title">
       <header class="head">
-        <h1 id="list-title">{list.name}</h1>
+        <h1 id="list-title">{nameOf(list)}</h1>
         <p class="quiet">{(page?.total ?? null) === null ? list.summary : `${page?.total} in this view`}</p>
         <div class="buttons">
+          {hasViews(list) ? <SavedViews list={list} query={query} /> : null}
           {list.create === undefined ? null : (
             <button
               type="button"
               class="primary"
-              onClick={() => setCreating(!isCreating)}
+              onClick={() => change({ new: 'yes', cursor: query.get('cursor') ?? undefined })}
               aria-expanded={isCreating}
             >
               New
             </button>
           )}
+          <ImportLink list={list} />
           {list.keepsDeleted && !isOfDeleted ? (
             <a class="button" href={linkTo('list', { path: list.path, deleted: 'yes' })}>
               Deleted
@@ -78,16 +87,27 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
           </button>
         </div>
       </header>
+      <Actions steps={list.actions} onDone={reload} />
       {isCreating ? <Creation list={list} onDone={endCreation} /> : null}
       {isOfDeleted ? (
         <DeletedRows list={list} />
       ) : (
         <Live
           {...{ list, query, columns, change, request, marked, setMarked }}
-          pageOf={{ page, problem, reload }}
+          pageOf={{ page, problem, reload, replace }}
         />
       )}
     </section>
+  );
+}
+
+function ImportLink({ list }: { readonly list: Listed }): JSX.Element | null {
+  useEffect(() => void findImportable(list), [list]);
+  if (importable.value.get(list.path) !== true) return null;
+  return (
+    <a class="button" href={linkTo('import', { path: list.path })}>
+      Import
+    </a>
   );
 }
 
@@ -104,7 +124,7 @@ type LiveProps = {
 
 /** The filters and the rows that match them. */
 function Live({ list, query, columns, change, request, pageOf, marked, setMarked }: LiveProps): JSX.Element {
-  const { page, problem, reload } = pageOf;
+  const { page, problem, reload, replace } = pageOf;
   return (
     <>
       <Filters list={list} query={query} columns={columns} onChange={change} />
@@ -119,6 +139,7 @@ function Live({ list, query, columns, change, request, pageOf, marked, setMarked
             sort={query.get('sort') ?? ''}
             onSort={change}
             onMark={setMarked}
+            onChanged={replace}
           />
           <Pager query={query} nextCursor={page.nextCursor} onChange={change}>
             <ExportButtons path={request} name={list.name} columns={columns} />
@@ -130,25 +151,36 @@ function Live({ list, query, columns, change, request, pageOf, marked, setMarked
 }
 
 /** The page of a request, read anew when the request changes and by `reload`. */
-function usePage(request: string) {
+function usePage(list: Listed, request: string) {
   const [page, setPage] = useState<Page | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [round, setRound] = useState(0);
   useEffect(() => {
     let isCurrent = true;
-    void send('GET', request, { headers: { Prefer: 'count=exact' } }).then((reply) => {
+    const tagged = isEditable(list) ? `${request}&fields=*,${tagMemberOf(list)}` : request;
+    void send('GET', tagged, { headers: { Prefer: 'count=exact' } }).then((reply) => {
       if (!isCurrent) return;
       setProblem(problemOf(reply));
       if (isObject(reply.json) && Array.isArray(reply.json.items)) {
         const { items, nextCursor } = reply.json as unknown as Page;
-        setPage({ items, nextCursor, total: reply.headers.get('X-Total-Count') });
+        setPage({ items, nextCursor, total: reply.headers.get('X-Total-Count'), readAt: performance.now() });
       }
     });
     return () => {
       isCurrent = false;
     };
   }, [request, round]);
-  return { page, problem, reload: () => setRound((before) => before + 1) };
+  const reload = () => setRound((before) => before + 1);
+  /** Shows the document as it is now, where the list has it. */
+  const replace = (id: string, version: Version | undefined) => {
+    if (version === undefined) return reload();
+    const now = { ...version.document, [tagMemberOf(list)]: version.tag };
+    setPage(
+      (shown) =>
+        shown && { ...shown, items: shown.items.map((item) => (idOf(list, item) === id ? now : item)) },
+    );
+  };
+  return { page, problem, reload, replace };
 }
 
 type PagerProps = {
@@ -201,16 +233,25 @@ function columnsOf(list: Listed, query: URLSearchParams): readonly string[] {
   return chosen.length > 0 ? chosen : columnsDefault(list);
 }
 
-/** The member that names a document, others that are short, and when it was created. */
-function columnsDefault({ schema: { properties = {} } }: Listed): readonly string[] {
-  const members = Object.keys(properties);
+/** The members that name a document, others that are short, and when it was created. */
+function columnsDefault(list: Listed): readonly string[] {
+  const { schema } = list;
+  const { properties = {} } = schema;
+  const members = groupsOf(schema, Object.keys(properties)).flatMap((group) => group.members);
   const made = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
   const short = members.filter((name) => {
     const kind = kindOf(resolve(properties[name]));
+    if (displayOf(schema, name).inLists === false) return false;
     return name === 'actor' || (!made.includes(name) && kind !== 'json' && kind !== 'long');
   });
-  const title = titleMembers.find((name) => short.includes(name));
-  const ordered = title === undefined ? short : [title, ...short.filter((name) => name !== title)];
-  const shown = [...ordered.slice(0, columnsMax), ...(members.includes('createdAt') ? ['createdAt'] : [])];
-  return ordered.length > 0 ? shown : members.slice(0, columnsMax);
+  const isList = (name: string) => ['texts', 'choices'].includes(kindOf(resolve(properties[name])));
+  const ordered = new Set([
+    ...membersOfTitle(list).filter((name) => short.includes(name)),
+    ...short.toSorted((one, other) => Number(isList(one)) - Number(isList(other))),
+  ]);
+  const shown = [
+    ...[...ordered].slice(0, columnsMax),
+    ...(members.includes('createdAt') ? ['createdAt'] : []),
+  ];
+  return ordered.size > 0 ? shown : members.slice(0, columnsMax);
 }

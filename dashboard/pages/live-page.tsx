@@ -4,11 +4,11 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { EventResource } from '../components/event-resource.tsx';
 import { Gauges } from '../components/gauges.tsx';
-import { Json, Value } from '../components/value.tsx';
+import { Json } from '../components/value.tsx';
 import { WorkTables } from '../components/work-tables.tsx';
 import { followEvents, type LiveEvent, type StreamState } from '../event-stream.ts';
-import { isObject } from '../send.ts';
 
 const eventsKept = 200;
 
@@ -79,12 +79,11 @@ type NumberedEvent = LiveEvent & { readonly number: number };
 
 function EventRow({ event }: { readonly event: LiveEvent }): JSX.Element {
   const name = event.id === '' ? event.type : event.id;
-  const data = isObject(event.data) && isObject(event.data.data) ? event.data.data.object : undefined;
   return (
     <tr>
       <td>{event.type}</td>
       <td>
-        <Value value={isObject(data) ? data.id : undefined} />
+        <EventResource type={event.type} event={event.data} />
       </td>
       <td>
         <details>

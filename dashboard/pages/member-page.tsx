@@ -4,8 +4,13 @@
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { type Conflict, changeDocument, type Version, versionOf } from '../change-document.ts';
+import { AccountFactor } from '../components/account-factor.tsx';
+import { AccountInvite } from '../components/account-invite.tsx';
+import { Actions } from '../components/action-panel.tsx';
+import { useClosed } from '../components/closed-members.ts';
 import { ConfirmButton } from '../components/confirm-button.tsx';
-import { type Conflict, ConflictView, type Version } from '../components/conflict.tsx';
+import { ConflictView } from '../components/conflict.tsx';
 import { History } from '../components/history.tsx';
 import { ListBelow } from '../components/list-below.tsx';
 import { Members } from '../components/members.tsx';
@@ -13,12 +18,14 @@ import { ProblemNote } from '../components/problem.tsx';
 import { Related } from '../components/related.tsx';
 import { SchemaForm } from '../components/schema-form.tsx';
 import { Sessions } from '../components/sessions.tsx';
-import { StepForm } from '../components/step-form.tsx';
-import { CopyButton, Json, titleOf } from '../components/value.tsx';
-import { hasPath, type Listed, listOf, memberPath } from '../description.ts';
-import { forgetTitles } from '../reference-titles.ts';
+import { SidePanel } from '../components/side-panel.tsx';
+import { CopyButton, Json } from '../components/value.tsx';
+import { hasPath, type Listed, listOf, memberPath, pathOf } from '../description.ts';
+import { nameOf } from '../presentation.ts';
+import { titleOf } from '../reference-titles.ts';
 import { go, linkTo } from '../route.ts';
-import { isObject, type Problem, problemOf, type Reply, send } from '../send.ts';
+import { type Problem, problemOf, send } from '../send.ts';
+import { isAdministrator } from '../session.ts';
 
 export function MemberPage({ path, id }: { readonly path: string; readonly id: string }): JSX.Element {
   const list = listOf(path);
@@ -34,7 +41,7 @@ type MemberProps = {
 
 function Member({ list, member, id }: MemberProps): JSX.Element {
   const target = memberPath(list, id);
-  const { version, problem, conflict, read, change, take, forget } = useVersion(target);
+  const { version, problem, conflict, read, change, take, forget } = useVersion(target, member.hasHistory);
   const [isEditing, setEditing] = useState(false);
   const [isSaved, setSaved] = useState(false);
   const save = async (changed: Record<string, unknown>, tag: string | null) => {
@@ -47,10 +54,10 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
     <section aria-labelledby="member-title">
       <header class="head">
         <p class="path">
-          <a href={linkTo('list', { path: list.path })}>{list.name}</a> / <code>{id}</code>{' '}
+          <a href={linkTo('list', { path: list.path })}>{nameOf(list)}</a>{' '}
           <CopyButton text={id} label="Copy id" />
         </p>
-        <h1 id="member-title">{version === undefined ? id : titleOf(version.document)}</h1>
+        <h1 id="member-title">{version === undefined ? id : titleOf(list, version.document)}</h1>
         <div class="buttons">
           {version === undefined || isEditing ? null : (
             <DisableButton document={version.document} onChange={(changed) => save(changed, version.tag)} />
@@ -72,21 +79,19 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
       {isForm ? null : <ProblemNote problem={problem} />}
       {conflict === undefined ? null : (
         <ConflictView
-          conflict={conflict}
-          onMine={() => save(conflict.mine, conflict.theirs.tag)}
-          onTheirs={() => {
-            take(conflict.theirs);
-            setEditing(false);
+          {...{ list, conflict }}
+          onMerge={(chosen) => {
+            if (Object.keys(chosen).length > 0) void save(chosen, conflict.theirs.tag);
+            else {
+              take(conflict.theirs);
+              setEditing(false);
+            }
           }}
         />
       )}
       {version === undefined || conflict !== undefined || !isForm ? null : (
-        <SchemaForm
-          key={version.tag}
-          schema={member.patch ?? {}}
-          value={version.document}
-          submit="Save"
-          problem={problem}
+        <Editing
+          {...{ list, target, version, problem }}
           onSubmit={(changed) => save(changed, version.tag)}
           onCancel={() => {
             setEditing(false);
@@ -94,10 +99,38 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
           }}
         />
       )}
-      {version === undefined || conflict !== undefined || isForm ? null : (
+      {version === undefined || conflict !== undefined ? null : (
         <Shown {...{ list, member, id, version }} onDone={read} />
       )}
     </section>
+  );
+}
+
+type EditingProps = {
+  readonly list: Listed;
+  readonly target: string;
+  readonly version: Version;
+  readonly problem: Problem | undefined;
+  readonly onSubmit: (changed: Record<string, unknown>) => Promise<void>;
+  readonly onCancel: () => void;
+};
+
+function Editing({ list, target, version, problem, onSubmit, onCancel }: EditingProps): JSX.Element {
+  const closed = useClosed(list, target);
+  return (
+    <SidePanel title={`Edit ${titleOf(list, version.document)}`} onClose={onCancel}>
+      {closed === undefined ? <p class="loading">Loading…</p> : <ProblemNote problem={closed.problem} />}
+      {closed === undefined ? null : (
+        <SchemaForm
+          key={version.tag}
+          {...{ list, problem, onSubmit, onCancel }}
+          schema={list.member?.patch ?? {}}
+          value={version.document}
+          closed={closed.members}
+          submit="Save"
+        />
+      )}
+    </SidePanel>
   );
 }
 
@@ -107,12 +140,9 @@ function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
   const target = memberPath(list, id);
   return (
     <>
-      <Members list={list} document={version.document} />
+      <Actions steps={member.steps} member={{ path: member.path, target }} onDone={onDone} />
+      <Members list={list} id={id} document={version.document} onChange={onDone} />
       <Related list={list} target={target} id={id} />
-      {member.steps.length + member.lists.length === 0 ? null : <h2>Requests</h2>}
-      {member.steps.map((step) => (
-        <StepForm key={step.path} step={step} target={target} onDone={onDone} />
-      ))}
       {member.lists.map((each) => (
         <ListBelow
           key={each}
@@ -124,6 +154,12 @@ function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
         <summary>JSON{version.tag === null ? '' : `, entity tag ${version.tag}`}</summary>
         <Json value={version.document} label="The representation as JSON" />
       </details>
+      {list.path === pathOf('users') && hasPath(pathOf('auth/invite')) ? (
+        <AccountInvite email={String(version.document.email)} />
+      ) : null}
+      {hasPath(`${member.path}/second-factor`) && isAdministrator() ? (
+        <AccountFactor account={target} />
+      ) : null}
       {hasPath(`${member.path}/sessions`) ? <Sessions account={target} /> : null}
       {member.hasHistory ? <History list={list} target={target} tag={version.tag} /> : null}
     </>
@@ -131,7 +167,7 @@ function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
 }
 
 /** The version that is shown, and its change by a merge patch with If-Match. */
-function useVersion(target: string) {
+function useVersion(target: string, hasHistory: boolean) {
   const [version, setVersion] = useState<Version | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [conflict, setConflict] = useState<Conflict | undefined>(undefined);
@@ -147,30 +183,16 @@ function useVersion(target: string) {
   };
   /** @returns true if the change was made */
   const change = async (changed: Record<string, unknown>, tag: string | null): Promise<boolean> => {
-    const reply = await send('PATCH', target, {
-      json: changed,
-      headers: {
-        'Content-Type': 'application/merge-patch+json',
-        ...(tag === null ? {} : { 'If-Match': tag }),
-      },
-    });
-    const theirs = reply.status === 412 ? versionOf(await send('GET', target)) : undefined;
-    if (theirs !== undefined) setConflict({ mine: changed, theirs });
-    else setProblem(problemOf(reply));
-    if (reply.status >= 400) return false;
-    forgetTitles();
-    const made = versionOf(reply);
-    if (made === undefined) await read();
-    else take(made);
+    const before = conflict?.theirs.document ?? version?.document ?? {};
+    const done = await changeDocument(target, { changed, tag, before, hasHistory });
+    if ('conflict' in done) setConflict(done.conflict);
+    else setProblem('problem' in done ? done.problem : undefined);
+    if (!('made' in done)) return false;
+    if (done.made === undefined) await read();
+    else take(done.made);
     return true;
   };
   return { version, problem, conflict, read, change, take, forget: () => setProblem(undefined) };
-}
-
-function versionOf(reply: Reply): Version | undefined {
-  return reply.status === 200 && isObject(reply.json)
-    ? { document: reply.json, tag: reply.headers.get('ETag') }
-    : undefined;
 }
 
 type DisableButtonProps = {

@@ -3,7 +3,7 @@
  * same as curl or code. The address holds the query, so that it can be kept and sent as a link.
  */
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { PlainTable } from '../components/plain-table.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { codeOf, curlOf } from '../components/query-copies.ts';
@@ -48,7 +48,7 @@ export function QueryPage({ query }: { readonly query: URLSearchParams }): JSX.E
           ))}
         </select>
       </label>
-      <Console key={list.path} list={list} query={query} />
+      <Console list={list} query={query} />
     </section>
   );
 }
@@ -56,13 +56,8 @@ export function QueryPage({ query }: { readonly query: URLSearchParams }): JSX.E
 type ConsoleProps = { readonly list: Listed; readonly query: URLSearchParams };
 
 function Console({ list, query }: ConsoleProps): JSX.Element {
-  const [language, setLanguage] = useState<Language>(query.get('language') === 'sql' ? 'sql' : 'json');
   const linked = query.get('text');
-  const [texts, setTexts] = useState({
-    json: '{\n  "sort": ["-createdAt"],\n  "limit": 20\n}',
-    sql: `SELECT * FROM ${list.name} ORDER BY createdAt DESC LIMIT 20`,
-    ...(linked === null ? {} : { [language]: linked }),
-  });
+  const { language, setLanguage, texts, setTexts } = useTexts(list, query);
   const [reply, setReply] = useState<Reply | undefined>(undefined);
   const text = texts[language];
   const type = mediaTypes[language];
@@ -75,8 +70,9 @@ function Console({ list, query }: ConsoleProps): JSX.Element {
     setReply(await send('QUERY', list.path, { text, headers: { 'Content-Type': type, Prefer: 'plan' } }));
   };
   useEffect(() => {
+    setReply(undefined);
     if (linked !== null) void run();
-  }, []);
+  }, [list.path]);
   const write = (next: string) => setTexts({ ...texts, [language]: next });
   return (
     <form onSubmit={run}>
@@ -122,6 +118,29 @@ function Console({ list, query }: ConsoleProps): JSX.Element {
       {reply === undefined ? null : <Result list={list} reply={reply} />}
     </form>
   );
+}
+
+/** What is written in each language. It stays when another list is chosen, which SQL then reads from. */
+function useTexts(list: Listed, query: URLSearchParams) {
+  const [language, setLanguage] = useState<Language>(query.get('language') === 'sql' ? 'sql' : 'json');
+  const linked = query.get('text');
+  const [texts, setTexts] = useState({
+    json: '{\n  "sort": ["-createdAt"],\n  "limit": 20\n}',
+    sql: `SELECT * FROM ${list.name} ORDER BY createdAt DESC LIMIT 20`,
+    ...(linked === null ? {} : { [language]: linked }),
+  });
+  const before = useRef(list.name);
+  useLayoutEffect(() => {
+    const { current } = before;
+    before.current = list.name;
+    if (current !== list.name) setTexts({ ...texts, sql: readingFrom(texts.sql, current, list.name) });
+  }, [list.name]);
+  return { language, setLanguage, texts, setTexts };
+}
+
+function readingFrom(sql: string, before: string, after: string): string {
+  const from = new RegExp(`(\\bfrom\\s+"?)${before}(?![\\w-])`, 'i');
+  return sql.replace(from, (_, start: string) => start + after);
 }
 
 function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply }): JSX.Element {

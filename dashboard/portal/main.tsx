@@ -61,9 +61,7 @@ function apiOf({ token }: Session, end: () => void): Api {
       const reply = await send(method, brand.base + path, { ...options, anonymous: true, headers });
       if (reply.status === 401) end();
       // How an answer came about is the operator's business.
-      const shown = new Headers(reply.headers);
-      shown.delete('Comity-Trace');
-      return { ...reply, headers: shown };
+      return { ...reply, request: undefined };
     },
   };
 }

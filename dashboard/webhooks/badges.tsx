@@ -58,6 +58,7 @@ const errors: Readonly<Record<string, string>> = {
   expunged: 'event removed',
   access_lost: 'access lost',
   given_up: 'given up',
+  body_too_large: 'body too large',
 };
 
 export function errorText(error: string): string {

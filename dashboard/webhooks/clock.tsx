@@ -1,6 +1,7 @@
 /** Times beside the present: how long ago, how long until, and a clock that counts down. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { zonedText } from '../presentation.ts';
 
 const units = [
   ['day', 86_400_000],
@@ -14,7 +15,7 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always' });
 export function Ago({ time }: { readonly time: string }): JSX.Element {
   const now = useNow(10_000);
   return (
-    <time dateTime={time} title={time}>
+    <time dateTime={time} title={zonedText(time)}>
       {agoText(Date.parse(time) - now)}
     </time>
   );
@@ -29,7 +30,7 @@ function agoText(ms: number): string {
 export function Countdown({ until, over }: { readonly until: string; readonly over: string }): JSX.Element {
   const ms = Date.parse(until) - useNow(1000);
   return (
-    <time dateTime={until} title={until} class="countdown">
+    <time dateTime={until} title={zonedText(until)} class="countdown">
       {ms <= 0 ? over : durationText(ms)}
     </time>
   );

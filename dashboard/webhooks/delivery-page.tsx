@@ -10,6 +10,7 @@ import { type Page, useApi, useRead } from './api.ts';
 import { DeliveryBadge, errorText } from './badges.tsx';
 import { Ago, Countdown } from './clock.tsx';
 import { Fact } from './endpoint-page.tsx';
+import { LastFailure } from './last-failure.tsx';
 
 export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   const api = useApi();
@@ -42,6 +43,7 @@ export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
           </header>
           <ProblemNote problem={refusal} />
           <Facts delivery={value} />
+          <Failure delivery={value} attempts={attempts.value?.items ?? []} />
           <h2>Attempts</h2>
           <ProblemNote problem={attempts.problem} />
           <Timeline delivery={value} attempts={attempts.value?.items ?? []} />
@@ -74,6 +76,14 @@ function Facts({ delivery }: { readonly delivery: Delivery }): JSX.Element {
       </Fact>
     </dl>
   );
+}
+
+function Failure({ delivery, attempts }: TimelineProps): JSX.Element | null {
+  const last = attempts.at(-1);
+  if (delivery.status !== 'not_delivered' || last === undefined) return null;
+  const { number, at, statusCode, error, message = null, responseSnippet } = last;
+  const what = statusCode === null ? errorText(error ?? '') : `The answer was ${statusCode}`;
+  return <LastFailure {...{ number, at, what, message }} snippet={responseSnippet} />;
 }
 
 type TimelineProps = { readonly delivery: Delivery; readonly attempts: readonly Attempt[] };

@@ -13,6 +13,10 @@ export type EndpointFields = {
   readonly events: readonly string[];
   readonly ratePerSecond?: number | null;
   readonly tenant?: string | null;
+  readonly where?: unknown;
+  readonly orderBy?: string | null;
+  readonly template?: string | null;
+  readonly omit?: readonly string[] | null;
 };
 
 type EndpointFormProps = {
@@ -100,6 +104,30 @@ function More({ initial, hasTenant, problem }: MoreProps): JSX.Element {
           defaultValue={initial?.ratePerSecond}
         />
       </Field>
+      <Field name="where" label="Only events that pass this filter (JSON)" problem={problem}>
+        <textarea
+          id="where"
+          name="where"
+          rows={2}
+          placeholder={'{"price": {"gte": 100}}'}
+          defaultValue={initial?.where === undefined ? '' : JSON.stringify(initial.where)}
+        />
+      </Field>
+      <Field name="orderBy" label="In order by the member at this pointer" problem={problem}>
+        <input id="orderBy" name="orderBy" placeholder="/id" defaultValue={initial?.orderBy} />
+      </Field>
+      <Field name="template" label="Body: slack, discord, teams or JSON with placeholders" problem={problem}>
+        <textarea
+          id="template"
+          name="template"
+          rows={2}
+          placeholder={'{"text": "{{type}}: {{data.object.name}}"}'}
+          defaultValue={initial?.template}
+        />
+      </Field>
+      <Field name="omit" label="Members left out, by commas" problem={problem}>
+        <input id="omit" name="omit" placeholder="cost, note" defaultValue={initial?.omit?.join(', ')} />
+      </Field>
       {hasTenant ? (
         <Field name="tenant" label="Tenant" problem={problem}>
           <input id="tenant" name="tenant" defaultValue={initial?.tenant} />
@@ -120,10 +148,53 @@ function fieldsOf(data: FormData, events: readonly string[], endpoint: Endpoint 
     events,
     ...(data.has('ratePerSecond') ? { ratePerSecond: rate === '' ? none : Number(rate) } : {}),
     ...(data.has('tenant') ? { tenant: text('tenant') || none } : {}),
+    ...(data.has('where') ? shapeOf(text, endpoint) : {}),
   };
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined),
   ) as unknown as EndpointFields;
+}
+
+function shapeOf(
+  text: (name: string) => string,
+  endpoint: Endpoint | undefined,
+): Readonly<Record<string, unknown>> {
+  const none = endpoint === undefined ? undefined : null;
+  const omit = text('omit')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  return {
+    where: text('where') === '' ? none : mergeInto(endpoint?.where, parsed(text('where'))),
+    orderBy: text('orderBy') || none,
+    template: text('template') || none,
+    omit: omit.length === 0 ? none : omit,
+  };
+}
+
+/** A text that is no JSON is sent as it is: the API says what it must be. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The merge patch (RFC 7396) that makes the one value the other. */
+function mergeInto(before: unknown, after: unknown): unknown {
+  if (!isObject(before) || !isObject(after)) return after;
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
+  return {
+    ...Object.fromEntries(removed.map((name) => [name, null])),
+    ...Object.fromEntries(
+      Object.entries(after).map(([name, value]) => [name, mergeInto(before[name], value)]),
+    ),
+  };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 type FieldProps = {

@@ -8,7 +8,7 @@ import { isObject, type Problem, problemOf } from '../send.ts';
 import { liveMs, type Page, queryOf, useApi, useRead } from './api.ts';
 import { Ago } from './clock.tsx';
 import { Pager } from './endpoints-page.tsx';
-import { ReceivedBadge } from './received.tsx';
+import { failureKind, ReceivedBadge } from './received.tsx';
 
 const pageSize = 25;
 
@@ -59,7 +59,7 @@ export function InboxPage({ query }: { readonly query: URLSearchParams }): JSX.E
       <InboxFilters filter={filter} onChange={change} />
       <ReplayAll key={JSON.stringify(filter)} filter={filter} onDone={page.read} />
       <ProblemNote problem={page.problem} />
-      <Messages items={page.value?.items} />
+      <Messages items={page.value?.items} onReplayed={page.read} />
       <Pager page={page.value} cursor={cursor} onCursor={setCursor} />
     </section>
   );
@@ -150,7 +150,12 @@ function ReplayAll({ filter, onDone }: ReplayAllProps): JSX.Element {
   );
 }
 
-function Messages({ items }: { readonly items: readonly ReceivedMessage[] | undefined }): JSX.Element {
+type MessagesProps = {
+  readonly items: readonly ReceivedMessage[] | undefined;
+  readonly onReplayed: () => Promise<void>;
+};
+
+function Messages({ items, onReplayed }: MessagesProps): JSX.Element {
   if (items === undefined) return <p class="loading">Loading…</p>;
   if (items.length === 0) return <p class="empty">No messages match.</p>;
   return (
@@ -164,6 +169,7 @@ function Messages({ items }: { readonly items: readonly ReceivedMessage[] | unde
             <th>Attempts</th>
             <th>Octets</th>
             <th>Received</th>
+            <th>Last error</th>
           </tr>
         </thead>
         <tbody>
@@ -181,10 +187,41 @@ function Messages({ items }: { readonly items: readonly ReceivedMessage[] | unde
               <td>
                 <Ago time={message.receivedAt} />
               </td>
+              <td>
+                {message.lastError === null ? (
+                  <span class="absent">–</span>
+                ) : (
+                  <Failed {...{ message, onReplayed }} />
+                )}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
     </section>
+  );
+}
+
+type FailedProps = { readonly message: ReceivedMessage; readonly onReplayed: () => Promise<void> };
+
+/** The kind of the last failure, and the replay of a dead letter; the page of the message has the failure in words. */
+function Failed({ message, onReplayed }: FailedProps): JSX.Element {
+  const api = useApi();
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const { id, lastError, status, dueAt } = message;
+  const replay = async () => {
+    setProblem(problemOf(await api.send('POST', `/received/${encodeURIComponent(id)}/replay`)));
+    await onReplayed();
+  };
+  return (
+    <>
+      {failureKind(lastError ?? '')}{' '}
+      {status === 'failed' && dueAt === null ? (
+        <button type="button" class="small" onClick={replay}>
+          Replay
+        </button>
+      ) : null}
+      <ProblemNote problem={problem} />
+    </>
   );
 }

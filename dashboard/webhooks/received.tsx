@@ -8,8 +8,10 @@ import { Json } from '../components/value.tsx';
 import { linkTo } from '../route.ts';
 import { type Problem, problemOf } from '../send.ts';
 import { type Page, useApi, useRead } from './api.ts';
+import { errorText } from './badges.tsx';
 import { Ago, Countdown } from './clock.tsx';
 import { Fact } from './endpoint-page.tsx';
+import { LastFailure } from './last-failure.tsx';
 
 export function ReceivedBadge({ message }: { readonly message: ReceivedMessage }): JSX.Element {
   const { status, dueAt } = message;
@@ -71,18 +73,56 @@ function Facts({ message }: { readonly message: ReceivedMessage }): JSX.Element 
         <code>{message.dedupeKey}</code>
       </Fact>
       <Fact name="Content">{`${message.contentType ?? 'no type'}, ${message.contentLength.toLocaleString('en')} octets`}</Fact>
-      {message.lastError === null ? null : <Fact name="Last error">{message.lastError}</Fact>}
     </dl>
   );
 }
 
+type HandedOnAttempt = {
+  readonly number: number;
+  readonly outcome: 'processed' | 'failed';
+  readonly error: string | null;
+  readonly message: string | null;
+  readonly statusCode: number | null;
+  readonly at: string;
+};
+
+/** The kind of a failure in words. */
+export function failureKind(kind: string): string {
+  return kinds[kind] ?? errorText(kind);
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  thrown: 'The function threw',
+  timeout: 'It took too long',
+  refused: 'The store refused what it wrote',
+  superseded: 'Other changes came first',
+  'thread-ended': 'Its thread ended',
+  'content-gone': 'The content is no longer kept',
+};
+
 type HandedOnProps = { readonly target: string; readonly dueAt: string | null };
 
 function HandedOn({ target, dueAt }: HandedOnProps): JSX.Element {
-  const { value, problem } = useRead<Page<unknown>>(`${target}/attempts?limit=200`, { everyMs: 2000 });
+  const { value, problem } = useRead<Page<HandedOnAttempt>>(`${target}/attempts?limit=200`, {
+    everyMs: 2000,
+  });
   const items = value?.items ?? [];
+  const last = items.at(-1);
+  const failed = last?.outcome === 'failed' ? last : undefined;
   return (
     <>
+      {failed === undefined ? null : (
+        <LastFailure
+          number={failed.number}
+          at={failed.at}
+          what={
+            failed.statusCode === null
+              ? failureKind(failed.error ?? '')
+              : `The answer was ${failed.statusCode}`
+          }
+          message={failed.message}
+        />
+      )}
       <h2>Attempts</h2>
       <ProblemNote problem={problem} />
       {areAttempts(items) ? <Attempts items={items} /> : <p class="hint">None yet.</p>}

@@ -82,7 +82,7 @@ export function writeDocs(
   table:
     | StoreName
     | ConnectionRowName
-    | `${'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations' | 'relations'}-${StoreName}`,
+    | `${'webhooks' | 'received' | 'functions' | 'bulk' | 'search' | 'migrations' | 'relations' | 'files'}-${StoreName}`,
 ): void {
   const docsBegin = `<!-- bench:${table}:begin -->`;
   const docsEnd = `<!-- bench:${table}:end -->`;

@@ -25,6 +25,7 @@ export const rowNames = [
   'search',
   'migrations',
   'relations',
+  'files',
   'http2',
   'fan-out',
   'tunnel',
@@ -40,6 +41,7 @@ export type PairName = Exclude<
   | 'search'
   | 'migrations'
   | 'relations'
+  | 'files'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -63,6 +65,7 @@ const singleNames: ReadonlySet<RowName> = new Set([
     'search',
     'migrations',
     'relations',
+    'files',
     'authenticated',
     'logins',
     'scan',

@@ -10,6 +10,7 @@ import { measureBulk } from './bulk/measure.ts';
 import { measureRounds } from './cell.ts';
 import { compareCommits } from './compare.ts';
 import { measureConnections } from './connections/measure.ts';
+import { measureFiles } from './files/measure.ts';
 import { measureFunctions } from './functions/measure.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
 import { measureMigrations } from './migrations/measure.ts';
@@ -87,7 +88,13 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, functions, bulk, search, migrations, relations, connections };
+    // Octets have nothing to do with the kind of store.
+    const files =
+      store === 'sqlite' && options.only.includes('files')
+        ? await measureApart(run, 'files', measureFiles)
+        : undefined;
+    const others = { functions, bulk, search, migrations, relations, files };
+    return { requests, webhooks, received, ...others, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -115,6 +122,7 @@ async function measureApart(
     | 'search'
     | 'migrations'
     | 'relations'
+    | 'files'
     | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
@@ -132,6 +140,7 @@ const apart: ReadonlySet<RowName> = new Set([
   'search',
   'migrations',
   'relations',
+  'files',
 ]);
 
 /** Everything but webhooks out and in and connections, which have programs of their own. */

@@ -42,6 +42,16 @@ export const loginsP99Most = 2;
 export const scanP99Most = 2;
 /** Least ratio of changes of one row to the same changes of many. */
 export const busyRowLeast = 0.5;
+/** Least ratio of a download of a long file to that of node:http with pipeline. */
+export const filesDownloadLeast = 0.9;
+/** Least ratio of an upload of a long file to one by node:http with pipeline into a synchronised file. */
+export const filesUploadLeast = 0.7;
+/** Least ratio of either to that of a peer. */
+export const filesToPeersLeast = 1;
+/** Most memory that 64 uploads at once may take above that of the idle program. */
+export const filesMemoryMebibytesMost = 40;
+/** Most of it, of what a peer takes. */
+export const filesMemoryToPeersMost = 0.5;
 /** Least times as many documents a second by bulk creates as by single ones, over one connection. */
 export const bulkLeast = 5;
 /** Least documents a minute by bulk creates over one connection. */
@@ -124,6 +134,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   search: 'searches by an index of words',
   migrations: 'a migration of all documents',
   relations: 'relations',
+  files: 'files',
   http2: 'HTTP/2',
   'fan-out': 'events to WebSockets',
   tunnel: 'tunnels',

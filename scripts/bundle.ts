@@ -158,7 +158,7 @@ function buildCode(root: string, entryPoints: Entries, { splitting }: { readonly
 const optionalPeers: Plugin = {
   name: 'optional-peers',
   setup({ onResolve }) {
-    onResolve({ filter: /^@opentelemetry\// }, ({ kind, path }) =>
+    onResolve({ filter: /^(?:@opentelemetry\/|sharp$)/ }, ({ kind, path }) =>
       kind === 'dynamic-import' ? { path, external: true } : undefined,
     );
   },

@@ -15,6 +15,7 @@ export const programRows: readonly FolderRow[] = [
     may: [
       ...stored,
       'src/accounts',
+      'src/files',
       'src/hold',
       'src/kernel',
       'src/jobs',
@@ -58,6 +59,7 @@ export const programRows: readonly FolderRow[] = [
       'src/package-version.ts',
       'src/realtime',
       'src/backups',
+      'src/files',
       'src/hold',
       'src/logic',
       'src/jobs',
@@ -71,14 +73,22 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/setting-needs.ts',
+    may: ['src/accounts', 'src/config', 'src/files', 'src/mail'],
+    node: [],
+    packages: [],
+  },
+  {
     folder: 'src/compose.ts',
     may: [
       ...stored,
       'src/all-resources.ts',
       'src/open-store.ts',
+      'src/setting-needs.ts',
       ...rooms,
       'src/tunnel',
       'src/egress',
+      'src/files',
       'src/logic',
       'src/jobs',
       'src/subscribers',
@@ -137,6 +147,7 @@ export const programRows: readonly FolderRow[] = [
   {
     folder: 'src/cli',
     may: [
+      'conduct',
       ...stored,
       'src/store/backup-file',
       'src/store/sqlite',
@@ -144,6 +155,7 @@ export const programRows: readonly FolderRow[] = [
       'src/store-tables.ts',
       'src/package-version.ts',
       'src/webhooks/signature',
+      'src/files',
       'src/hold',
       'src/jobs',
       'src/subscribers',
@@ -155,6 +167,7 @@ export const programRows: readonly FolderRow[] = [
       ...rooms,
       'src/server',
       'src/open-store.ts',
+      'src/setting-needs.ts',
       'src/compose.ts',
       'src/running.ts',
     ],

@@ -16,6 +16,25 @@ export const importTable: readonly FolderRow[] = [
   // The client for programs and pages: types of the program at most, since it runs in browsers.
   { folder: 'src/client', may: ['src/http'], node: [], packages: [] },
 
+  // The suite of conduct: a package of its own, which knows nothing of the server that it judges.
+  {
+    folder: 'conduct',
+    may: [],
+    node: [
+      ...[
+        'node:crypto',
+        'node:http',
+        'node:fs/promises',
+        'node:http2',
+        'node:net',
+        'node:process',
+        'node:readline/promises',
+      ],
+      ...['node:tls', 'node:util', 'node:zlib'],
+    ],
+    packages: [],
+  },
+
   // Memory: bounded caches, the list of what is bounded, and the budget of what is under way. Nothing of the program below it.
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
 
@@ -63,7 +82,7 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/store/backup-file',
     may: stored,
     node: [
-      ...['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:sqlite', 'node:url'],
+      ...['node:crypto', 'node:events', 'node:fs', 'node:os', 'node:path', 'node:sqlite', 'node:url'],
       'node:worker_threads',
     ],
     packages: [],
@@ -109,7 +128,7 @@ export const importTable: readonly FolderRow[] = [
       'node:util',
       'node:zlib',
     ],
-    packages: ['@fastify/busboy', 'typebox'],
+    packages: ['typebox'],
   },
   {
     folder: 'src/resources',
@@ -286,10 +305,22 @@ export const importTable: readonly FolderRow[] = [
     node: [],
     packages: ['typebox'],
   },
+  // Files of documents: where their octets are kept.
+  {
+    folder: 'src/files',
+    may: [...stored, 'src/egress', 'src/hold', 'src/kernel', 'src/resources', 'src/store/backup-file'],
+    node: [
+      ...['node:child_process', 'node:crypto', 'node:fs', 'node:fs/promises', 'node:os', 'node:path'],
+      ...['node:process', 'node:sqlite', 'node:stream', 'node:stream/promises', 'node:timers/promises'],
+      ...['node:url', 'node:util'],
+    ],
+    // `sharp` is an optional peer.
+    packages: ['@rgrove/parse-xml', 'aws4fetch', 'file-type', 'sharp', 'typebox'],
+  },
   // Backups that administrators ask for: files in a folder, written by the store.
   {
     folder: 'src/backups',
-    may: [...stored, 'src/kernel', 'src/resources'],
+    may: [...stored, 'src/files', 'src/kernel', 'src/resources'],
     node: ['node:fs/promises', 'node:path'],
     packages: ['typebox'],
   },

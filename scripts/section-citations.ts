@@ -18,7 +18,7 @@ export type Citation = {
 
 /** Names after which a section sign belongs to a standard. */
 const standardName =
-  /(RFC \d{3,5}|JSON Schema [\d-]+(?: core)?|OpenID Connect \w+ [\d.]+|OpenAPI [\d.]+|Idempotency-Key|draft-[\w-]+|URL Standard|HTML) $/;
+  /(RFC \d{3,5}|JSON Schema [\d-]+(?: core)?|OpenID Connect \w+ [\d.]+|OpenAPI [\d.]+|Idempotency-Key|draft-[\w-]+|URL Standard|HTML|Fetch) $/;
 
 const sectionSign = /\u00a7 ?([0-9A-Z](?:[0-9A-Za-z.]*[0-9A-Za-z])?)?/g;
 

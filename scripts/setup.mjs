@@ -36,7 +36,7 @@ const marker = join(modules, '.comity-setup');
 const ownNode = join(modules, '.bin', 'node');
 const bundled = join(root, 'dist', '.bundled');
 /** What the bundle is made from and by, beside the packages of the lockfile. */
-const bundleSources = ['src', 'dashboard', 'scripts/bundle.ts', 'scripts/source-tree.ts'];
+const bundleSources = ['src', 'conduct', 'dashboard', 'scripts/bundle.ts', 'scripts/source-tree.ts'];
 
 /** A failure whose message is all that the reader needs: printed without a stack. */
 class SetupFailure extends Error {}

@@ -18,7 +18,9 @@ export const packageEntries: Readonly<Record<string, string>> = {
 };
 
 /** Top-level folders that hold code, whatever they are written in. */
-export const codeFolders: readonly string[] = ['src', 'test', 'scripts', 'bench', 'examples', 'dashboard'];
+export const codeFolders: readonly string[] = [
+  ...['src', 'conduct', 'test', 'scripts', 'bench', 'examples', 'dashboard'],
+];
 
 const codeExtensions: ReadonlySet<string> = new Set(['.ts', '.tsx', '.mts', '.js', '.mjs', '.cjs']);
 

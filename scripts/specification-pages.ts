@@ -1,6 +1,6 @@
 /**
- * The pages of docs/specification: their anchors, and for each clause its words, the standards it names and the tests that it names by title
- * in a comment. The table below each section is generated, and is no part of what is read here.
+ * The pages of docs/specification: their anchors, and for each clause its words, the standards it names, and the tests and the clauses of
+ * the suite of conduct that it names in comments. The table below each section is generated, and is no part of what is read here.
  */
 import { basename } from 'node:path/posix';
 import type { Citation } from './section-citations.ts';
@@ -26,6 +26,8 @@ export type Clause = {
   readonly standards: readonly Citation[];
   /** Titles of tests, as they are written in the source. */
   readonly tests: readonly string[];
+  /** Ids of clauses of the suite of conduct that say the same of any server. */
+  readonly conduct: readonly string[];
 };
 
 export type SpecificationPage = {
@@ -40,6 +42,7 @@ export type SpecificationPage = {
 const link = /\]\(([\w-]+\.md)?(#s[\d-]+)\)/g;
 const anchor = /<a id="s([\d-]+)"><\/a>(?:\*\*([\d.]+)\*\*)?/g;
 const namedTest = /<!-- test: (.+) -->/g;
+const namedConduct = /<!-- conduct: ([\w, \n-]+?)\s-->/g;
 
 /** Every page of the specification of a tree, in order. */
 export function readSpecification(root: string): readonly SpecificationPage[] {
@@ -86,6 +89,7 @@ function clausesOf(page: string, written: string): readonly Clause[] {
       label: match[2] ?? '',
       standards: listCitations(text).filter(({ standard }) => standard !== undefined),
       tests: [...text.matchAll(namedTest)].map((found) => found[1] ?? ''),
+      conduct: [...text.matchAll(namedConduct)].flatMap((found) => (found[1] ?? '').split(/,\s*/)),
     };
   });
 }

@@ -10,7 +10,7 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Change, type EventEntry, keptRow, type Store, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { deliveryChange } from '../../src/webhooks/sending/new-deliveries.ts';
+import { deliveryChanges } from '../../src/webhooks/sending/new-deliveries.ts';
 import {
   deliveriesCollection,
   type EndpointSecrets,
@@ -126,7 +126,7 @@ function* deliveryUnits(some: SeededDeliveries, at: number, newId: () => string)
       const event = { id: eventId(ofEvent ?? index), type: seededType };
       // All that a delivery says of its endpoint is its id.
       const known = { endpoint: { id } as Endpoint, owner: operatorId };
-      changes.push(deliveryChange(event, known, dueAt, newId));
+      changes.push(...deliveryChanges({ event, at: dueAt }, known, newId));
     }
     yield { changes, events: [] };
   }

@@ -56,6 +56,12 @@ export interface Api {
   actions: {
     /** The page of the desk */
     desk: { route: 'GET /desk'; output: string };
+    /** The client for the page */
+    client: {
+      route: 'GET /desk/{file}';
+      output: string;
+      codes: 'no_such_script';
+    };
   };
   codes: 'not_an_agent';
 }
@@ -84,6 +90,7 @@ export interface Ticket {
   status: 'open' | 'solved' | 'closed';
   priority: 'normal' | 'urgent';
   contact: string;
+  attachments?: FileValue[];
   organisationId?: string;
   assigneeId?: string;
   dueAt?: string;
@@ -101,6 +108,7 @@ export interface TicketCreate {
   status?: 'open' | 'solved' | 'closed';
   priority?: 'normal' | 'urgent';
   contact: string;
+  attachments?: FileReference[];
   organisationId?: string;
   assigneeId?: string;
   dueAt?: string;
@@ -114,6 +122,7 @@ export interface TicketPatch {
   status?: 'open' | 'solved' | 'closed' | null;
   priority?: 'normal' | 'urgent' | null;
   contact?: string;
+  attachments?: FileReference[] | null;
   assigneeId?: string | null;
   dueAt?: string | null;
   solvedAt?: string | null;
@@ -185,3 +194,17 @@ export interface UserPatch {
   role?: 'member' | 'lead' | null;
   phone?: string | null;
 }
+
+/** A file of a document. The octets are at `url`. */
+export interface FileValue {
+  id: string;
+  name: string;
+  type: string;
+  bytes: number;
+  digest: string;
+  url: string;
+  previews?: { [name: string]: string };
+}
+
+/** A file in a write: one that the document has, or a finished upload. */
+export type FileReference = { id: string } | { upload: string };

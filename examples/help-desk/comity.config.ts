@@ -6,12 +6,15 @@
  * Start it with `COMITY_CONFIG=examples/help-desk/comity.config.ts npm start`, and open http://127.0.0.1:4000/api/v1/desk.
  */
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { action, allow, collection, defineConfig, output } from 'comity';
 import { closeSolved, receiveMail, reopen, tellContact } from './follow-up.ts';
 import { merge } from './merge.ts';
 import { Account, Comment, type Desk, Organisation, Ticket } from './schemas.ts';
 
 const page = readFileSync(new URL('./desk.html', import.meta.url), 'utf8');
+/** The module of the client that the page imports, and what that loads later. */
+const clientFile = /^[\w-]+\.js$/;
 
 const hourMs = 3_600_000;
 /** From the request to the time when an answer is due. */
@@ -70,6 +73,21 @@ const tickets = collection({
   },
   indexes: [['status', 'solvedAt'], 'dueAt', 'assigneeId'],
   search: { fields: ['title', 'body'], language: 'english' },
+  // How the dashboard shows tickets.
+  labels: {
+    ...{ one: 'Ticket', many: 'Tickets' },
+    members: { title: 'Subject', contact: 'Asked by', dueAt: 'Answer due', assigneeId: 'Agent' },
+  },
+  groups: {
+    Question: ['title', 'body', 'contact', 'organisationId'],
+    Work: ['status', 'priority', 'assigneeId', 'dueAt'],
+  },
+  display: {
+    status: { as: 'state', tones: { open: 'warn', closed: 'quiet', solved: 'good' } },
+    priority: { as: 'state', tones: { urgent: 'bad', normal: 'quiet' } },
+    body: { as: 'long', inLists: false },
+  },
+  help: { contact: 'The e-mail address that the answer goes to.' },
   examples: [
     {
       title: 'The door does not close',
@@ -160,6 +178,18 @@ export default defineConfig({
         securityPolicy: "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
       }),
       handler: () => page,
+    }),
+    client: action({
+      method: 'GET',
+      path: '/desk/{file}',
+      access: 'public',
+      summary: 'The client for the page',
+      output: output.text('text/javascript; charset=utf-8'),
+      codes: ['no_such_script'],
+      handler: ({ captures: { file }, refuse }) =>
+        clientFile.test(file)
+          ? readFile(new URL(file, import.meta.resolve('comity/client')), 'utf8')
+          : refuse({ status: 404, code: 'no_such_script', message: 'the client has no such file' }),
     }),
   },
   subscribers: { tellContact, reopen },

@@ -1,5 +1,5 @@
 /** What a help desk keeps, and the types of its functions. */
-import { type ResourcesOf, type Static, Type } from 'comity';
+import { File, MiB, type ResourcesOf, type Static, Type } from 'comity';
 
 export const Organisation = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 200 }),
@@ -20,6 +20,8 @@ export const Ticket = Type.Object({
   priority: Type.Enum(['normal', 'urgent'], { default: 'normal' }),
   /** Of the one who asked: where news go. */
   contact: Type.String({ format: 'email', maxLength: 254 }),
+  /** Pictures of what is broken, logs, bills. */
+  attachments: Type.Optional(Type.Array(File({ bytesMax: 20 * MiB }), { maxItems: 10 })),
   organisationId: Type.Optional(Type.String()),
   /** The agent who answers. */
   assigneeId: Type.Optional(Type.String()),

@@ -1,6 +1,6 @@
 /**
- * Each file of src/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, a file or folder that a
- * comment of src/, bench/ or test/ names exists, and comments of src/ and scripts/ use no word that hides an action.
+ * Each file of src/, conduct/, scripts/, bench/ and examples/ opens with a comment of one to ten lines that says what it is, a file or folder that a
+ * comment of src/, conduct/, bench/ or test/ names exists, and comments of src/, conduct/ and scripts/ use no word that hides an action.
  *
  * Usage: node scripts/checks/comments.ts
  */
@@ -11,7 +11,7 @@ import { listCode, listFiles, readText } from '../source-tree.ts';
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
-const headedFolders = ['src', 'scripts', 'bench', 'examples'];
+const headedFolders = ['src', 'conduct', 'scripts', 'bench', 'examples'];
 const headerLinesMax = 10;
 const headerLettersMin = 15;
 /** A header in src/ or scripts/ names the thing or the action first. */
@@ -21,7 +21,7 @@ const indirectOpening = /^(?:Whether|What|How|Of)\b/;
 const vagueWord = /\b(?:told|tells|whoever|nobody)\b/i;
 
 /** Where a comment that names a file means one of the repository; a name in quotation marks or backticks is an example. */
-const namingFolders = ['src', 'bench', 'test'];
+const namingFolders = ['src', 'conduct', 'bench', 'test'];
 const namedFile = /(?<![\w/.`'"-])(?:[\w-][\w.-]*\/)*[\w-][\w.-]*\.(?:tsx?|mjs)\b/g;
 const namedFolder = /(?<![\w/.`'"-])(?:[a-z][\w-]*\/)+(?=[\s).,;:]|$)/g;
 /** Made by the set-up. */
@@ -37,7 +37,7 @@ export function findHeaderProblems(root: string): readonly Problem[] {
     if (header.join('').length < headerLettersMin) {
       problems.push({ file, line: 1, message: 'The file does not begin with a comment that describes it' });
     } else if (
-      /^(?:src|scripts)\//.test(file) &&
+      /^(?:src|conduct|scripts)\//.test(file) &&
       indirectOpening.test(header.find((line) => line !== '') ?? '')
     ) {
       problems.push({
@@ -106,7 +106,7 @@ function countNamed(name: string, from: string, files: readonly string[]): numbe
 /** Finds comments with vague words. */
 export function findVagueWords(root: string): readonly Problem[] {
   const problems: Problem[] = [];
-  for (const file of listCode(root, ['src', 'scripts'])) {
+  for (const file of listCode(root, ['src', 'conduct', 'scripts'])) {
     for (const { text, line } of parseSource(file, readText(root, file)).comments) {
       for (const [index, words] of text.split('\n').entries()) {
         const [word] = vagueWord.exec(words) ?? [];

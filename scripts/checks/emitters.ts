@@ -48,7 +48,6 @@ const makers: Readonly<Record<string, readonly string[]>> = {
     ...['createGzip', 'createInflate', 'createInflateRaw', 'createUnzip', 'createZstdCompress'],
     'createZstdDecompress',
   ],
-  '@fastify/busboy': ['Busboy', 'Dicer'],
   nodemailer: ['createTransport'],
   pg: ['Client', 'Pool'],
   undici: ['Agent', 'Client', 'Pool', 'BalancedPool'],

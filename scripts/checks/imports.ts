@@ -20,7 +20,7 @@ const tableFile = 'scripts/import-table.ts';
 const codeFile = /\.[cm]?[jt]sx?$/;
 
 /** Folders in which every file needs a row. */
-const tabledFolders = ['src', 'examples'];
+const tabledFolders = ['src', 'conduct', 'examples'];
 
 /** Holds a tree to a table (the repository's own, unless another is given) and to its package.json. */
 export function findImportProblems(

@@ -11,7 +11,7 @@ import { readSpecification, specificationFolder } from '../specification-pages.t
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
-const folders = ['src', 'test', 'scripts', 'docs', 'bench', 'examples'];
+const folders = ['src', 'conduct', 'test', 'scripts', 'docs', 'bench', 'examples'];
 const rootPages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mjs', '.js', '.md', '.sql', '.html']);
 

@@ -14,6 +14,8 @@ export const path = 'dashboard/api-types.ts';
 
 /** What pages show in their own way; what these refer to comes with them. */
 const roots = [
+  'AccessReport',
+  'Activity',
   'Attempt',
   'Backup',
   'Delivery',
@@ -21,6 +23,7 @@ const roots = [
   'EndpointHealth',
   'EventType',
   'Hold',
+  'ImportCounts',
   'Me',
   'Passkeys',
   'Program',
@@ -34,6 +37,7 @@ const roots = [
   'StoreReport',
   'TotpEnrolment',
   'Version',
+  'View',
 ];
 
 type Schema = Readonly<Record<string, unknown>>;

@@ -39,15 +39,19 @@ function tableOf(rows: readonly string[]): string {
   return [tableBegin, '| clause | decided by | tested by |', '|---|---|---|', ...rows, tableEnd].join('\n');
 }
 
-function rowOf({ number }: Clause, { deciders, files, tests }: Proof): readonly string[] {
-  if (deciders.length + files.length + tests.length === 0) return [];
+function rowOf({ number, conduct }: Clause, { deciders, files, tests }: Proof): readonly string[] {
+  if (deciders.length + files.length + tests.length + conduct.length === 0) return [];
   const named = tests.flatMap(({ title, files: found }) =>
     found.map((path) => `${linkTo(path)}: ${asText(title)}`),
   );
   const shown = new Set(tests.flatMap(({ files: found }) => found));
   const cited = files.filter((path) => !shown.has(path)).map(linkTo);
   const decided = [...new Set(deciders)].map((name) => `\`${name}\``).join(', ');
-  return [`| §${number} | ${decided} | ${[...named, ...cited].join('<br>')} |`];
+  const judged =
+    conduct.length === 0
+      ? []
+      : [`[comity conduct](../guides/conduct.md): ${conduct.map((id) => `\`${id}\``).join(', ')}`];
+  return [`| §${number} | ${decided} | ${[...named, ...cited, ...judged].join('<br>')} |`];
 }
 
 function linkTo(path: string): string {

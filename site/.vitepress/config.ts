@@ -65,6 +65,8 @@ export default defineConfig({
         for (const { children } of tokens) {
           const left: boolean[] = [];
           for (const token of children ?? []) {
+            // The placeholders of templates are no expressions of Vue.
+            if (token.type === 'code_inline') token.attrSet('v-pre', '');
             if (token.type === 'link_open') {
               const href = token.attrGet('href') ?? '';
               left.push(isOutside(href, relativePath));

@@ -7,7 +7,7 @@ import {
   type Unverified,
 } from '../../src/accounts/verified-credentials.ts';
 import type { Known } from '../../src/model/principal.ts';
-import { withStages } from '../../src/store/commit-stages.ts';
+import { withStages } from '../../src/store/stages.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../harness/stores.ts';
 import { badgeReader, putBadge, revokeBadge } from './fixtures/badges.ts';

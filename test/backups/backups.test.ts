@@ -15,7 +15,8 @@ function backupsOf(backup: Store['backup'], storeBytes: StoreBytes = () => 0) {
   const folder = join(temporaryFolder(), 'backups');
   const newId = createIdSource(clock, () => 7);
   const given = { clock, newId, settings: { backupsMax: 3 } };
-  return createBackups(servicesOver({ backup, shared: false }, given), folder, storeBytes);
+  const files = { place: undefined, placeName: '', bytes: () => 0 };
+  return createBackups(servicesOver({ backup, shared: false }, given), folder, storeBytes, files);
 }
 
 function failing(cause: Error | undefined): Store['backup'] {

@@ -51,7 +51,7 @@ test('types prints those of the help desk as the example has them, under 30 kB',
 });
 
 const usage = `
-import type { Api, Parcel, ParcelCreate, ParcelPatch, SheepItem } from './api.ts';
+import type { Api, FileReference, FileValue, Parcel, ParcelCreate, ParcelPatch, SheepItem } from './api.ts';
 import type { Api as Contract, ApiAction, ApiCollection } from '${resolve('src/client/api.ts')}';
 
 type Same<T, U> = [T] extends [U] ? ([U] extends [T] ? true : never) : never;
@@ -79,6 +79,11 @@ holds<Same<undefined extends SheepItem['parcelId'] ? true : never, true>>();
 const least = { to: '', sku: '', size: null, tags: [], names: {}, pair: ['', true] } satisfies ParcelCreate;
 holds<Same<Exclude<keyof Parcel, keyof ParcelCreate>, 'id' | 'createdAt' | 'updatedAt' | 'deletedAt' | 'label' | 'packedBy'>>();
 holds<Same<Exclude<keyof ParcelCreate, keyof ParcelPatch>, 'sku' | 'firm'>>();
+holds<Same<Required<Parcel>['scan'], FileValue>>();
+holds<Same<Parcel['pictures'], FileValue[]>>();
+holds<Same<Required<ParcelCreate>['scan'], FileReference>>();
+holds<Same<ParcelPatch['scan'], FileReference | null | undefined>>();
+holds<Same<Required<ParcelPatch>['pictures'], FileReference[] | null>>();
 holds<Same<Collections['parcels']['counts'], 'flock'>>();
 holds<Same<Collections['parcels']['actions']['photo'], { on: 'member'; route: 'PUT /photos/{side}'; input: { photo: Blob; more?: Blob[] } }>>();
 holds<Same<Collections['parcels']['actions']['list'], { on: 'collection'; route: 'GET /list'; output: string }>>();

@@ -72,21 +72,6 @@ test('shows the stack of an error at log level debug', async () => {
   assert.match((await runCommand(['check'], environment)).stderr, /\n {4}at /);
 });
 
-test('writes rules within rules in brackets', async () => {
-  const config = join(folder, 'rules.config.mjs');
-  const schema = `{ type: 'object', properties: { name: { type: 'string' }, open: { type: 'boolean' } } }`;
-  const update = `{ anyOf: [{ allOf: ['owner', { role: 'writer' }] }, { where: { name: 'x', open: true } }, { where: { open: true } }] }`;
-  writeFileSync(
-    config,
-    `export default { collections: { things: { schema: ${schema}, access: { update: ${update} } } } };`,
-  );
-  const { stdout } = await runCommand(['check'], { COMITY_CONFIG: config, COMITY_DATA: folder });
-  assert.match(
-    stdout,
-    /^ {4}update {3}\(owner and role writer\) or \(name is "x" and open is true\) or open is true$/m,
-  );
-});
-
 test('says where it looked for the configuration', async () => {
   const { code, stderr } = await spawnCommand(['check'], {}, { cwd: folder }).ended;
   assert.equal(code, 2);
@@ -110,7 +95,7 @@ test('prints what a sound configuration would serve', async () => {
   assert.deepEqual([code, stderr], [0, '']);
   for (const name of ['categories', 'products', 'articles', 'notes'])
     assert.ok(stdout.includes(`/api/v1/${name}\n`));
-  assert.match(stdout, /read {5}published is true or owner/);
+  assert.match(stdout, /\n {4}read {5}published is true OR owner is the caller\n/);
 });
 
 test('prints the same as one JSON object', async () => {
@@ -118,6 +103,42 @@ test('prints the same as one JSON object', async () => {
   const report = JSON.parse(stdout);
   assert.deepEqual([code, report.sound, report.title, report.collections.length], [0, true, 'Shop', 4]);
   assert.deepEqual(report.collections[1].required, ['name', 'price', 'categoryId']);
+  assert.equal(report.collections[2].rules.read, 'published is true OR owner is the caller');
+});
+
+test('prints rules with brackets, those of members and of actions too', async () => {
+  const path = join(folder, 'rules.config.mjs');
+  writeFileSync(
+    path,
+    `const own = { allOf: [{ where: { status: 'open' } }, 'owner'] };
+     const properties = { status: { type: 'string' }, note: { type: 'string' } };
+     const handler = () => undefined;
+     export default {
+       collections: {
+         orders: {
+           schema: { type: 'object', properties },
+           access: { update: { anyOf: [own, { role: 'admin' }] }, delete: { allOf: [{ anyOf: ['owner', { role: 'admin' }] }, { where: { status: 'open', note: null } }] } },
+           hidden: { note: { anyOf: [{ role: 'agent' }, own] } },
+           actions: { close: { on: 'member', method: 'POST', access: { anyOf: ['owner', own] }, handler } },
+         },
+       },
+     };`,
+  );
+  const { stdout, stderr } = await runCommand(['check', '--config', path]);
+  assert.match(
+    stdout,
+    /\n {4}update {3}\(status is open AND owner is the caller\) OR role is admin\n/,
+    stderr,
+  );
+  assert.match(
+    stdout,
+    /\n {4}delete {3}\(owner is the caller OR role is admin\) AND \(status is open AND note is absent\)\n/,
+  );
+  assert.match(stdout, /\n {4}see note role is agent OR \(status is open AND owner is the caller\)\n/);
+  assert.match(
+    stdout,
+    /orders\/\{id\}\/close, owner is the caller OR \(status is open AND owner is the caller\)\n/,
+  );
 });
 
 test('lists what runs besides the collections, with the next times of jobs', async () => {
@@ -142,7 +163,7 @@ test('lists what runs besides the collections, with the next times of jobs', asy
   );
   const environment = { COMITY_CONFIG: path, COMITY_SMTP_URL: 'smtp://robot:secret@mail.example:2525' };
   const { stdout, stderr } = await runCommand(['check'], environment);
-  assert.match(stdout, /\n {2}actions\n {4}GET \/api\/v1\/ping, role agent\n/, stderr);
+  assert.match(stdout, /\n {2}actions\n {4}GET \/api\/v1\/ping, role is agent\n/, stderr);
   assert.match(stdout, /\n {2}subscribers\n {4}reopen, of comments\.created, tickets\.\*, in order\n/);
   assert.match(
     stdout,
@@ -160,6 +181,40 @@ test('lists what runs besides the collections, with the next times of jobs', asy
   ]);
   assert.deepEqual([report.jobs[1].everyMs, report.jobs[1].nextTimes.length], [900_000, 3]);
   assert.doesNotMatch(JSON.stringify(report), /secret@/);
+});
+
+test('reports the settings that a configuration lacks, all at once, as the start does', async () => {
+  const path = join(folder, 'needs.mjs');
+  writeFileSync(
+    path,
+    `export default {
+       collections: {},
+       issuers: [{ issuer: 'https://shop.example', audience: 'shop', algorithms: ['RS256'] }],
+       accounts: { passwordless: { link: true } },
+     };`,
+  );
+  const environment = {
+    ...{ COMITY_CONFIG: path, COMITY_DATA: folder, COMITY_PUBLIC_URL: 'https://shop.example' },
+    ...{
+      COMITY_MAIL_RETENTION_SECONDS: '86400',
+      COMITY_MAIL_ATTEMPTS_MAX: '30',
+      COMITY_PASSKEY_ORIGINS: 'https://a.example,https://b.example',
+    },
+  };
+  const mistakes = [
+    /issuers names COMITY_PUBLIC_URL/,
+    /accounts\.passwordless\.link needs the page .* COMITY_MAIL_LOGIN_URL/,
+    /COMITY_PASSKEY_ORIGINS has https:\/\/b\.example/,
+    /attempts to send a mail \(COMITY_MAIL_ATTEMPTS_MAX\)/,
+  ];
+  const checked = await runCommand(['check'], environment);
+  const started = await runCommand(['serve'], environment);
+  for (const { code, stderr } of [checked, started]) {
+    assert.equal(code, 2, stderr);
+    for (const mistake of mistakes) assert.match(stderr, mistake);
+  }
+  const report = JSON.parse((await runCommand(['check', '--json'], environment)).stdout);
+  assert.deepEqual([report.sound, report.mistakes.length], [false, 4]);
 });
 
 test('prints mistakes as JSON too, and exits 2', async () => {

@@ -260,6 +260,9 @@ test('removes the second factor of an account whose owner lost the device', asyn
   });
   const told = await users('reset-second-factor', id, '--yes');
   assert.equal(told.stdout, `lost@shop.example (${id}) has no second factor and no sessions.\n`);
+  const uninvited = await users('invite', 'lost@shop.example');
+  assert.notEqual(uninvited.code, 0);
+  assert.match(uninvited.stderr, /no mail server is configured/);
   const missing = await users('reset-second-factor', 'nobody@shop.example', '--yes');
   assert.notEqual(missing.code, 0);
 });

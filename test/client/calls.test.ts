@@ -200,7 +200,7 @@ it('calls actions by their routes, and knows the codes that they refuse with', a
   const made = createClient<typeof desk>({
     baseUrl: `${helpDesk.url}/api/v1`,
     key: adminKey,
-    routes: { actions: { desk: 'GET /desk' } },
+    routes: { actions: { desk: 'GET /desk', client: 'GET /desk/{file}' } },
   });
   const contact = 'ada@lighthouse.example';
   const [one, other] = [

@@ -25,6 +25,8 @@ export type FaultyProxy = {
   readonly baseUrl: string;
   /** All requests so far. */
   readonly passed: readonly Passed[];
+  /** Answers that were lost so far. */
+  readonly lost: number;
   /** Requests with the method. */
   count(method: string): number;
   /** Decides about each request; undefined: it is forwarded. */
@@ -39,12 +41,13 @@ export async function startFaultyProxy(portOf: () => number, ending: Ending): Pr
   const proxy = {
     baseUrl: '',
     passed,
+    lost: 0,
     count: (method: string) => passed.filter((each) => each.method === method).length,
     fault: (): Fault | undefined => undefined,
     cut: () => {
       for (const socket of listening.sockets) socket.destroy();
     },
-  } as FaultyProxy & { baseUrl: string };
+  } as FaultyProxy & { baseUrl: string; lost: number };
   const server = createServer(async (from, to) => {
     const { method = '', url = '', headers } = from;
     const asked: Passed = { method, url, headers };
@@ -52,7 +55,10 @@ export async function startFaultyProxy(portOf: () => number, ending: Ending): Pr
     const fault = proxy.fault(asked);
     if (fault instanceof Promise) await fault;
     if (fault === undefined || fault === 'lost' || fault instanceof Promise) {
-      forward(portOf(), from, to, fault === 'lost');
+      const onLost = (): void => {
+        proxy.lost += 1;
+      };
+      forward(portOf(), from, to, fault === 'lost' ? onLost : undefined);
       return;
     }
     from.resume();
@@ -85,12 +91,15 @@ export async function startFaultyProxy(portOf: () => number, ending: Ending): Pr
   return proxy;
 }
 
-function forward(port: number, from: IncomingMessage, to: ServerResponse, isLost: boolean): void {
+function forward(port: number, from: IncomingMessage, to: ServerResponse, onLost?: () => void): void {
   const { method, url: path, headers } = from;
   const upstream = request({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
-    if (isLost) {
+    if (onLost !== undefined) {
       answer.resume();
-      answer.on('end', () => to.socket?.destroy());
+      answer.on('end', () => {
+        to.socket?.destroy();
+        onLost();
+      });
       return;
     }
     to.writeHead(answer.statusCode ?? 502, answer.headers);

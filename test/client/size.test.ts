@@ -6,9 +6,9 @@ import { build } from 'esbuild';
 import { repositoryRoot } from '../harness/running-server.ts';
 
 const kilobyte = 1000;
-/** Octets of what a page loads to call, and to call and keep lists live. */
+/** Octets of what a page loads to call, and to call, keep lists live and upload long files. */
 const coreBytesMax = 8 * kilobyte;
-const liveBytesMax = 12 * kilobyte;
+const allBytesMax = 13.5 * kilobyte;
 
 const entry = 'src/client/index.ts';
 
@@ -35,7 +35,7 @@ async function bundle(splitting: boolean) {
   return { sizes, metafile };
 }
 
-test('calls take 8 kB compressed, and live lists 4 kB more', async (t) => {
+test('calls take 8 kB compressed, and live lists with uploads 5.5 kB more', async (t) => {
   const { sizes, metafile } = await bundle(true);
   const loaded = new Set<string>(['out/index.js']);
   for (const file of loaded)
@@ -44,9 +44,9 @@ test('calls take 8 kB compressed, and live lists 4 kB more', async (t) => {
   const core = [...loaded].reduce((sum, file) => sum + (sizes.get(file) ?? 0), 0);
   // All in one file, as other clients are measured.
   const all = (await bundle(false)).sizes.get('out/index.js') ?? 0;
-  t.diagnostic(`calls ${core} octets, with live lists and followers ${all}`);
+  t.diagnostic(`calls ${core} octets, with live lists, followers and uploads ${all}`);
   assert.ok(core > kilobyte && core <= coreBytesMax, `${core} octets for calls`);
-  assert.ok(all > core && all <= liveBytesMax, `${all} octets with live lists`);
+  assert.ok(all > core && all <= allBytesMax, `${all} octets with live lists and uploads`);
 });
 
 test('it is its own folder and nothing else, and asks for no module', async () => {

@@ -19,6 +19,8 @@ export const plainRead: Facts = {
   preflight: false,
   acceptable: true,
   streamAsked: false,
+  fieldsAsked: false,
+  rangeAsked: false,
   conversing: false,
   handshake: 'absent',
   contentDefined: false,
@@ -39,7 +41,7 @@ export const plainRead: Facts = {
   credential: 'absent',
   credentialProblem: undefined,
   permission: 'granted',
-  rateExceeded: false,
+  rateProblem: null,
   contentProblem: null,
   idempotency: undefined,
   exists: true,
@@ -51,6 +53,7 @@ export const plainRead: Facts = {
   ifUnmodifiedSince: 'absent',
   ifNoneMatch: 'absent',
   ifModifiedSince: 'absent',
+  ranges: undefined,
   result: undefined,
   resultProblem: undefined,
   created: undefined,
@@ -80,20 +83,26 @@ const asked = `${who} acceptable content_defined`;
 const meant = `${asked} content_raw`;
 const typed = `${meant} content_present content_type_given`;
 const read = `${typed} content_type_supported content_coding_supported content_fits content_sound`;
-const rawRead = `${meant} content_fits content_sound`;
+const rawRead = `${meant} content_coding_supported content_fits content_sound`;
 const keys = 'idempotency_key_malformed idempotency_key_given';
 const keyed = `${read} ${keys}`;
 const stands = 'exists visible permitted proposal_sound match_required';
 const unconditional =
   'if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false safe';
 const readTrace = `${asked} ${keys} ${stands} ${unconditional}`;
+const rangedTrace = `${readTrace} elsewhere stream_asked conversation_asked range_asked range_applies`;
 const writeTrace = `${keyed} ${stands} ${unconditional} async_asked`;
 const made = `${writeTrace} superseded change_made`;
 
 type Case = readonly [title: string, facts: Partial<Facts>, end: string, trace: string];
 
 export const reads: readonly Case[] = [
-  ['answers a plain read', {}, 'representation', `${readTrace} elsewhere stream_asked conversation_asked`],
+  [
+    'answers a plain read',
+    {},
+    'representation',
+    `${readTrace} elsewhere stream_asked conversation_asked range_asked fields_asked`,
+  ],
   ['refuses a method it does not know', { methodKnown: false }, 'method_unknown', 'method_known'],
   [
     'refuses a target that is too long',
@@ -160,7 +169,7 @@ export const reads: readonly Case[] = [
   ],
   [
     'refuses a caller who asks too often before it says anything of the credential',
-    { rateExceeded: true, credential: 'refused', credentialProblem: 'invalid_token' },
+    { rateProblem: 'rate_limited', credential: 'refused', credentialProblem: 'invalid_token' },
     'rate_limited',
     `${routed} method_allowed options_asked conversing rate_exceeded`,
   ],
@@ -218,7 +227,7 @@ export const reads: readonly Case[] = [
     'answers in full when no tag matches, whatever the date says',
     { ifNoneMatch: 'true', ifModifiedSince: 'false' },
     'representation',
-    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked conversation_asked`,
+    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked conversation_asked range_asked fields_asked`,
   ],
   [
     'answers 304 to a date without a change since',
@@ -230,7 +239,7 @@ export const reads: readonly Case[] = [
     'lets If-Match alone decide, not its date sibling',
     { ifMatch: 'true', ifUnmodifiedSince: 'false' },
     'representation',
-    `${asked} ${keys} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked conversation_asked`,
+    `${asked} ${keys} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked conversation_asked range_asked fields_asked`,
   ],
   [
     'leads to a result elsewhere',
@@ -267,6 +276,36 @@ export const reads: readonly Case[] = [
     { conversing: true, handshake: 'sound' },
     'conversation',
     `${readTrace.replace('conversing', 'conversing handshake_absent handshake_sound')} elsewhere stream_asked conversation_asked`,
+  ],
+  [
+    'answers with the octets that Range selects',
+    { rangeAsked: true, ranges: 'partial' },
+    'partial',
+    `${rangedTrace} range_satisfiable`,
+  ],
+  [
+    'answers in full where Range does not apply',
+    { rangeAsked: true, ranges: 'whole' },
+    'representation',
+    rangedTrace,
+  ],
+  [
+    'refuses a Range beyond the representation',
+    { rangeAsked: true, ranges: 'unsatisfiable' },
+    'range_not_satisfiable',
+    `${rangedTrace} range_satisfiable`,
+  ],
+  [
+    'answers 304 before it looks at Range',
+    { rangeAsked: true, ifNoneMatch: 'false' },
+    'not_modified',
+    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true if_none_match_safe`,
+  ],
+  [
+    'answers HEAD by fields where they are the state',
+    { method: 'HEAD', fieldsAsked: true },
+    'fields',
+    `${readTrace} elsewhere stream_asked conversation_asked range_asked fields_asked`,
   ],
   ['streams when asked', { streamAsked: true }, 'stream', `${readTrace} elsewhere stream_asked`],
 ];
@@ -375,16 +414,16 @@ export const writes: readonly Case[] = [
     `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion queued created minimal_asked`,
   ],
   [
-    'takes such content in any content coding',
+    'refuses such content in a content coding where it is taken as it arrives',
     { contentRaw: true, contentTypeSupported: false, contentCodingSupported: false },
-    'changed',
-    `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion queued created minimal_asked`,
+    'content_coding_unsupported',
+    `${meant} content_coding_supported`,
   ],
   [
     'refuses such content over its limit before reading it',
     { contentRaw: true, contentFits: false, contentProblem: undefined },
     'content_too_large',
-    `${meant} content_fits`,
+    `${meant} content_coding_supported content_fits`,
   ],
   [
     'refuses content that its sender did not sign',

@@ -52,7 +52,7 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
     ...plainWrite,
     idempotencyKey: 'given',
     credential: undefined,
-    rateExceeded: undefined,
+    rateProblem: undefined,
     contentProblem: undefined,
     idempotency: undefined,
     exists: undefined,
@@ -66,7 +66,7 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
     wants.push(step.want);
     if (step.want === 'principal') {
       facts.credential = 'accepted';
-      facts.rateExceeded = false;
+      facts.rateProblem = null;
     }
     if (step.want === 'content') facts.contentProblem = null;
     if (step.want === 'idempotency') facts.idempotency = 'first';

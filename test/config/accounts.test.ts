@@ -39,6 +39,29 @@ test('refuses fields that hold themselves by their place', () => {
   );
 });
 
+test('accounts have labels and groups as collections have', () => {
+  const { users } = resolve({
+    fields,
+    labels: { one: 'Person', members: { organisationId: 'Company', email: 'Address' } },
+    groups: { Work: ['organisationId', 'level'], Contact: ['email'] },
+    help: { level: 'From 1 to 9.' },
+    title: '{name} {email}',
+    display: { level: 'percent' },
+  }).accounts;
+  assert.deepEqual(users.presentation?.labels, { organisationId: 'Company', email: 'Address' });
+  assert.deepEqual(users.presentation?.groups, { Work: ['organisationId', 'level'], Contact: ['email'] });
+  assert.deepEqual([users.presentation?.one, users.presentation?.title], ['Person', '{name} {email}']);
+  assert.equal(resolve({ fields }).accounts.users.presentation, undefined);
+  assert.deepEqual(mistakes({ fields, labels: { members: { levl: 'Level' } } }), [
+    'accounts.labels.members names "levl", which is not a member of the schema; did you mean level?',
+  ]);
+  assert.match(
+    mistakes({ fields, groups: { A: ['level'], B: ['level'] } }).join(),
+    /^accounts\.groups\.B names "level"/,
+  );
+  assert.match(mistakes({ fields, labels: { several: 'People' } }).join(), /^accounts\.labels.*"several"/);
+});
+
 test('accounts get the fields of the application after the members of Comity', () => {
   const { accounts, collections } = resolve({
     fields,
@@ -64,18 +87,34 @@ test('accounts get the fields of the application after the members of Comity', (
     [['organisationId', 'email'], ['level'], ['owner']],
   );
   assert.deepEqual(
-    table?.unique.map(({ name }) => name),
+    table?.unique.flat().map(({ name }) => name),
     ['email', 'level'],
   );
 });
 
 test('without a rule, administrators alone write a field of accounts and list accounts', () => {
-  const { users, isListed, admin } = resolve({ fields }).accounts;
+  const { users, isListed, isAdministered } = resolve({ fields }).accounts;
   const itself = authenticated({ id: 'usr_1', scopes: ['read', 'write'] });
   for (const name of ['organisationId', 'level', 'roles'])
     assert.equal(permission(users.readOnly.get(name) ?? 'public', 'update', itself), 'denied');
   assert.equal(users.access.read, 'owner');
-  assert.deepEqual([isListed, admin], [false, undefined]);
+  assert.deepEqual([isListed, isAdministered], [false, false]);
+});
+
+test('roles give the roles of grants, or else their own, and routes are open or closed by default', () => {
+  const admin = [
+    { role: 'owner', where: 'tenant' },
+    { role: 'dispatcher', where: 'tenant' },
+  ];
+  const declared = resolve({ admin, grants: { dispatcher: ['technician'] }, passwordless: { link: true } });
+  const { admins, passwordless, invitations, emailChange } = declared.accounts;
+  assert.deepEqual(
+    admins.map(({ grants }) => grants),
+    [undefined, new Set(['technician'])],
+  );
+  assert.deepEqual([passwordless, invitations, emailChange], [{ code: false, link: true }, true, true]);
+  const closed = resolve({ invitations: false, emailChange: false }).accounts;
+  assert.deepEqual([closed.passwordless.link, closed.invitations, closed.emailChange], [false, false, false]);
 });
 
 test('collections and accounts may refer to accounts', () => {
@@ -114,7 +153,7 @@ const rule = allow(() => true);
 
 for (const [what, accounts, mistake] of [
   ['anything but an object', [], /^accounts must be an object, not a list$/],
-  ['no fields', {}, /^accounts\.fields must be a Type\.Object\(\{ \.\.\. \}\)$/],
+  ['no schema', { fields: {} }, /^accounts\.fields must be a Type\.Object\(\{ \.\.\. \}\)$/],
   ['an unknown property', { fields, acces: {} }, /^accounts has no property "acces"; did you mean access\?/],
   [
     'a member of Comity',
@@ -192,8 +231,44 @@ for (const [what, accounts, mistake] of [
   ],
   [
     'an unknown member of admin',
-    { fields, admin: { role: 'a', where: rule, grants: [] } },
-    /^accounts\.admin has no property "grants"/,
+    { fields, admin: { role: 'a', where: rule, wehre: rule } },
+    /^accounts\.admin has no property "wehre"; did you mean where\?/,
+  ],
+  [
+    'a list as grants',
+    { grants: ['b'] },
+    /^accounts\.grants must be \{ ROLE: \[ROLE, \.\.\.\] \}, not a list$/,
+  ],
+  [
+    'a grant of administrators',
+    { admin: [{ role: 'a', where: rule }], grants: { a: ['b', 'administrator'] } },
+    /^accounts\.grants\.a must be a list of roles, such as \['technician'\], without "administrator"/,
+  ],
+  [
+    'a grant by a role that administers no accounts',
+    { admin: { role: 'a', where: rule }, grants: { toString: ['b'] } },
+    /^accounts\.grants names "toString", which administers no accounts; add \{ role: 'toString', where: RULE \}/,
+  ],
+  [
+    'a choice of no boolean',
+    { invitations: 'off' },
+    /^accounts\.invitations must be true or false, not a string$/,
+  ],
+  ['a choice of null', { emailChange: null }, /^accounts\.emailChange must be true or false, not null$/],
+  [
+    'a login by mail of no object',
+    { passwordless: true },
+    /^accounts\.passwordless must be \{ code: true \}/,
+  ],
+  [
+    'an unknown login by mail',
+    { passwordless: { sms: true } },
+    /^accounts\.passwordless must be \{ code: true \}/,
+  ],
+  [
+    'a second factor of no list',
+    { secondFactor: { required: 'owner' } },
+    /^accounts\.secondFactor must be \{ required: \[ROLE, \.\.\.\] \}/,
   ],
 ] as const) {
   test(`${what} is refused in accounts`, () => {

@@ -5,19 +5,13 @@ import { action, output, upload } from 'comity';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { ConfigurationDeclaration } from '../../src/config/define.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 
 const schema = Type.Object({ title: Type.String(), group: Type.Optional(Type.String()) });
 const handler = () => undefined;
 
 function mistakesOf(declaration: unknown): readonly string[] {
-  try {
-    resolveConfiguration(declaration as ConfigurationDeclaration);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => resolveConfiguration(declaration as ConfigurationDeclaration));
 }
 
 const holdsItself = { type: 'object', properties: {} as Record<string, unknown> };
@@ -160,8 +154,8 @@ for (const [title, mistakes, told] of [
   ],
   [
     'an upload in a collection',
-    mistakesOf({ collections: { files: { schema: Type.Object({ file: upload({ bytesMax: 1 }) }) } } }),
-    /^collection files: schema\.file is an upload, which only the input of an action takes$/,
+    mistakesOf({ collections: { scans: { schema: Type.Object({ file: upload({ bytesMax: 1 }) }) } } }),
+    /^collection scans: schema\.file is an upload, which only the input of an action takes; a collection declares File/,
   ],
   [
     'an input that no query string has',
@@ -182,6 +176,23 @@ for (const [title, mistakes, told] of [
     'a bad redirect',
     free({ ping: { method: 'GET', output: output.redirect(301 as never), handler } }),
     /takes 303, 307 or 308/,
+  ],
+  [
+    'a reference to no collection',
+    free({
+      ping: {
+        method: 'POST',
+        input: Type.Object({ to: Type.String() }),
+        references: { to: 'nothing' },
+        handler,
+      },
+    }),
+    /references\.to must be the name of a collection, not "nothing"/,
+  ],
+  [
+    'a reference of no member',
+    free({ ping: { method: 'POST', references: { to: 'users' }, handler } }),
+    /references\.to is no text of the input/,
   ],
   ['a bad code', free({ ping: { method: 'GET', codes: ['Bad Code'], handler } }), /"Bad Code" is not a code/],
   [

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { countName, resolveCollections } from '../../src/config/collections.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
 import { searchLanguages } from '../../src/model/search/words.ts';
 import type { Table } from '../../src/store/store.ts';
 import { tableOf } from '../../src/store-tables.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 
 const schema = Type.Object({
   name: Type.String(),
@@ -22,13 +22,7 @@ const schema = Type.Object({
 type Loose = { readonly [N in keyof CollectionDeclaration]?: unknown } & Readonly<Record<string, unknown>>;
 
 function mistakesOf(declarations: Readonly<Record<string, Loose | undefined>>): readonly string[] {
-  try {
-    resolveCollections(declarations as never);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => resolveCollections(declarations as never));
 }
 
 function resolved(declaration: Omit<CollectionDeclaration, 'schema'> = {}): Collection {
@@ -140,7 +134,7 @@ test('gives storage a table with the fields, indexes, unique fields and referenc
     ['id', 'name', 'price', 'tags', 'ownerId', 'live', 'address', 'address.city', 'createdAt', 'updatedAt'],
   );
   assert.deepEqual(
-    table.unique.map(({ name }) => name),
+    table.unique.flat().map(({ name }) => name),
     ['name'],
   );
   assert.deepEqual(
@@ -237,6 +231,21 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ unique: ['sku'] }, 'unique names "sku", which is not a field'],
   [{ unique: ['tags'] }, 'unique names "tags"; only single values can be unique, not lists'],
   [{ unique: ['id'] }, 'unique names "id", which the server sets'],
+  [{ unique: [['name', 'tags']] }, 'unique names "tags"; only single values can be unique, not lists'],
+  [{ unique: [['name', 'name']] }, 'unique holds a list that names a field twice'],
+  [{ unique: [[]] }, 'unique holds an empty list'],
+  [
+    { unique: [{ fields: ['name'], ignorecase: true }] },
+    'unique has an unknown member "ignorecase"; did you mean ignoreCase?',
+  ],
+  [
+    { unique: [{ fields: ['price'], ignoreCase: true }] },
+    'unique ignores the case of "price", which is not a string',
+  ],
+  [
+    { unique: [{ fields: ['name'], ignoreCase: 'yes' }] },
+    'unique.ignoreCase must be true or false, not a string',
+  ],
   [{ unpatchable: ['nme'] }, 'unpatchable names "nme", which is not a field; did you mean name?'],
   [{ unpatchable: ['id'] }, 'unpatchable names "id", which clients cannot change anyway; leave it out'],
   [

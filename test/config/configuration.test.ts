@@ -7,6 +7,7 @@ import { Type } from 'typebox';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import { loadConfiguration } from '../../src/config/load-configuration.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const folder = temporaryFolder();
@@ -21,13 +22,7 @@ function written(name: string, text: string): string {
 }
 
 function mistakesIn(declaration: unknown): readonly string[] {
-  try {
-    resolveConfiguration(declaration as never);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => resolveConfiguration(declaration as never));
 }
 
 async function mistakesOfFile(path: string): Promise<readonly string[]> {
@@ -107,7 +102,7 @@ test('loads the shop as the surface describes it', async () => {
   );
   const products = shop.get('products');
   assert.deepEqual(
-    products?.unique.map(({ name }) => name),
+    products?.unique.flat().map(({ name }) => name),
     ['sku'],
   );
   assert.deepEqual([...(products?.unpatchable ?? [])], ['sku']);

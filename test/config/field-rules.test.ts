@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
 import { allow } from '../../src/model/access-function.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 
 const schema = Type.Object({
   name: Type.String(),
@@ -19,13 +19,7 @@ const schema = Type.Object({
 type Loose = { readonly [N in keyof CollectionDeclaration]?: unknown };
 
 function mistakesOf(declaration: Loose): readonly string[] {
-  try {
-    resolveCollections({ things: { schema, ...declaration } } as never);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => resolveCollections({ things: { schema, ...declaration } } as never));
 }
 
 function resolved(declaration: Omit<CollectionDeclaration, 'schema'> = {}): Collection {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 function configured(files: Readonly<Record<string, string | Uint8Array>>, mail: object = {}) {
@@ -20,13 +20,7 @@ function mistakesOf(
   files: Readonly<Record<string, string | Uint8Array>>,
   mail: object = {},
 ): readonly string[] {
-  try {
-    configured(files, mail);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => configured(files, mail));
 }
 
 test('are read with their values', () => {

@@ -12,6 +12,8 @@ const planned = ['admin', 'batch', 'openapi', 'results', 'senders', 'well-known'
 const possible = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const { send } = await serverOfFile();
 const shop = ['categories', 'products', 'articles', 'notes'];
+/** Of a program whose collections have files. */
+const ofFiles = ['files', 'uploads'];
 
 async function paths(): Promise<readonly string[]> {
   const answers = await Promise.all(
@@ -36,7 +38,7 @@ test('reserves the first segment of every path of the program, below the base an
     beside.filter((name) => name !== '' && !reservedBases.has(name)),
     [],
   );
-  const known = new Set([...own, ...reservedBases, ...planned]);
+  const known = new Set([...own, ...reservedBases, ...ofFiles, ...planned]);
   assert.deepEqual(
     [...reservedPaths].filter((name) => !known.has(name)),
     [],

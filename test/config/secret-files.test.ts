@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { withKeys } from '../../src/cli/server-client.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings } from '../../src/config/load-settings.ts';
 import { readSenderSecrets } from '../../src/config/sender-secrets.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const folder = temporaryFolder();
@@ -21,13 +21,7 @@ function file(name: string, content: string): string {
 const key = 'sk_0123456789abcdef01234567';
 
 function mistakesOf(environment: Environment): readonly string[] {
-  try {
-    loadSettings(environment);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => loadSettings(environment));
 }
 
 test('every setting that is a secret takes a file, without one line break at its end', () => {

@@ -2,24 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/inspection.ts';
 import { reservedHeaderNames } from '../../src/config/reserved-names.ts';
 import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
 import { presetNames, presets } from '../../src/webhooks/presets.ts';
 import { prepareKeys } from '../../src/webhooks/signature/mac-keys.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 
 function resolve(senders: unknown): ReadonlyMap<string, DeclaredSender> {
   return resolveConfiguration({ collections: {}, senders } as never).senders;
 }
 
 function mistakesIn(senders: unknown): readonly string[] {
-  try {
-    resolve(senders);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => resolve(senders));
 }
 
 /** Of one sender `x`, without the beginning that says so. */

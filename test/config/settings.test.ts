@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings, type WrittenSettings } from '../../src/config/load-settings.ts';
 import type { FixedBound, Setting } from '../../src/config/setting.ts';
 import { fixedBounds, type SettingOverrides, settings, variableOf } from '../../src/config/settings.ts';
+import { mistakesFrom } from '../harness/mistakes.ts';
 
 const rows = Object.entries<Setting>(settings);
 const bounds = Object.entries<FixedBound>(fixedBounds);
@@ -15,13 +15,7 @@ function mistakesOf(
   configured: SettingOverrides = {},
   commandLine: WrittenSettings = {},
 ): readonly string[] {
-  try {
-    loadSettings(environment, configured, commandLine);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.mistakes;
-    throw error;
-  }
-  return [];
+  return mistakesFrom(() => loadSettings(environment, configured, commandLine));
 }
 
 test('gives every setting its default when nothing is set', () => {
@@ -78,7 +72,7 @@ test('describes every setting in a sentence and keeps every default within its b
 
 test('ends the name of every limit with its unit or with what it counts', () => {
   const units =
-    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Mebibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port|^proxiesTrusted)$/;
+    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Mebibytes|Passes|Attempts|Threads|Processes|Reads|Writes|Connections|^port|^proxiesTrusted)$/;
   for (const [name, row] of rows) if (row.kind === 'integer') assert.match(name, units);
 });
 

@@ -5,10 +5,11 @@ import fc from 'fast-check';
 import type { Field, Scalar } from '../../src/model/field.ts';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { compareText, memberAt } from '../../src/model/matches.ts';
+import { instantKey, instantOfKey } from '../../src/model/timestamp.ts';
 import type { AggregateQuery, Group, Measure } from '../../src/store/aggregate.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
-import { type Body, fields, put, remove, things, unit } from './fixture.ts';
+import { type Body, categories, fields, put, remove, things, unit } from './fixture.ts';
 
 const texts = ['', 'a', 'A', 'ab', 'é', '\uffff', '😀', 'true', '1', "a'b"];
 const numbers = [
@@ -59,6 +60,82 @@ export function aggregateTests(bench: Bench): void {
   randomTests(bench);
   numberTests(bench);
   boundTests(bench);
+  periodTests(bench);
+}
+
+/** Moments around the changes of offsets, at the ends of periods, and at both ends of time. */
+const moments = [
+  ...['2026-03-29T00:59:59Z', '2026-03-29T01:00:00Z', '2026-10-25T00:59:59Z', '2026-10-25T22:59:59Z'],
+  ...['2025-12-31T23:30:00Z', '2026-01-04T22:59:59Z', '2026-01-04T23:00:00Z', '2024-02-29T12:00:00.123456Z'],
+  ...['1899-12-31T23:59:59Z', '1945-05-24T00:30:00Z', '1970-01-01T00:00:00Z', '2150-07-01T03:59:59Z'],
+  ...['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z', '2026-03-08T06:59:59Z', '2026-03-08T07:00:00Z'],
+];
+const zonesOfTests = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'Asia/Kathmandu',
+  'Africa/Casablanca',
+  'Pacific/Apia',
+];
+
+/** The day that the zone shows, by another part of Intl; from 1900 to 2099 alone. */
+function dayIn(timeZone: string, moment: string): string {
+  const format = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+  });
+  return format.format(new Date(moment));
+}
+
+function periodTests({ fresh }: Bench): void {
+  test('groups by the day, week, month and year of a time zone, through every change of its offset', async () => {
+    const { store } = await fresh([things, categories]);
+    const bodies = [...moments, null, 'x', '2026-02-30T00:00:00.000Z', 5].map((due) => ({
+      due:
+        typeof due === 'string' && due.endsWith('Z') && !due.includes('.') ? due.replace('Z', '.000Z') : due,
+    }));
+    const changes = bodies.map((each, at) =>
+      put(things, `p${at}`, each, undefined, { createdAt: Date.parse('2026-01-04T23:00:00Z') + at }),
+    );
+    assert.equal((await store.commit(unit(...changes))).outcome, 'committed');
+    for (const timeZone of zonesOfTests) {
+      for (const period of ['day', 'week', 'month', 'year'] as const) {
+        const of = { ...fields.due, period: { unit: period, timeZone } };
+        const asked = { table: 'things', filter: always, groupBy: [of, fields.due], measures: [] };
+        const found = await store.aggregate({ ...asked, groupsMax: 100, bytesMax: largest });
+        assert.ok(found.outcome === 'groups');
+        const firsts = new Map(found.groups.map(({ key }) => [key[1], key[0]]));
+        for (const moment of moments) {
+          const shown = instantOfKey(
+            instantKey(moment.includes('.') ? moment : moment.replace('Z', '.000Z')),
+          );
+          const year = Number(moment.slice(0, 4));
+          const first = String(firsts.get(shown));
+          if (year > 1900 && year < 2100)
+            assert.equal(first, firstOf(period, dayIn(timeZone, moment)), `${timeZone} ${moment}`);
+          else assert.match(first, /^\d{4}-\d\d-\d\d$/, `${timeZone} ${moment}`);
+        }
+        assert.equal(firsts.get('x') ?? firsts.get(null), null, 'what is no instant has no period');
+      }
+      const of = { ...fields.createdAt, period: { unit: 'week', timeZone } as const };
+      const asked = { table: 'things', filter: always, groupBy: [of], measures: [{ of: 'rows' } as const] };
+      const found = await store.aggregate({ ...asked, groupsMax: 100, bytesMax: largest });
+      assert.ok(found.outcome === 'groups');
+      const first = firstOf('week', dayIn(timeZone, '2026-01-04T23:00:00Z'));
+      assert.deepEqual(found.groups, [{ key: [first], values: [bodies.length] }], timeZone);
+    }
+  });
+}
+
+function firstOf(period: 'day' | 'week' | 'month' | 'year', day: string): string {
+  if (period === 'month') return `${day.slice(0, 7)}-01`;
+  if (period === 'year') return `${day.slice(0, 4)}-01-01`;
+  const date = new Date(`${day}T00:00:00Z`);
+  if (period === 'week') date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7));
+  return date.toISOString().slice(0, 10);
 }
 
 function randomTests({ store }: Bench): void {

@@ -300,7 +300,7 @@ function atomicityTests({ store }: Bench): void {
 function uniquenessTests({ store }: Bench): void {
   test('names the unique field whose value another undeleted row holds', async () => {
     const rev = await commitAll(store(), put(things, 'holder', { sku: 'S-1' }));
-    const taken = { outcome: 'taken', change: 0, field: 'sku' };
+    const taken = { outcome: 'taken', change: 0, fields: ['sku'] };
     assert.deepEqual(await store().commit(unit(put(things, 'other', { sku: 'S-1' }))), taken);
     const other = await commitAll(store(), put(things, 'other', { sku: 'S-2' }));
     assert.deepEqual(await store().commit(unit(put(things, 'other', { sku: 'S-1' }, other))), taken);
@@ -317,7 +317,7 @@ function uniquenessTests({ store }: Bench): void {
     const deleted = await commitAll(store(), put(things, 'gone', { sku: 'again' }, rev, { deletedAt: 1 }));
     await commitAll(store(), put(things, 'new', { sku: 'again' }));
     const back = await store().commit(unit(put(things, 'gone', { sku: 'again' }, deleted)));
-    assert.deepEqual(back, { outcome: 'taken', change: 0, field: 'sku' });
+    assert.deepEqual(back, { outcome: 'taken', change: 0, fields: ['sku'] });
   });
 
   test('lets one of 50 concurrent units have a unique value', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
-import type { Field, Scalar } from '../../src/model/field.ts';
+import { type Field, ignoringCase, type Scalar } from '../../src/model/field.ts';
 import type { Filter } from '../../src/model/filter.ts';
 import { matches } from '../../src/model/matches.ts';
 import type { NextRow, Store } from '../../src/store/store.ts';
@@ -23,6 +23,7 @@ const texts = [
   'a\\b',
   "a'b",
   'é',
+  'É',
   '\uffff',
   '😀',
   'true',
@@ -62,6 +63,8 @@ const scalarFields: readonly Field[] = [
   fields.due,
   fields.city,
   fields.owner,
+  ignoringCase(fields.name),
+  ignoringCase(fields.owner),
 ];
 const allFields: readonly Field[] = [...scalarFields, fields.tags, fields.marks, fields.extra];
 const field = fc.constantFrom(...allFields);
@@ -276,7 +279,7 @@ function oddNameTests({ fresh }: Bench): void {
       ...things,
       fields: odd,
       indexes: odd.map((each) => [each]),
-      unique: nested,
+      unique: nested.map((field) => [field]),
       references: [],
     };
     const opened = await fresh([table]);
@@ -284,7 +287,7 @@ function oddNameTests({ fresh }: Bench): void {
       const each = { [name]: `v${index}`, in: { [name]: index } };
       assert.equal((await opened.store.commit(unit(put(table, `odd ${index}`, each)))).outcome, 'committed');
       const again = await opened.store.commit(unit(put(table, 'twice', each)));
-      assert.deepEqual(again, { outcome: 'taken', change: 0, field: nested[index]?.name });
+      assert.deepEqual(again, { outcome: 'taken', change: 0, fields: [nested[index]?.name] });
     }
     for (const [index, each] of odd.entries()) {
       assert.deepEqual(await idsOf(opened.store, { op: 'eq', field: each, value: `v${index}` }), [

@@ -60,7 +60,7 @@ export const things: Table = {
     [fields.live],
     [fields.createdAt],
   ],
-  unique: [fields.sku],
+  unique: [[fields.sku]],
   references: [{ field: fields.categoryId, table: 'categories' }],
   searched: true,
 };
@@ -69,7 +69,7 @@ export const categories: Table = {
   name: 'categories',
   fields: [fields.id, fields.name, fields.parentId],
   indexes: [[fields.id]],
-  unique: [fields.name],
+  unique: [[fields.name]],
   references: [{ field: fields.parentId, table: 'categories' }],
   searched: false,
 };

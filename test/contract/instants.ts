@@ -14,7 +14,7 @@ const list: Field = { name: 'in.list', path: ['in', 'list'], type: 'array', item
 const once: Field = { name: 'once', path: ['once'], type: 'timestamp' };
 const moments: Table = {
   ...{ name: 'moments', fields: [fields.id, fields.createdAt, at, list, once] },
-  ...{ indexes: [[at]], unique: [once], references: [], searched: false },
+  ...{ indexes: [[at]], unique: [[once]], references: [], searched: false },
 };
 const unindexed: Table = { ...moments, name: 'others', indexes: [], unique: [] };
 
@@ -86,7 +86,7 @@ export function instantTests(bench: Bench): void {
   test('lets one undeleted row have an instant of a unique field, in whichever spelling', async () => {
     const own = await bench.fresh([moments]);
     const first = await own.store.commit(unit(put(moments, 'a', { once: '2026-01-31T12:00:00.500Z' })));
-    const taken = { outcome: 'taken', change: 0, field: 'once' };
+    const taken = { outcome: 'taken', change: 0, fields: ['once'] };
     const again = put(moments, 'b', { once: '2026-01-31T12:00:00.500000Z' });
     assert.deepEqual(await own.store.commit(unit(again)), taken);
     const two = [

@@ -20,6 +20,7 @@ import { randomRelatedTests, relatedTests } from './related.ts';
 import { relatedWaysTests } from './related-ways.ts';
 import { searchTests } from './search.ts';
 import { rankTests } from './search-rank.ts';
+import { uniqueTests } from './unique.ts';
 import { upkeepTests } from './upkeep.ts';
 
 export function contractSuite(name: string, engine: Engine): void {
@@ -37,6 +38,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('octets', engine, octetTests);
     topic('aggregates', engine, aggregateTests);
     topic('instants', engine, instantTests);
+    topic('unique', engine, uniqueTests);
     topic('events', engine, eventTests);
     topic('upkeep', engine, upkeepTests);
     topic('lost units', engine, lostUnitTests);

@@ -19,6 +19,19 @@ export type Behaviour = {
   idToken?: (good: string) => string | Promise<string>;
   /** In place of the answer of the token address. */
   token?: { readonly status: number; readonly body: string; readonly type?: string };
+  /** Changes the good answer of the token address. */
+  tokens?: (good: Readonly<Record<string, string | number>>) => {
+    readonly body: string;
+    readonly type?: string;
+  };
+  /** Parameters of the request and of the exchange that it refuses. */
+  refuses?: readonly string[];
+  /** How the client must authenticate. */
+  wants?: 'basic' | 'post';
+  /** Signs ID tokens and userinfo with HS256 and this secret. */
+  mac?: string;
+  /** Claims of userinfo as a signed token. */
+  signedUserinfo?: Readonly<Record<string, unknown>>;
   /** The token address fails, and repeats what it was sent, as programs in trouble do. */
   repeats?: boolean;
   /** In place of the answer of the userinfo address. */
@@ -105,17 +118,42 @@ class Answers {
       case '/jwks':
         return send(response, 200, { keys: [this.#jwk] });
       case '/authorize':
-        response.writeHead(303, { Location: this.#back(searchParams) }).end();
-        return;
+        return this.#authorize(searchParams, response);
       case '/token':
         return this.#token(request, response);
       case '/userinfo':
+        if (behave.signedUserinfo !== undefined) {
+          const signed = await this.#sign({ sub: 'fake-person', ...behave.signedUserinfo });
+          response.writeHead(200, { 'Content-Type': 'application/jwt' }).end(signed);
+          return;
+        }
         return send(response, behave.userinfo?.status ?? 200, behave.userinfo?.body ?? {});
       case '/emails':
         return send(response, 200, behave.emails ?? []);
       default:
         return send(response, 404, {});
     }
+  }
+
+  #authorize(asked: URLSearchParams, response: ServerResponse): void {
+    const refused = this.#fake.behave.refuses?.find((name) => asked.has(name));
+    if (refused !== undefined) {
+      send(response, 400, { error: 'invalid_request', refused });
+      return;
+    }
+    const back = new URL(this.#back(asked));
+    if (asked.get('response_mode') !== 'form_post') {
+      response.writeHead(303, { Location: back.href }).end();
+      return;
+    }
+    const inputs = [...back.searchParams].map(
+      ([name, value]) => `<input name="${name}" value="${value.replaceAll('"', '&quot;')}">`,
+    );
+    back.search = '';
+    response.writeHead(200, { 'Content-Type': 'text/html' });
+    response.end(
+      `<!doctype html><form method="post" action="${back.href}">${inputs.join('')}</form><script>document.forms[0].submit()</script>`,
+    );
   }
 
   #back(asked: URLSearchParams): string {
@@ -141,7 +179,10 @@ class Answers {
     const form = new URLSearchParams(content);
     this.#fake.exchanges.push(form);
     this.#remember('code verifier', form.get('code_verifier') ?? '');
-    const { token, repeats } = this.#fake.behave;
+    const { token, tokens, repeats, refuses = [], wants } = this.#fake.behave;
+    const used = request.headers.authorization === undefined ? 'post' : 'basic';
+    if (wants !== undefined && wants !== used) return send(response, 401, { error: 'invalid_client' });
+    if (refuses.some((name) => form.has(name))) return send(response, 400, { error: 'invalid_request' });
     if (repeats === true) {
       const [, basic = ''] = (request.headers.authorization ?? '').split(' ');
       // RFC 6749 §2.3.1: both halves are encoded as in a form before they are joined.
@@ -157,18 +198,27 @@ class Answers {
     if (asked === undefined) return send(response, 400, { error: 'invalid_grant' });
     const access_token = this.#remember('provider access token', randomBytes(24).toString('base64url'));
     const body = { access_token, token_type: 'Bearer', expires_in: 60 };
-    const nonce = asked.get('nonce');
-    send(response, 200, nonce === null ? body : { ...body, id_token: await this.#idToken(nonce) });
+    const isOpenId = asked.get('scope')?.split(' ').includes('openid') === true;
+    const good = isOpenId ? { ...body, id_token: await this.#idToken(asked.get('nonce')) } : body;
+    if (tokens === undefined) return send(response, 200, good);
+    const changed = tokens(good);
+    response.writeHead(200, { 'Content-Type': changed.type ?? 'application/json' }).end(changed.body);
   }
 
-  async #idToken(nonce: string): Promise<string> {
+  async #idToken(nonce: string | null): Promise<string> {
     const { issuer, behave } = this.#fake;
     const now = Math.floor(Date.now() / 1000);
-    const claims = { iss: issuer, aud: 'comity', sub: 'fake-person', nonce, iat: now, exp: now + 60 };
-    const good = await new SignJWT({ ...claims, ...behave.claims })
-      .setProtectedHeader({ alg: algorithm, kid: 'fake', ...behave.header })
-      .sign(this.#privateKey);
+    const claims = { iss: issuer, aud: 'comity', sub: 'fake-person', iat: now, exp: now + 60 };
+    const good = await this.#sign({ ...claims, ...(nonce === null ? {} : { nonce }), ...behave.claims });
     return this.#remember('provider ID token', (await behave.idToken?.(good)) ?? good);
+  }
+
+  #sign(claims: Readonly<Record<string, unknown>>): Promise<string> {
+    const { header, mac } = this.#fake.behave;
+    const alg = mac === undefined ? algorithm : 'HS256';
+    return new SignJWT({ ...claims })
+      .setProtectedHeader({ alg, kid: 'fake', ...header })
+      .sign(mac === undefined ? this.#privateKey : new TextEncoder().encode(mac));
   }
 }
 

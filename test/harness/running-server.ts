@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { welcomeText } from '../../src/cli/serve.ts';
 import { serveOnWorkers } from '../../src/cli/workers/serve-on-workers.ts';
@@ -186,6 +186,10 @@ export function environmentOf(
     COMITY_SCAN_TIMEOUT_MS: String(patienceMs),
     COMITY_HOOK_TIMEOUT_MS: String(patienceMs),
     ...database,
+    // Where the database is shared, the place of files has to be said.
+    ...(database.COMITY_DATABASE_URL === undefined
+      ? {}
+      : { COMITY_FILES_URL: pathToFileURL(join(folder, 'files')).href }),
     ...onThreads,
     ...env,
   };

@@ -124,6 +124,7 @@ export function roomOf(
     challengesFor: () => ['Bearer realm="test"'],
     development: false,
     formatDate: createHttpDateCache(64),
+    newBoundary: () => 'between-parts',
     loop: { begin: () => 0, end: () => undefined },
     ...given,
   };

@@ -7,12 +7,13 @@ import { listCode } from '../../scripts/source-tree.ts';
 import { rowReads } from '../../src/memory/row-reads.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** What else is called so: sessions of a database, and rows of a file. */
-const others = /\b(?:session|elsewhere|other|stored|taking)\.rows\(/g;
+/** What else is called so: sessions of a database, rows of a file, and pages of a listing, which its octets end. */
+const others = /\b(?:session|elsewhere|other|stored|taking|listing)\.rows\(/g;
 /** The store that wraps an engine, the unit of a function, which adds its own writes, and the loop over batches. */
 const wrappers: ReadonlySet<string> = new Set([
   'src/store/store.ts',
   'src/store/in-batches.ts',
+  'src/store/stages.ts',
   'src/logic/transaction/overlay.ts',
 ]);
 

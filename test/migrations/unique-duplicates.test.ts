@@ -44,6 +44,12 @@ for (const [engine, open] of await openProjects()) {
     const ofNested = `comity: parts: at.n must be unique, and 2 documents have a value that another has: 2 have 1, such as ${pair[0]} and ${pair[1]}; ${remedy}`;
     assert.deepEqual([code, stderr], [5, ofNested]);
 
+    const together = configure('together', source(`unique: [['sku', 'at.n']]`));
+    assert.equal((await run(together, 'migrate', '--yes')).code, 0);
+    const apart = configure('apart', source(`unique: [{ fields: ['sku'], ignoreCase: true }]`));
+    const ofCase = `comity: parts: sku must be unique apart from case, and 5 documents have a value that another has: 3 have "a", such as ${a[0]} and ${a[2]}; 2 have "b", such as ${b[0]} and ${b[1]}; ${remedy}`;
+    assert.equal((await run(apart, 'migrate')).stderr, ofCase);
+
     const migration = `migrations: [{ id: '1-own-skus', collection: 'parts', up: (part) => ({ ...part, sku: part.sku + part.id }) }]`;
     const migrated = configure('migrated', source(`unique: ['sku']`, migration));
     assert.doesNotMatch((await run(migrated, 'check')).stdout, /must be unique/);

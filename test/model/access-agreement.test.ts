@@ -13,6 +13,7 @@ import { allow, type ResourceExpressions, type RulePrincipal } from '../../src/m
 import { type Field, ownerField } from '../../src/model/field.ts';
 import { matches, memberAt } from '../../src/model/matches.ts';
 import { anonymous, authenticated, type Principal, type Scope } from '../../src/model/principal.ts';
+import { type Clause, clauseOf } from '../../src/model/rule-text.ts';
 
 const schema = Type.Object({
   text: Type.Optional(Type.String()),
@@ -210,4 +211,36 @@ test('what is decided early holds for every resource, and a list shows exactly w
     { numRuns: 3000 },
   );
   for (const [how, count] of Object.entries(seen)) assert.ok(count > 100, `too few were ${how}`);
+});
+
+test('the parts of a rule, joined as its text joins them, decide as the whole does', () => {
+  const joins = { AND: 0, OR: 0, NOT: 0 };
+  const joinedFrom = (clause: Clause, decide: (rule: Rule) => boolean): boolean => {
+    const { join, parts } = clause;
+    if (join === undefined) return decide(clause.rule);
+    joins[join] += 1;
+    const answers = parts.map((part) => joinedFrom(part, decide));
+    const answer =
+      join === 'AND' ? answers.every(Boolean) : join === 'OR' ? answers.some(Boolean) : !answers[0];
+    assert.equal(decide(clause.rule), answer);
+    return answer;
+  };
+  // Administrators, and credentials without the scope, are decided before the rule.
+  const judged = principals.filter(
+    (principal) =>
+      principal.kind === 'anonymous' || (principal.scopes.has('read') && !principal.scopes.has('admin')),
+  );
+  fc.assert(
+    fc.property(rules, judged, resources, (rule, principal, { owner, doc }) => {
+      const { access } =
+        resolveCollections({ things: { schema, tenantField: 'tenantId', access: { read: rule } } }).get(
+          'things',
+        ) ?? assert.fail();
+      const subject = { owner, member: (of: string) => (doc as Record<string, unknown>)[of] };
+      const decide = (part: Rule) => permits(part, 'read', principal, subject);
+      assert.equal(joinedFrom(clauseOf(access.read, principal), decide), decide(access.read));
+    }),
+    { numRuns: 2000 },
+  );
+  for (const [join, count] of Object.entries(joins)) assert.ok(count > 100, `too few joined by ${join}`);
 });

@@ -1,7 +1,7 @@
 /** Metrics: names, labels and sums as a scraper reads them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { addActivities, createMetrics } from '../../src/observe/metrics.ts';
 import { fanOut, type Observation } from '../../src/observe/observation.ts';
 
 const route = '/api/v1/products/{id}';
@@ -182,4 +182,65 @@ test('counts methods that no standard of HTTP knows as one, however many a clien
     counted.map(([name, count]) => [name.includes('method="other"'), count]),
     [[true, 1000]],
   );
+});
+
+const minuteMs = 60_000;
+/** A minute that begins a quarter of an hour. */
+const began = Math.floor(1_800_000_000_000 / (15 * minuteMs)) * 15 * minuteMs;
+
+function watchedAt(start: number) {
+  let now = start;
+  const metrics = createMetrics({ process: false, clock: () => now });
+  const pass = (minutes: number) => {
+    now += minutes * minuteMs;
+  };
+  return { metrics, pass };
+}
+
+test('counts requests, errors, writes and deliveries by the minute and by the quarter of an hour', async () => {
+  const { metrics, pass } = watchedAt(began);
+  for (const status of [200, 404, 500, 503]) metrics.observe(answered(status, 1));
+  pass(14);
+  metrics.observe({ kind: 'units-committed', units: 3, durationMs: 1 });
+  pass(1);
+  for (const outcome of ['delivered', 'failed'] as const)
+    metrics.observe({
+      ...{ kind: 'delivery-attempted', endpoint: 'ep', delivery: 'dlv', outcome },
+      ...{ status: undefined, failure: undefined, durationMs: 1 },
+    });
+  const { hour, day } = await metrics.activity();
+  assert.deepEqual([hour.from, hour.stepSeconds, hour.requests.length], [began - 44 * minuteMs, 60, 60]);
+  assert.deepEqual([hour.requests[44], hour.clientErrors[44], hour.serverErrors[44]], [4, 1, 2]);
+  assert.deepEqual([hour.writes[58], hour.delivered[59], hour.undelivered[59]], [3, 1, 1]);
+  assert.deepEqual([day.from, day.stepSeconds, day.requests.length], [began - 94 * 15 * minuteMs, 900, 96]);
+  assert.deepEqual([day.requests[94], day.writes[94], day.delivered[94], day.delivered[95]], [4, 3, 0, 1]);
+});
+
+test('forgets what is older than a day, and counts in the latest minute while the clock goes back', async () => {
+  const { metrics, pass } = watchedAt(began);
+  const total = async () => (await metrics.activity()).day.requests.reduce((sum, each) => sum + each, 0);
+  metrics.observe(answered(200, 1));
+  pass(96 * 15 - 1);
+  assert.equal(await total(), 1);
+  pass(1);
+  assert.equal(await total(), 0);
+  metrics.observe(answered(200, 1));
+  pass(-30);
+  metrics.observe(answered(200, 1));
+  const { hour } = await metrics.activity();
+  assert.equal(hour.requests[59], 2);
+  pass(5000);
+  assert.equal(await total(), 0);
+});
+
+test('adds up what the workers did, also of one that was asked a minute before', async () => {
+  const [early, late] = [watchedAt(began), watchedAt(began)];
+  early.metrics.observe(answered(200, 1));
+  late.metrics.observe(answered(500, 1));
+  late.pass(1);
+  late.metrics.observe(answered(200, 1));
+  const { hour } = addActivities(await early.metrics.activity(), await late.metrics.activity());
+  assert.equal(hour.from, began - 58 * minuteMs);
+  assert.deepEqual(hour.requests.slice(-2), [2, 1]);
+  assert.deepEqual(hour.serverErrors.slice(-2), [1, 0]);
 });

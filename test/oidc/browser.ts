@@ -25,14 +25,13 @@ export class Browser {
       headers: { ...(cookie === '' ? {} : { Cookie: cookie }), ...headers },
     });
     for (const field of response.headers.getSetCookie()) keep(jar, field);
-    const body = await response.text();
-    return {
-      url,
-      status: response.status,
-      headers: response.headers,
-      body,
-      json: () => JSON.parse(body) as Record<string, unknown>,
-    };
+    return pageOf(url, response);
+  }
+
+  /** Sends a form as a page of another site does: without cookies, which are all `SameSite=Lax`. */
+  async post(url: string, form: URLSearchParams): Promise<Page> {
+    const response = await fetch(url, { method: 'POST', redirect: 'manual', body: form });
+    return pageOf(url, response);
   }
 
   /** Follows redirects up to the URL that `until` names, which is not asked for, or to the last answer. */
@@ -59,6 +58,12 @@ export class Browser {
     const jar = this.#cookies.get(origin) ?? new Map<string, string>();
     this.#cookies.set(origin, jar.set(name, value));
   }
+}
+
+async function pageOf(url: string, response: Response): Promise<Page> {
+  const { status, headers } = response;
+  const body = await response.text();
+  return { url, status, headers, body, json: () => JSON.parse(body) as Record<string, unknown> };
 }
 
 function keep(jar: Map<string, string>, field: string): void {

@@ -4,15 +4,19 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { Answer, RequestOptions } from '../harness/exchange.ts';
-import { codeIn, startUsersMailServer } from '../harness/mail-server.ts';
+import { codeIn, startUsersMailServer, textOf } from '../harness/mail-server.ts';
 import { clientSecret, type OpenedProvider, openProviderServer } from '../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { Browser } from '../oidc/browser.ts';
-import { documentOf, type Item, operation, resolved, shopCollections } from './fixture.ts';
+import { accounts, documentOf, type Item, operation, resolved, shopCollections } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
-const document = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEnabled: true });
+const document = documentOf(shopCollections, '3.2', {
+  ...{ traceEnabled: true, corsEnabled: true },
+  accounts: { ...accounts, passwordless: { code: true, link: true }, passkeyRegistration: true },
+});
 const auth = '/api/v1/auth';
 const anonymous = { anonymous: true } as const;
 
@@ -24,10 +28,13 @@ let promised: Promised;
 before(async () => {
   provider = await openProviderServer('example');
   program = await startServer({
+    config: fileURLToPath(new URL('../wire/auth/fixtures/passwordless.config.ts', import.meta.url)),
     env: {
       COMITY_REFRESH_REUSE_SECONDS: '0',
       COMITY_CORS_ORIGINS: 'https://a.example',
       COMITY_TRACE_METHOD: 'on',
+      COMITY_MAIL_LOGIN_URL: 'https://shop.example/enter#{code}',
+      COMITY_PASSKEY_REGISTRATION: 'on',
       COMITY_SMTP_URL: mails.url,
       COMITY_MAIL_FROM: 'Comity <no-reply@shop.example>',
       // The cheapest that argon2 does: nothing here depends on its cost.
@@ -127,6 +134,51 @@ test('answers change, verification and reset of a password as the document says'
   await askAs('POST', `${auth}/password-reset/confirm`, {}, { code, password: 'x' });
   assert.equal((await askAs('POST', `${auth}/password-reset/confirm`, {}, { code, password })).status, 204);
   await askAs('POST', `${auth}/password-reset/confirm`, {}, { code, password });
+});
+
+test('answers invitations, logins by mail and changes of an address as the document says', async () => {
+  const kay = 'kay@shop.example';
+  const invite = (json: object) => ask('POST', `${auth}/invite`, { json });
+  const invited = await invite({ email: kay, name: 'Kay' });
+  assert.equal(invited.status, 201);
+  const { location } = invited.headers;
+  await mails.next(kay);
+  assert.equal((await invite({ email: kay })).status, 200);
+  await askAs('POST', `${auth}/invite`, {}, { email: kay });
+  for (const json of [{}, { email: 'none' }, { email: kay, roles: 'none' }]) await invite(json);
+  const code = codeIn(await mails.next(kay));
+  await askAs('POST', `${auth}/invitation/accept`, {}, { code, password: 'x' });
+  assert.equal((await askAs('POST', `${auth}/invitation/passkey-options`, {}, { code })).status, 200);
+  const accepted = await askAs('POST', `${auth}/invitation/accept`, {}, { code, password });
+  assert.equal(accepted.status, 200);
+  await askAs('POST', `${auth}/invitation/accept`, {}, { code, password });
+  await askAs('POST', `${auth}/invitation/passkey-options`, {}, { code });
+  assert.equal((await invite({ email: kay })).status, 409);
+  assert.equal((await ask('GET', `${location}/second-factor`)).status, 200);
+  await ask('GET', '/api/v1/users/usr_none/second-factor');
+  const asked = await askAs('POST', `${auth}/code`, {}, { email: kay });
+  assert.equal(asked.status, 200);
+  const { challenge } = asked.json();
+  const typed = /[0-9a-z]{4}-[0-9a-z]{4}/.exec(textOf((await mails.next(kay)).raw))?.[0];
+  await askAs('POST', `${auth}/code/confirm`, {}, { challenge, code: 'aaaa-aaaa' });
+  await askAs('POST', `${auth}/code/confirm`, {}, { challenge: 'none', code: typed });
+  const entered = await askAs('POST', `${auth}/code/confirm`, {}, { challenge, code: typed });
+  assert.equal(entered.status, 200);
+  assert.equal((await askAs('POST', `${auth}/link`, {}, { email: kay })).status, 200);
+  await mails.next(kay);
+  const own = bearer(entered.json().token);
+  await askAs('POST', `${auth}/me/email`, own, { email: 'kay2@shop.example' });
+  assert.equal(
+    (await askAs('POST', `${auth}/me/email`, own, { email: 'kay2@shop.example', password })).status,
+    204,
+  );
+  const moved = codeIn(await mails.next('kay2@shop.example'));
+  assert.equal((await askAs('POST', `${auth}/verification/confirm`, {}, { code: moved })).status, 204);
+  const undo = codeIn(await mails.next(kay));
+  assert.equal((await askAs('POST', `${auth}/me/email/undo`, {}, { code: undo, password })).status, 204);
+  await askAs('POST', `${auth}/me/email/undo`, {}, { code: undo });
+  assert.equal((await askAs('POST', `${auth}/register/passkey-options`, {}, { email: kay })).status, 200);
+  await askAs('POST', `${auth}/register/passkey-options`, {}, { email: 'none' });
 });
 
 test('answers accounts as the document says', async () => {
@@ -261,6 +313,8 @@ const takers: readonly (readonly [path: string, credential: RequestOptions])[] =
   [`${auth}/verification/confirm`, anonymous],
   [`${auth}/password-reset`, anonymous],
   [`${auth}/password-reset/confirm`, anonymous],
+  [`${auth}/code/confirm`, anonymous],
+  [`${auth}/me/email/undo`, anonymous],
   ['/api/v1/keys', {}],
 ];
 

@@ -33,6 +33,28 @@ test('has for each code of the registry an anchor where type of a problem points
   for (const code of Object.keys(problems)) assert.equal(page.split(`id="${code}"`).length, 2, code);
 });
 
+test('has an entry for each code of the application, with its actions and its status where they are one', async () => {
+  const own = [
+    { code: 'not_an_agent', status: undefined, actions: [] },
+    { code: 'ticket_closed', status: 409, actions: ['merge', 'close'] },
+    // A code of the registry has its own entry already.
+    { code: 'not_found', status: 404, actions: ['merge'] },
+    { code: '<b>', status: undefined, actions: [] },
+  ];
+  const page = await textOf(docsAssets('Desk', false, () => own).find(({ path }) => path === '/docs/errors'));
+  assert.match(page, /<h2>Codes of Desk<\/h2>/);
+  assert.match(
+    page,
+    /<article id="not_an_agent">\n.*\n<p>A function of this application refuses the request;/,
+  );
+  assert.match(
+    page,
+    /<article id="ticket_closed">\n.*\n<p>The actions <code>merge<\/code>, <code>close<\/code> of this application refuse the request with 409 Conflict;/,
+  );
+  assert.equal(page.split('id="not_found"').length, 2);
+  assert.ok(page.includes('<article id="&lt;b&gt;">'));
+});
+
 test('shows a title as text', async () => {
   for (const page of [at('/docs'), at('/docs/errors')]) {
     const html = await textOf(page);

@@ -81,6 +81,7 @@ test('names the operations of a collection as a client library would', () => {
   assert.deepEqual(ids, [
     'listProducts',
     'createProduct',
+    'patchManyProducts',
     'queryProducts',
     'readProduct',
     'replaceProduct',
@@ -88,6 +89,7 @@ test('names the operations of a collection as a client library would', () => {
     'deleteProduct',
     'exportProducts',
     'bulkCreateProducts',
+    'importProducts',
     'bulkDeleteProducts',
   ]);
 });
@@ -162,7 +164,7 @@ test('has no default in what is sent, and readOnly nowhere', () => {
   }
 });
 
-test('has two parts, which are the whole together; that of the application is under 200 kB for the shop', () => {
+test('has two parts, which are the whole together; that of the application is under 220 kB for the shop', () => {
   const ids = (setting: DocumentSetting) =>
     operationsOf(documentOf(shopCollections, '3.2', setting)).map(({ item }) => String(item.operationId));
   const application = ids({ part: 'application' });
@@ -173,7 +175,7 @@ test('has two parts, which are the whole together; that of the application is un
   for (const id of ['createKey', 'listEndpoints', 'exportProducts', 'readMetrics', 'listUsers'])
     assert(operator.includes(id), id);
   const text = JSON.stringify(documentOf(shopCollections, '3.2', { part: 'application' }));
-  assert(text.length < 200_000, String(text.length));
+  assert(text.length < 220_000, String(text.length));
 });
 
 test('says the length of a new password, and of one that exists nothing', () => {

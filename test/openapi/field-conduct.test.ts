@@ -40,6 +40,41 @@ test('says of a field that it is read-only, hidden or the tenant, besides what i
   assert.equal(propertyOf(guarded, 'Offer', 'title').description, undefined);
 });
 
+test('has what people call documents and members, in the order of the groups', () => {
+  const document = documentWith({
+    labels: { one: 'Offer', many: 'Offers of ours', members: { margin: 'Our margin' } },
+    help: { margin: 'Never shown to customers.' },
+    title: '{title} for {company}',
+    groups: { Money: ['margin'], Other: ['state', 'title'] },
+    display: { margin: 'percent', state: { inLists: false } },
+  });
+  const { Offer = {}, OfferInput = {}, OfferPatch = {} } = schemasOf(document);
+  assert.equal(Offer.title, 'Offer');
+  assert.deepEqual(Offer['x-presentation'], {
+    many: 'Offers of ours',
+    title: '{title} for {company}',
+    groups: [
+      { heading: 'Money', members: ['margin'] },
+      { heading: 'Other', members: ['state', 'title'] },
+    ],
+  });
+  assert.deepEqual(Object.keys(OfferInput.properties as Item), ['margin', 'state', 'title', 'company']);
+  const margin = {
+    type: 'number',
+    title: 'Our margin',
+    description: 'Never shown to customers. What we earn.',
+    'x-display': { as: 'percent' },
+  };
+  for (const { properties } of [Offer, OfferInput, OfferPatch])
+    assert.deepEqual((properties as Item).margin, margin);
+  const tag = (document.tags as Item[]).find(({ name }) => name === 'offers');
+  assert.deepEqual(tag, { name: 'offers', summary: 'Offers of ours', 'x-displayName': 'Offers of ours' });
+  assert.deepEqual(
+    faults(document, { $ref: '#/components/schemas/OfferInput' }, { title: 'a', company: 'b', margin: 1 }),
+    [],
+  );
+});
+
 test('requires nothing of a representation that some callers do not see, and nothing of content that the server fills in', () => {
   const resource = {
     id: 'a',

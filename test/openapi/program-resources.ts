@@ -3,14 +3,18 @@
  * what their handlers would work with is missing.
  */
 import { auditResources } from '../../src/accounts/audit.ts';
+import { emailResources } from '../../src/accounts/change-email.ts';
+import { invitationResources } from '../../src/accounts/invitations.ts';
 import { keyResources } from '../../src/accounts/keys/key-routes.ts';
 import { loginResources } from '../../src/accounts/login.ts';
+import { mailLoginResources } from '../../src/accounts/mail-login.ts';
 import { meResource } from '../../src/accounts/me.ts';
 import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
 import { passwordResetResources, passwordResource } from '../../src/accounts/passwords/set-password.ts';
 import { portalLinkResources, portalSessionResource } from '../../src/accounts/portal/portal-routes.ts';
 import { refreshResource } from '../../src/accounts/refresh.ts';
-import { registerResource } from '../../src/accounts/register.ts';
+import { registerPasskeyResource, registerResource } from '../../src/accounts/register.ts';
+import { viewResources } from '../../src/accounts/saved-views.ts';
 import { resetFactorResource } from '../../src/accounts/second-factor/change-factor.ts';
 import { factorResources } from '../../src/accounts/second-factor/factor-routes.ts';
 import { passkeyLoginResources } from '../../src/accounts/second-factor/passkeys/passkey-login.ts';
@@ -20,6 +24,7 @@ import { jwksResource } from '../../src/accounts/tokens/signing-keys.ts';
 import { userResources } from '../../src/accounts/users/user-routes.ts';
 import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { backupResources } from '../../src/backups/backups.ts';
+import type { ResolvedAccounts } from '../../src/config/accounts.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
@@ -31,6 +36,7 @@ import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection } from '../../src/resources/collection/serve-collection.ts';
 import type { Serving } from '../../src/resources/collection/served-collection.ts';
+import { accessResource } from '../../src/resources/program/access-routes.ts';
 import {
   connectionsResource,
   metaResources,
@@ -61,7 +67,10 @@ export type ProgramSetting = {
 };
 
 /** Where a program differs from one with default settings. */
-export type AccountsSetting = Partial<Pick<Settings, 'registration' | 'verifiedEmailRequired'>> & {
+export type AccountsSetting = Partial<
+  Pick<Settings, 'registration' | 'verifiedEmailRequired' | 'passkeyRegistration'>
+> & {
+  readonly passwordless?: ResolvedAccounts['passwordless'];
   /** Names of the OpenID providers. */
   readonly providers: readonly string[];
 };
@@ -129,6 +138,7 @@ export function resourcesOf({
     ...metaResources(optionsWith({}), base, optionsWith({})),
     storeResource(optionsWith({}), base, [], missing),
     ...backupResources(optionsWith({}), base, missing, missing),
+    accessResource(optionsWith({ collections })),
     slowListResource(base, settings, missing),
     connectionsResource(base, settings, missing),
   ];
@@ -136,17 +146,18 @@ export function resourcesOf({
 }
 
 function accountResources(
-  { providers, ...differing }: AccountsSetting,
+  { providers, passwordless = plainAccounts.passwordless, ...differing }: AccountsSetting,
   serving: Serving,
 ): readonly (Resource | ServedCollection)[] {
   const own = optionsWith({
     settings: { ...settings, ...differing },
-    accounts: plainAccounts,
+    accounts: { ...plainAccounts, passwordless },
     newAccounts: plainNewAccounts,
   });
   const named = new Map(providers.map((name) => [name, missing]));
   return [
     registerResource(own),
+    ...(differing.passkeyRegistration === true ? [registerPasskeyResource(own)] : []),
     ...loginResources(own),
     refreshResource(own),
     logoutResource(own),
@@ -154,15 +165,19 @@ function accountResources(
     ...factorResources(own),
     ...passkeyResources(own),
     ...passkeyLoginResources(own),
+    ...mailLoginResources(own),
     resetFactorResource(own),
     ...userSessionResources(own),
     passwordResource(own),
     ...verificationResources(own),
+    ...emailResources(own),
     ...passwordResetResources(own),
     ...oauthResources(own, named, new Set()),
+    ...invitationResources(own, missing),
     userResources(own, missing, serving),
     keyResources(own, missing, serving),
     auditResources(serving),
+    viewResources(serving),
     portalLinkResources(own, serving),
     portalSessionResource(own),
     jwksResource([]),

@@ -152,6 +152,7 @@ function counted(): { limiter: RateLimiter; exchange: () => Promise<void> } {
     rateLimitReads: 1000,
     rateLimitWrites: 0,
     rateLimitSyncMs: 10,
+    rateLimitFileKibibytes: 0,
     rateLimitKeysMax: 100,
     behindProxy: false,
     proxiesTrusted: 1,

@@ -143,6 +143,7 @@ describe('the grammar', () => {
     ['NOT name IS NULL AND published', '(name IS NOT NULL) AND published'],
     ['name NOTNULL AND price ISNULL', 'name IS NOT NULL AND price IS NULL'],
     ["name ~~ 'a%' AND name !~~ 'b%'", "name LIKE 'a%' AND name NOT LIKE 'b%'"],
+    ["name ~~* 'Ä%' AND name !~~* 'b%'", "name ILIKE 'ä%' AND name NOT ILIKE 'B%'"],
     ['price IN(1,-2)AND stock>=+3', 'price IN (1, -2) AND stock >= 3'],
     ['price = 1and stock = 2', 'price = 1 AND stock = 2'],
   ];
@@ -289,8 +290,8 @@ describe('what parses and is not taken', () => {
     [where('lower(name) = 1'), /^the function lower is not allowed/],
     [where('price + 1 = 2'), /^the operator \+ here is not allowed in a condition$/],
     [where("name || 'a' = 'b'"), /^the operator \|\| here is not allowed/],
-    [where("name ILIKE 'a'"), /^ILIKE is not allowed/],
-    [where("name ~~* 'a'"), /^the operator ILIKE here is not allowed/],
+    [where("price ILIKE 'a'"), /^ILIKE takes a string field; "price" is not one$/],
+    [where('name ILIKE name'), /^write ILIKE as field ILIKE 'pattern'$/],
     [where("name ~ 'a'"), /^the operator ~ here is not allowed/],
     [where("price LIKE '1%'"), /^LIKE takes a string field; "price" is not one$/],
     [where("name LIKE 'a\\'"), /^a pattern must not end in the escape character/],

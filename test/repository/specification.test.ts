@@ -24,7 +24,7 @@ test('takes a clause that a header cites, one that a title cites, and one that n
     'test/wire/put.test.ts': `/** PUT (${s}4.5.1). */\ntest('refuses a hole (${s}4.5.2)', () => {});\n`,
     'test/create.test.ts': `for (const what of [1]) it(\`PUT of \${what} creates\`, () => {});\n`,
   });
-  assertNoProblems(findSpecificationProblems(root, []));
+  assertNoProblems(findSpecificationProblems(root, [], []));
 });
 
 const faults: Readonly<Record<string, readonly [clauses: readonly string[], message: RegExp]>> = {
@@ -50,7 +50,7 @@ const faults: Readonly<Record<string, readonly [clauses: readonly string[], mess
 for (const [fault, [clauses, message]] of Object.entries(faults)) {
   test(`finds ${fault}, and the line`, (t) => {
     const root = makeTree(t, { ...pageOf(...clauses), 'test/put.test.ts': "test('replaces', () => {});\n" });
-    const problems = findSpecificationProblems(root, []);
+    const problems = findSpecificationProblems(root, [], []);
     assert.equal(problems.length, 1);
     assert.match(problems[0]?.message ?? '', message);
     assert.ok((problems[0]?.line ?? 0) >= 9);
@@ -62,9 +62,27 @@ test('finds a node and an answer of the decision graph that no clause speaks of'
     clause('4.5.3', 'Creates where the collection says so (RFC 9110 ' + s + '9.1).\n<!-- test: creates -->'),
   );
   const root = makeTree(t, { ...page, 'test/put.test.ts': "test('creates', () => {});\n" });
-  assertNoProblems(findSpecificationProblems(root, ['creates_here', 'method_known']));
+  assertNoProblems(findSpecificationProblems(root, ['creates_here', 'method_known'], []));
   assert.deepEqual(
-    findSpecificationProblems(root, ['creates_here', 'visible']).map(({ message }) => message.split(':')[0]),
+    findSpecificationProblems(root, ['creates_here', 'visible'], []).map(
+      ({ message }) => message.split(':')[0],
+    ),
     ['No clause belongs to "visible" of the decision graph'],
+  );
+});
+
+test('finds a clause of the suite of conduct that none names, one that two name, and one that is not there', (t) => {
+  const page = pageOf(
+    clause('4.5.1', 'A.\n<!-- conduct: put-replaces,\nput-gone -->'),
+    clause('4.5.2', 'B.\n<!-- conduct: put-replaces -->'),
+  );
+  const problems = findSpecificationProblems(makeTree(t, page), [], ['put-replaces', 'lost-update']);
+  assert.deepEqual(
+    problems.map(({ message }) => message.split(':')[0]),
+    [
+      'No clause of the suite of conduct has the id "put-gone"',
+      'Two clauses name "put-replaces" of the suite of conduct',
+      'No clause names "lost-update" of the suite of conduct',
+    ],
   );
 });

@@ -12,7 +12,7 @@ test('gives one report to all who ask within ten seconds', async () => {
   let reports = 0;
   let isFailing = true;
   const services = {
-    ...{ clock: () => now, settings: limits as never },
+    ...{ clock: () => now, settings: limits as never, disk: async () => undefined },
     store: {
       report: async () => {
         reports += 1;

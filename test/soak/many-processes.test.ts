@@ -13,6 +13,7 @@ it('keeps every promise for a long time', async (context) => {
     tails: 4,
     loadMs: seconds * 1000,
     killsMin: 4,
+    brokenMin: 1,
     operations: true,
     databaseRestarts: Math.max(1, Math.floor(seconds / secondsBetweenRestarts)),
   });

@@ -181,7 +181,7 @@ test('refuses to make a field unique whose values are not, names it, and opens w
   const store = await folder.open({ tables: [open] });
   await commitAll(store, put(open, 'a', { sku: 'same' }), put(open, 'b', { sku: 'same' }));
   await store.close();
-  const unique = [{ ...open, unique: [fields.sku] }];
+  const unique = [{ ...open, unique: [[fields.sku]] }];
   await assert.rejects(
     folder.open({ tables: unique }),
     (error: Error) =>

@@ -2,7 +2,16 @@
  * What `comity/client` knows of a program, from the type of its configuration and from printed types: names and types that it must refuse. A
  * directive without an error below it is an error itself, so the check `compile` fails. The statements are never run.
  */
-import { action, collection, defineConfig, output, Type } from 'comity';
+import {
+  action,
+  collection,
+  defineConfig,
+  File,
+  type FileReference,
+  type FileValue,
+  output,
+  Type,
+} from 'comity';
 import type { Api as Printed } from '../../examples/help-desk/api.ts';
 import type desk from '../../examples/help-desk/comity.config.ts';
 import {
@@ -24,6 +33,8 @@ export const configuration = defineConfig({
         customer: Type.String(),
         state: Type.Enum(['open', 'paid'], { default: 'open' }),
         note: Type.Optional(Type.String()),
+        bill: Type.Optional(File({ bytesMax: 1000 })),
+        scans: Type.Array(File({ bytesMax: 1000 }), { maxItems: 2, default: [] }),
       }),
       references: { customer: { collection: 'orders' } },
       actions: {
@@ -48,7 +59,21 @@ type Shop = ApiOf<typeof configuration>;
 type Orders = Shop['collections']['orders'];
 holds<Same<keyof Shop['collections'], 'orders' | 'users'>>();
 holds<Same<Orders['document']['state'], 'open' | 'paid'>>();
-holds<Same<Orders['create'], { customer: string; state?: 'open' | 'paid'; note?: string }>>();
+holds<
+  Same<
+    Orders['create'],
+    {
+      customer: string;
+      state?: 'open' | 'paid';
+      note?: string;
+      bill?: FileReference;
+      scans?: FileReference[];
+    }
+  >
+>();
+holds<Same<Orders['document']['bill'], FileValue | undefined>>();
+holds<Same<Orders['patch']['bill'], FileReference | null | undefined>>();
+holds<Same<Orders['patch']['scans'], FileReference[] | null | undefined>>();
 holds<Same<Orders['patch']['note'], string | null | undefined>>();
 holds<Same<Orders['references']['customer'], 'orders'>>();
 holds<Same<Orders['actions']['pay']['route'], 'POST /payments/{provider}'>>();
@@ -108,7 +133,7 @@ contract<Shop, Orders, Orders['actions']['pay']>();
 contract<Desk, Desk['collections']['tickets'], Desk['collections']['tickets']['actions']['merge']>();
 
 // Calls, with the types of the configuration and with printed ones.
-const routes = { actions: { desk: 'GET /desk' } } as const;
+const routes = { actions: { desk: 'GET /desk', client: 'GET /desk/{file}' } } as const;
 const shop = createClient<typeof configuration>({
   baseUrl: '/api/v1',
   routes: {
@@ -146,7 +171,14 @@ export async function fittingCalls(): Promise<void> {
   const moved: number = (await tickets.actions.merge(ticket.id, { into: 'y' })).moved;
   const list = await comments.live({ filter: { ticketId: 'x' }, fields: ['text'] });
   const texts: readonly string[] = list.page.items.map(({ id, text }) => id + text);
-  Object.assign({}, { name, email, whole, moved, texts });
+  const { changed } = await tickets.updateMany({ filter: { status: 'open' }, patch: { status: 'closed' } });
+  const [result] = await tickets.bulk([{ id: 'x', status: 'closed' }], { mode: 'merge' });
+  const { created } = await tickets.import('title\nOne', {
+    type: 'text/csv',
+    mode: 'upsert',
+    key: ['title'],
+  });
+  Object.assign({}, { name, email, whole, moved, texts, changed, result, created });
 }
 
 export async function mistakenCalls(ticket: Printed['collections']['tickets']['document']): Promise<void> {
@@ -156,6 +188,10 @@ export async function mistakenCalls(ticket: Printed['collections']['tickets']['d
   await tickets.list({ filter: { status: 'opne' } });
   // @ts-expect-error no such operator
   await tickets.list({ filter: { status: { equals: 'open' } } });
+  // @ts-expect-error no such member
+  await tickets.updateMany({ filter: {}, patch: { stauts: 'open' } });
+  // @ts-expect-error no such mode
+  await tickets.import('', { type: 'text/csv', mode: 'update' });
   // @ts-expect-error no such order
   await tickets.list({ sort: ['-titel'] });
   // @ts-expect-error no such member
@@ -192,6 +228,15 @@ export async function furtherCalls(): Promise<void> {
   const { paid } = await shop.orders.actions.pay('x', { amount: 1 }, { captures: { provider: 'card' } });
   const report: string = await shop.orders.actions.report();
   await shop.actions.ping();
+  const bill: FileValue = await shop.orders.upload('x', 'bill', new Blob([]), {
+    onProgress: () => undefined,
+  });
+  const scan: FileValue = await shop.orders.upload({ id: 'x' }, 'scans', new Blob([]));
+  await shop.orders.update('x', { bill: { id: bill.id }, scans: [scan, { upload: 'file_x' }] });
+  // @ts-expect-error it is no file
+  await shop.orders.upload('x', 'note', new Blob([]));
+  // @ts-expect-error it names no file
+  await shop.orders.update('x', { bill: { name: 'x' } });
   const own = createClient<typeof desk>({ baseUrl: '/api/v1', routes });
   const { items: titles } = await own.tickets.list({ filter: { status: 'open' }, fields: ['title'] });
   holds<Same<keyof (typeof titles)[number], 'title' | 'etag'>>();
@@ -214,8 +259,12 @@ export async function furtherCalls(): Promise<void> {
 export const mistakenClients = [
   // @ts-expect-error the routes are missing
   () => createClient<Printed>({ baseUrl: '/api/v1' }),
-  // @ts-expect-error another route
-  () => createClient<Printed>({ baseUrl: '/api/v1', routes: { actions: { desk: 'POST /desk' } } }),
+  () =>
+    createClient<Printed>({
+      baseUrl: '/api/v1',
+      // @ts-expect-error another route
+      routes: { actions: { ...routes.actions, desk: 'POST /desk' } },
+    }),
   // @ts-expect-error no such option
   () => createClient<Printed>({ baseUrl: '/api/v1', routes, apiKey: 'sk_x' }),
 ];

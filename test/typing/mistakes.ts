@@ -30,6 +30,10 @@ export const tickets = collection({
   schema: Ticket,
   indexes: ['status', ['organisationId', 'createdAt'], 'address.city'],
   unique: ['title'],
+  labels: { one: 'Ticket', members: { status: 'State' } },
+  title: (ticket) => `${ticket.title} ${ticket.address.city}`,
+  groups: { Work: ['status', 'priority'] },
+  display: { priority: 'duration' },
   search: ['title'],
   references: { organisationId: { collection: 'organisations' } },
   tenantField: 'organisationId',
@@ -90,6 +94,12 @@ export const mistaken = [
   collection({ schema: Ticket, examples: [{ title: 'x', status: 'new', priority: 1, organisationId: 'o' }] }),
   // @ts-expect-error examples: a required member is missing
   collection({ schema: Ticket, examples: [{ title: 'x', status: 'open', priority: 1 }] }),
+  // @ts-expect-error title: no such field
+  collection({ schema: Ticket, title: (ticket) => `${ticket.name}` }),
+  // @ts-expect-error groups: no such field
+  collection({ schema: Ticket, groups: { Work: ['state'] } }),
+  // @ts-expect-error display: no such kind
+  collection({ schema: Ticket, display: { priority: 'cash' } }),
   // @ts-expect-error no member of a collection has this name
   collection({ schema: Ticket, index: ['status'] }),
   collection({
@@ -187,8 +197,8 @@ export const configuration = defineConfig({
         await resources.tickets.list({ sort: ['-age'] });
         // @ts-expect-error handlers: no such order within an object
         await resources.tickets.list({ sort: ['address.town'] });
-        // @ts-expect-error handlers: accounts are only read
-        await resources.users.create({ email: 'ada@example.com' });
+        // @ts-expect-error handlers: accounts are not deleted
+        await resources.users.delete('usr_1');
         // @ts-expect-error handlers: all pages have no limit
         resources.tickets.all({ limit: 10 });
         // @ts-expect-error handlers: all documents are not an array

@@ -1,12 +1,13 @@
 /** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { type AccountMail, createAccountMail, createMailTexts } from '../../../src/accounts/account-mail.ts';
+import { type AccountMail, createAccountMail } from '../../../src/accounts/account-mail.ts';
 import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { auditTable, type User } from '../../../src/accounts/account-tables.ts';
 import { createAttemptLimit, loginRule } from '../../../src/accounts/attempt-limit.ts';
 import type { AuditFact } from '../../../src/accounts/audit.ts';
 import { createLogin, type Login } from '../../../src/accounts/login.ts';
+import { createMailTexts } from '../../../src/accounts/mail-texts.ts';
 import { type CheckPassword, createCheckPassword } from '../../../src/accounts/passwords/check-password.ts';
 import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
 import {

@@ -18,6 +18,8 @@ test('fills in what a declaration leaves out', () => {
     {
       issuer,
       audience: [audience],
+      audienceClaim: 'aud',
+      types: undefined,
       jwksUri: undefined,
       algorithms: ['EdDSA', 'ES256', 'RS256', 'PS256'],
       clockSkewSeconds: 30,
@@ -33,6 +35,8 @@ test('takes everything that is good', () => {
   const declared = {
     issuer: 'http://localhost:8080/realms/shop',
     audience: [audience, 'shop'],
+    audienceClaim: 'client_id',
+    types: ['application/Okta-Internal-AT+JWT', 'JWT'],
     jwksUri: 'http://127.0.0.1:8080/keys',
     algorithms: ['ES512'],
     clockSkewSeconds: 0,
@@ -43,7 +47,11 @@ test('takes everything that is good', () => {
   };
   assert.deepEqual(mistakesOf([declared, { issuer, audience, clockSkewSeconds: 300 }]), []);
   const [resolved] = inspectIssuers([declared], []);
-  assert.deepEqual(resolved, { ...declared, scopeClaim: ['scp'], tenantClaim: ['tid'] });
+  assert.deepEqual(resolved, {
+    ...declared,
+    types: ['okta-internal-at+jwt', 'jwt'],
+    ...{ scopeClaim: ['scp'], tenantClaim: ['tid'] },
+  });
 });
 
 const good = { issuer, audience };
@@ -62,6 +70,9 @@ for (const [declared, sentence] of [
   [[{ ...good, audience: [] }], /\.audience must be/],
   [[{ ...good, audience: '' }], /\.audience must be/],
   [[{ ...good, audience: [7] }], /\.audience must be/],
+  [[{ ...good, audienceClaim: 'sub' }], /\.audienceClaim must be aud, client_id, azp$/],
+  [[{ ...good, types: [] }], /\.types must/],
+  [[{ ...good, types: Array.from({ length: 9 }, () => 'JWT') }], /\.types must/],
   [[{ ...good, jwksUri: 'ftp://login.example/keys' }], /\.jwksUri must be/],
   [
     [{ ...good, algorithms: ['HS256'] }],

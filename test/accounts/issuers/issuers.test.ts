@@ -137,6 +137,42 @@ test('refuses another audience, issuer, type and algorithm, and missing claims',
   }
 });
 
+const none = undefined as unknown as string;
+
+for (const audienceClaim of ['client_id', 'azp'] as const) {
+  test(`finds the audience in ${audienceClaim} where the declaration says so, and an aud must match all the same`, async (context) => {
+    const { issuer, verify } = await given(context, { audienceClaim });
+    const claims = (named: unknown, aud: string | readonly string[] = none) =>
+      issuer.sign({ [audienceClaim]: named, aud: aud as string });
+    await good(verify(await claims(audience)));
+    await good(verify(await claims(audience, ['https://other.example', audience])));
+    const other = audienceClaim === 'azp' ? 'client_id' : 'azp';
+    for (const token of [
+      claims('other-client'),
+      claims(undefined),
+      claims([audience]),
+      claims({ toString: audience }),
+      claims(audience, 'https://other.example'),
+      claims(audience, []),
+      claims(undefined, audience),
+      issuer.sign({ aud: none, [other]: audience }),
+    ]) {
+      await refused(verify(await token));
+    }
+  });
+}
+
+test('types replaces the types of tokens that are accepted', async (context) => {
+  const { issuer, verify } = await given(context, { types: ['application/okta-internal-at+jwt'] });
+  for (const typ of ['okta-internal-at+jwt', 'application/Okta-Internal-AT+JWT']) {
+    await good(verify(await issuer.sign({}, { typ })));
+  }
+  for (const typ of ['at+jwt', 'JWT', undefined, '', 'text/okta-internal-at+jwt']) {
+    await refused(verify(await issuer.sign({}, { typ })));
+  }
+  await refused(verify(await issuer.sign({ cnf: { jkt: 'x' } }, { typ: 'okta-internal-at+jwt' })));
+});
+
 test('refuses foreign keys, no signature, and the public key as a secret', async (context) => {
   const { issuer, verify } = await given(context);
   const { privateKey } = await generateKeyPair('EdDSA');

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createMailTexts, formatDuration } from '../../../src/accounts/account-mail.ts';
+import { createMailTexts, formatDuration, mailCodePurposes } from '../../../src/accounts/mail-texts.ts';
 import type { MailTemplate } from '../../../src/config/mail-templates.ts';
 
 const options = {
   title: 'Shop',
   templates: new Map<string, MailTemplate>(),
-  mailVerificationUrl: undefined,
-  mailResetUrl: undefined,
-  verificationCodeSeconds: 86_400,
-  resetCodeSeconds: 3600,
+  ...{ mailVerificationUrl: undefined, mailResetUrl: undefined, mailInvitationUrl: undefined },
+  ...{ mailLoginUrl: undefined, mailUndoUrl: undefined },
+  ...{ verificationCodeSeconds: 86_400, resetCodeSeconds: 3600, invitationCodeSeconds: 604_800 },
+  ...{ mailLoginSeconds: 600, emailUndoSeconds: 86_400 },
 };
 const code = 'A-very_long_code';
 
 test('writes the code alone where the application has no page for it', () => {
-  for (const purpose of ['verification', 'reset'] as const) {
+  for (const purpose of mailCodePurposes) {
     const mail = createMailTexts(options, options)(purpose, 'ada@shop.example', code);
     assert.deepEqual(mail.to, ['ada@shop.example']);
     assert.match(mail.subject, /^Shop: /);

@@ -7,7 +7,7 @@ import {
   decideAccount,
   type Findings,
 } from '../../../src/accounts/oauth/enter-account.ts';
-import type { ProviderIdentity } from '../../../src/accounts/oauth/provider-server.ts';
+import type { ProviderIdentity } from '../../../src/accounts/oauth/redeem-code.ts';
 
 const rules: AccountRules = { registration: 'open', verifiedEmailRequired: false };
 const time = '2026-11-21T12:00:00.000Z';

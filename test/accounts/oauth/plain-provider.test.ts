@@ -77,7 +77,9 @@ const assertions: readonly (readonly [
   ['true', { email_verified: true }, true],
   ['false', { email_verified: false }, false],
   ['nothing', {}, false],
-  ['"true" as a string', { email_verified: 'true' }, false],
+  ['"true" as a string', { email_verified: 'true' }, true],
+  ['"false" as a string', { email_verified: 'false' }, false],
+  ['another string', { email_verified: 'TRUE' }, false],
   ['1', { email_verified: 1 }, false],
   ['a member of another name', { verified: true }, false],
 ];

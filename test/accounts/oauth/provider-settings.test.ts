@@ -85,6 +85,26 @@ test('takes an issuer in place of that of a preset', () => {
   assert.equal(provider?.kind === 'openid' && provider.issuer, 'https://git.company.example');
 });
 
+test('says how the issuer of a preset looks, where each customer has one', () => {
+  for (const name of ['MICROSOFT', 'KEYCLOAK', 'AUTH0', 'OKTA', 'COGNITO', 'CLERK']) {
+    const { mistakes } = read(of(name, client));
+    assert.equal(mistakes.length, 1);
+    assert.match(mistakes[0] ?? '', new RegExp(`^COMITY_OAUTH_${name}_ISSUER is missing, such as https://`));
+  }
+});
+
+test('takes a departure in place of that of a preset', () => {
+  const { providers, mistakes } = read(of('LINKEDIN', { ...client, PKCE: 'on', NONCE: 'on' }));
+  assert.deepEqual(mistakes, []);
+  const { pkce, nonce, clientAuth } = providers.get('linkedin') ?? {};
+  assert.deepEqual([pkce, nonce, clientAuth], ['on', 'on', 'post']);
+});
+
+test('takes a secret of 32 characters for HS256', () => {
+  const secret = { CLIENT_ID: 'a', CLIENT_SECRET: 's'.repeat(32) };
+  assert.deepEqual(read(of('LINE', secret)).mistakes, []);
+});
+
 test('counts an empty variable as unset, and knows those that are its own', () => {
   const { providers, mistakes } = read(of('GOOGLE', { CLIENT_ID: '', CLIENT_SECRET: '', ISSUER: '' }));
   assert.deepEqual([providers.size, mistakes], [0, []]);
@@ -105,7 +125,7 @@ const faulty: readonly (readonly [
   [
     'no endpoints and no preset',
     client,
-    [/^COMITY_OAUTH_X_ISSUER is missing, or .* only google, gitlab, github, discord need neither$/],
+    [/^COMITY_OAUTH_X_ISSUER is missing, or .* only google, apple, github, linkedin, .* need neither$/],
   ],
   [
     'one URL of three',
@@ -136,6 +156,61 @@ const faulty: readonly (readonly [
     'an unknown part',
     { ...client, ...issuer, CLIENT_KEY: 'hunter2-hunter2' },
     [/^COMITY_OAUTH_X_CLIENT_KEY must be/],
+  ],
+  [
+    'a nonce that is neither',
+    { ...client, ...issuer, NONCE: 'no' },
+    [/^COMITY_OAUTH_X_NONCE must be on or off$/],
+  ],
+  ['an unknown mode', { ...client, ...issuer, RESPONSE_MODE: 'fragment' }, [/must be query or form_post$/]],
+  [
+    'an unknown way to authenticate',
+    { ...client, ...issuer, CLIENT_AUTH: 'none' },
+    [/must be basic or post$/],
+  ],
+  [
+    'no algorithm',
+    { ...client, ...issuer, ALGORITHMS: 'ES256,none' },
+    [/_ALGORITHMS must be a list, .* HS256/],
+  ],
+  [
+    'a secret of 31 characters for HS256',
+    { ...client, ...issuer, CLIENT_SECRET: 's'.repeat(31), ALGORITHMS: 'HS256' },
+    [/^COMITY_OAUTH_X_CLIENT_SECRET must have at least 32 characters for HS256$/],
+  ],
+  [
+    'a public key as the secret for HS256',
+    { ...client, ...issuer, CLIENT_SECRET: '-----BEGIN PUBLIC KEY-----MFkw', ALGORITHMS: 'HS256' },
+    [/_CLIENT_SECRET is a key; set KEY_ID and TEAM_ID too$/],
+  ],
+  [
+    'a secret in place of the key of apple',
+    { ...client, ...issuer, KEY_ID: 'a', TEAM_ID: 'b' },
+    [/_CLIENT_SECRET must be the private key/],
+  ],
+  [
+    'a key without its team',
+    {
+      CLIENT_ID: 'a',
+      ...issuer,
+      KEY_ID: 'a',
+      CLIENT_SECRET: '-----BEGIN PRIVATE KEY-----\nM=\n-----END PRIVATE KEY-----',
+    },
+    [/_TEAM_ID is missing$/],
+  ],
+  [
+    'algorithms of a provider without ID tokens',
+    {
+      ...client,
+      ...{ AUTHORIZATION_URL: 'https://x.example/a', TOKEN_URL: 'https://x.example/t', ALGORITHMS: 'ES256' },
+      USERINFO_URL: 'https://x.example/u',
+    },
+    [/_ALGORITHMS applies only to a provider with an issuer$/],
+  ],
+  [
+    'the issuer of all tenants of Microsoft',
+    { ...client, ISSUER: 'https://login.microsoftonline.com/common/v2.0' },
+    [/_ISSUER must name your tenant/],
   ],
   ['a huge value', { ...client, ...issuer, CLIENT_ID: 'a'.repeat(5000) }, [/at most 4096/]],
 ];

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { AccountParts } from '../../../src/accounts/account-parts.ts';
 import { type User, usersTable } from '../../../src/accounts/account-tables.ts';
 import { enterAccount } from '../../../src/accounts/oauth/enter-account.ts';
-import type { ProviderIdentity } from '../../../src/accounts/oauth/provider-server.ts';
+import type { ProviderIdentity } from '../../../src/accounts/oauth/redeem-code.ts';
 import { createSignIns, type Proofs } from '../../../src/accounts/oauth/sign-ins.ts';
 import { createChallengeTokens } from '../../../src/accounts/second-factor/challenge-tokens.ts';
 import type { Sessions } from '../../../src/accounts/sessions/sessions.ts';

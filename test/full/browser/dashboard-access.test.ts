@@ -122,6 +122,46 @@ test('leads an administrator who needs a second factor to it, and then to the re
   assert.deepEqual(told, []);
 });
 
+test('shows administrators the second factor of an account, and resets it', async () => {
+  const { token, userId } = await register(client, 'lost@shop.example', password);
+  const begun = await client.ask('POST', 'auth/second-factor/totp', {
+    json: { password },
+    as: token,
+    expect: 200,
+  });
+  const { enrolment, secret } = begun.json();
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  const json = { enrolment, code };
+  await client.ask('POST', 'auth/second-factor/totp/confirm', { json, as: token, expect: 200 });
+  await enterDashboard(
+    page,
+    program.url,
+    `#/member?path=${encodeURIComponent('/api/v1/users')}&id=${userId}`,
+  );
+  await page.getByRole('heading', { name: 'Second factor' }).waitFor();
+  await page.getByText('Recovery codes left').waitFor();
+  assert.deepEqual(await violationsOn(page), []);
+  await page.getByRole('button', { name: 'Reset the second factor' }).click();
+  await page.getByRole('button', { name: 'Reset the second factor' }).last().click();
+  await page.getByText('The account has none, and needs none.').waitFor();
+  await client.ask('GET', 'auth/me', { as: token, expect: 401 });
+  assert.deepEqual(complaints, []);
+});
+
+test('changes the address of the own account by a proof', async () => {
+  await register(client, 'ines@shop.example', password);
+  await logIn('ines@shop.example');
+  await show('#/account');
+  await page.getByText('Change your e-mail address').click();
+  await page.getByLabel('New address').fill('ines2@shop.example');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByLabel('Your password').fill(password);
+  assert.deepEqual(await violationsOn(page), []);
+  await page.getByRole('button', { name: 'Change it to ines2@shop.example' }).click();
+  await page.getByRole('alert').getByText('no mail server is configured').waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('the QR code is that of the secret', async () => {
   await register(client, 'qr@shop.example', password);
   await logIn('qr@shop.example');
@@ -172,8 +212,8 @@ test('shows a person without roles only what it may read', async () => {
   await register(client, 'plain@shop.example', password);
   await logIn('plain@shop.example');
   const links = await page.getByRole('navigation', { name: 'Dashboard' }).getByRole('link').allTextContents();
-  assert.ok(links.includes('products') && links.includes('keys'), links.join());
-  for (const name of ['audit', 'System', 'received', 'endpoints', 'mails'])
+  assert.ok(links.includes('Products') && links.includes('Keys'), links.join());
+  for (const name of ['Audit', 'System', 'Received', 'Endpoints', 'Mails'])
     assert.ok(!links.includes(name), name);
   assert.deepEqual(complaints, []);
 });
@@ -189,20 +229,22 @@ test('shows who did what in the audit trail, by type', async () => {
 test('makes a key with scopes, rotates it and revokes it', async () => {
   await enterDashboard(page, program.url, '#/list?path=/api/v1/keys');
   await page.getByRole('button', { name: 'New' }).click();
-  await page.getByLabel('name', { exact: false }).first().fill('nightly');
-  await page.getByRole('combobox', { name: /^kind/ }).selectOption('secret');
+  await page.getByRole('textbox', { name: 'Name' }).fill('nightly');
+  await page.getByRole('combobox', { name: /^Kind/ }).selectOption('secret');
   await page.getByRole('checkbox', { name: 'read' }).check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Only this response shows the secret').waitFor();
   const first = await page.locator('.secret code').textContent();
   await page.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('link', { name: 'nightly' }).click();
-  await page.locator('summary', { hasText: 'Rotate' }).click();
   await page.getByRole('button', { name: /^Rotate/ }).click();
+  const panel = page.getByRole('dialog', { name: /^Rotate/ });
+  await panel.getByRole('button', { name: /^Rotate/ }).click();
   await page.locator('.secret code').waitFor();
   const second = await page.locator('.secret code').textContent();
   assert.match(second ?? '', /^sk_/);
   assert.notEqual(second, first);
+  await panel.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('button', { name: 'Revoke…' }).click();
   await page.getByRole('button', { name: 'Revoke', exact: true }).click();
   await page.getByRole('heading', { name: 'keys' }).waitFor();
@@ -218,7 +260,7 @@ test('shows settings with their sources, and no secret', async () => {
   await enterDashboard(page, program.url, '#/system');
   const row = page.getByRole('row', { name: /rateLimitReads/ });
   await row.waitFor();
-  assert.match((await row.textContent()) ?? '', /5,000 .*6,000 .*environment/);
+  assert.match((await row.textContent()) ?? '', /5,000 .*6,000 .*Environment/);
   await page
     .getByRole('row', { name: /adminKey/ })
     .getByText('set, never shown')

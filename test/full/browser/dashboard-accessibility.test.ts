@@ -24,6 +24,7 @@ const listOf = (name: string) => `#/list?path=/api/v1/${name}`;
 const views = [
   ['the overview', ''],
   ['a list', listOf('products')],
+  ['an import', '#/import?path=/api/v1/products'],
   ['an empty list', listOf('deliveries')],
   ['a query', '#/query?path=/api/v1/products'],
   ['an explanation', '#/explain'],
@@ -34,6 +35,7 @@ const views = [
   ['the audit trail', listOf('audit')],
   ['the own account', '#/account'],
   ['sign-in and limits', '#/access'],
+  ['access rules', '#/rules?collection=articles'],
 ] as const;
 
 for (const [name, view] of views) {
@@ -55,6 +57,21 @@ for (const [name, view] of views) {
     await context.close();
   });
 }
+
+test('opens the menu of a phone over the whole width, and folds it when a page is chosen', async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
+  const { page, complaints } = await openWindow(context, program.url);
+  await enterDashboard(page, program.url);
+  const menu = page.locator('nav details.menu');
+  await menu.locator('> summary').click();
+  const { width } = (await menu.boundingBox()) ?? { width: 0 };
+  assert.ok(width > 340, `${width}`);
+  await menu.getByRole('link', { name: 'Products' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Products' }).waitFor();
+  assert.equal(await menu.getAttribute('open'), null);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
 
 test('is within 150 kB compressed', async () => {
   const { body } = await program.send('GET', '/dashboard');

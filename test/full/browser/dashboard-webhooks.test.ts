@@ -52,7 +52,7 @@ async function postCheckout(id: string): Promise<void> {
 
 test('creates an endpoint for a tenant, shows its performance, and finds its deliveries', async () => {
   await enterDashboard(page, program.url);
-  await page.getByRole('link', { name: 'endpoints', exact: true }).click();
+  await page.getByRole('link', { name: 'Endpoints', exact: true }).click();
   await page.getByRole('button', { name: 'New endpoint' }).click();
   await page.getByLabel('Endpoint URL').fill(`${receiver.url}/shop`);
   await page.getByText('More', { exact: true }).click();
@@ -67,7 +67,7 @@ test('creates an endpoint for a tenant, shows its performance, and finds its del
   await page.getByRole('status').getByText('Delivered').waitFor();
   await reloadDashboard(page);
   await page.getByText('1 of 1 deliveries').waitFor();
-  await page.getByRole('link', { name: 'deliveries', exact: true }).click();
+  await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
   await page.getByRole('link', { name: 'products.created' }).click();
   await page.getByRole('heading', { name: 'products.created' }).waitFor();
   await page.locator('.timeline > .good').waitFor();
@@ -77,7 +77,7 @@ test('creates an endpoint for a tenant, shows its performance, and finds its del
 test('shows the inbox, a message with its body and attempts, and replays after a count', async () => {
   await postCheckout('cs_1');
   await enterDashboard(page, program.url);
-  await page.getByRole('link', { name: 'senders', exact: true }).click();
+  await page.getByRole('link', { name: 'Senders', exact: true }).click();
   await page
     .getByRole('row', { name: /billing/ })
     .getByRole('link')
@@ -103,9 +103,9 @@ test('shows the inbox, a message with its body and attempts, and replays after a
 
 test('makes a link to the portal of a tenant, which is shown once and opens it', async () => {
   await enterDashboard(page, program.url);
-  await page.getByRole('link', { name: 'portal-links', exact: true }).click();
+  await page.getByRole('link', { name: 'Portal links', exact: true }).click();
   await page.getByRole('button', { name: 'New' }).click();
-  await page.getByLabel('tenant').first().fill('acme');
+  await page.getByRole('dialog').getByLabel('Tenant').fill('acme');
   await page.getByRole('button', { name: 'Create' }).click();
   const link = await page.locator('.secret code').textContent();
   assert.match(link ?? '', /\/portal#pl_/);

@@ -75,6 +75,29 @@ test('logs in by account with the session cookie, and out again', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('shows the login page without a dialog of the browser for a name and a password', async () => {
+  const devtools = await context.newCDPSession(page);
+  const dialogs: string[] = [];
+  devtools.on('Fetch.requestPaused', ({ requestId }) =>
+    devtools.send('Fetch.continueRequest', { requestId }),
+  );
+  devtools.on('Fetch.authRequired', ({ requestId, request }) => {
+    dialogs.push(request.url);
+    const authChallengeResponse = { response: 'CancelAuth' } as const;
+    return devtools.send('Fetch.continueWithAuth', { requestId, authChallengeResponse });
+  });
+  await devtools.send('Fetch.enable', { handleAuthRequests: true });
+  await page.goto(`${program.url}/dashboard`);
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill('wrong');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('alert').getByText('invalid credentials').waitFor();
+  assert.deepEqual(dialogs, []);
+  // The same request by the address bar has the dialog: the watch works.
+  await page.goto(`${program.url}/api/v1/auth/me`);
+  assert.deepEqual(dialogs, [`${program.url}/api/v1/auth/me`]);
+});
+
 test('asks for the second factor of an account that has one', async () => {
   const owner = 'grace@shop.example';
   const { token } = await register(client, owner, password);
@@ -108,9 +131,9 @@ test('creates, finds, changes and deletes a document', async () => {
   await page.getByRole('button', { name: 'New' }).click();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByRole('alert').getByText('name').first().waitFor();
-  await page.getByLabel('name', { exact: false }).first().fill('Kites');
+  await page.getByRole('textbox', { name: 'Name' }).fill('Kites');
   await page.getByRole('button', { name: 'Create' }).click();
-  await page.getByRole('cell', { name: 'Kites' }).waitFor();
+  await page.getByRole('gridcell', { name: 'Kites', exact: true }).waitFor();
   await page.getByLabel('Member').selectOption('name');
   await page.getByLabel('Value').fill('Kites');
   await page.getByRole('button', { name: 'Filter' }).click();
@@ -145,7 +168,7 @@ test('shows both versions if another window changed the document first, and appl
   await page.getByRole('heading', { name: 'Somebody changed this' }).waitFor();
   await page.getByRole('cell', { name: 'mine' }).waitFor();
   await page.getByRole('cell', { name: 'theirs' }).waitFor();
-  await page.getByRole('button', { name: 'Apply my change' }).click();
+  await page.getByRole('button', { name: 'Save what I chose' }).click();
   await page.getByText('Saved.').waitFor();
   const { body } = await program.send('GET', `/api/v1/notes/${id}`);
   assert.equal((JSON.parse(body) as { text: string }).text, 'mine');
@@ -164,6 +187,40 @@ test('runs a QUERY as JSON and as SQL, and shows its faults', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('keeps the language and the SQL when another list is chosen, and reads from that one', async () => {
+  await enter('#/query?path=/api/v1/notes');
+  await page.getByLabel('SQL').check();
+  const editor = page.getByRole('textbox', { name: 'Query' });
+  await editor.fill("SELECT id FROM notes WHERE id <> 'notes' LIMIT 3");
+  await page.getByLabel('List').selectOption('categories');
+  assert.equal(await editor.inputValue(), "SELECT id FROM categories WHERE id <> 'notes' LIMIT 3");
+  assert.ok(await page.getByLabel('SQL').isChecked());
+  await page.goBack();
+  await page.waitForFunction(`document.querySelector('textarea').value.includes('FROM notes')`);
+  assert.deepEqual(complaints, []);
+});
+
+test('leads from an error to its explanation with the request that was refused', async () => {
+  await enter(listOf('products'));
+  await page.getByRole('button', { name: 'New' }).click();
+  for (const [name, value] of [
+    ['Name', 'Kettle'],
+    ['Price', '-1'],
+    ['Sku', 'K-1'],
+  ] as const)
+    await page.getByRole('dialog').getByRole('textbox', { name }).fill(value);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('link', { name: 'Why this answer?' }).click();
+  await page.getByRole('heading', { name: 'The response with status 400' }).waitFor();
+  assert.equal(await page.getByLabel('Method').inputValue(), 'POST');
+  assert.equal(await page.getByLabel('Path').inputValue(), '/api/v1/products');
+  assert.match(await page.locator('textarea[name="content"]').inputValue(), /^\{.*"name":"Kettle"/);
+  assert.ok(!page.url().includes('Kettle'), 'the content is not in the address');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('400 Bad Request').waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('explains a request by its walk through the graph', async () => {
   await enter('#/explain?method=GET&path=/api/v1/notes/none');
   await page.getByRole('button', { name: 'Send' }).click();
@@ -176,18 +233,24 @@ test('explains a request by its walk through the graph', async () => {
   assert.deepEqual(complaints, []);
 });
 
+test('shows the roles of accounts in their list', async () => {
+  await enter(listOf('users'));
+  await page.getByRole('columnheader', { name: 'Roles' }).waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 test('shows the secret of a new key once', async () => {
   await enter(listOf('keys'));
   await page.getByRole('button', { name: 'New' }).click();
-  await page.getByLabel('name', { exact: false }).first().fill('for a test');
-  await page.getByRole('combobox', { name: /^kind/ }).selectOption('secret');
+  await page.getByRole('textbox', { name: 'Name' }).fill('for a test');
+  await page.getByRole('combobox', { name: /^Kind/ }).selectOption('secret');
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Only this response shows the secret').waitFor();
   const shown = (await page.locator('.json pre').first().textContent()) ?? '';
   const [, secret = ''] = /"key": "(sk_[^"]+)"/.exec(shown) ?? [];
   assert.notEqual(secret, '');
   await page.getByRole('button', { name: 'Done' }).click();
-  await page.getByRole('cell', { name: 'for a test' }).waitFor();
+  await page.getByRole('cell', { name: 'for a test', exact: true }).waitFor();
   assert.equal(await page.getByText(secret).count(), 0);
   assert.deepEqual(complaints, []);
 });
@@ -199,11 +262,16 @@ test('shows events as they happen, 200 a second, and keeps the newest', async (t
     '(() => { window.longest = 0; let before = performance.now(); const tick = (now) => { window.longest = Math.max(window.longest, now - before); before = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick); })()',
   );
   const text = 'written while it is watched';
+  await program.send('POST', '/api/v1/categories', { json: { name: 'Titled' } });
+  await page
+    .getByRole('region', { name: 'Events', exact: true })
+    .getByRole('link', { name: 'Titled' })
+    .waitFor();
   for (let second = 0; second < 3; second += 1) {
     await Promise.all(Array.from({ length: 200 }, () => createNote(text)));
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
-  await page.getByText('600 events').waitFor();
+  await page.getByText('601 events').waitFor();
   const events = page.getByRole('region', { name: 'Events', exact: true });
   assert.equal(await events.locator('tbody tr').count(), 200);
   // The view follows the events by a stream of its own.
@@ -213,7 +281,7 @@ test('shows events as they happen, 200 a second, and keeps the newest', async (t
   t.diagnostic(`longest frame ${Math.round(longest)} ms`);
   await page.getByRole('button', { name: 'Pause' }).click();
   await createNote(text);
-  await page.getByText('601 events').waitFor();
+  await page.getByText('602 events').waitFor();
   assert.deepEqual(complaints, []);
 });
 

@@ -100,6 +100,25 @@ describe('an export', () => {
     assert.equal(chosen.stdout, 'stock,sku\r\n1,\r\n');
   });
 
+  test('guards texts of CSV that a spreadsheet would run, and begins with a byte order mark where asked', async () => {
+    const made = await first.send('POST', `${api}/categories`, { json: { name: '=HYPERLINK("x")' } });
+    const csv = [
+      'export',
+      'categories',
+      '--format',
+      'csv',
+      '--columns',
+      'name',
+      '--filter',
+      'name[like]=%HYPER%',
+    ];
+    assert.equal((await run(first, csv)).stdout, 'name\r\n"\'=HYPERLINK(""x"")"\r\n');
+    const plain = await run(first, [...csv, '--no-guard', '--bom']);
+    assert.equal(plain.stdout, '\ufeffname\r\n"=HYPERLINK(""x"")"\r\n');
+    assert.equal((await run(first, ['export', 'categories', '--bom'])).code, 2);
+    assert.equal((await first.send('DELETE', `${api}/categories/${made.json().id}`)).status, 204);
+  });
+
   test('writes a file that appears when it is whole, and never over another', async () => {
     const file = join(folder, 'whole.ndjson');
     const written = await run(first, ['export', 'products', '-o', file]);
@@ -152,21 +171,85 @@ describe('an import', () => {
     assert.equal(code, 1);
     assert.equal(stdout, 'products: 2 created, 0 updated, 0 unchanged, 4 refused\n');
     const lines = stderr.trimEnd().split('\n');
-    assert.match(lines[0] ?? '', /^comity: -:2: is not a JSON object/);
-    assert.match(lines[1] ?? '', /^comity: -:4: .*price/);
-    assert.match(lines[2] ?? '', /^comity: -:5: .*categoryId names a resource that does not exist/);
-    assert.match(lines[3] ?? '', /^comity: -:6: is not a JSON object/);
+    assert.match(lines[0] ?? '', /^comity: -:2: malformed JSON/);
+    assert.match(lines[1] ?? '', /^comity: -:4: price must be a number/);
+    assert.match(lines[2] ?? '', /^comity: -:5: categoryId names a resource that does not exist/);
+    assert.match(lines[3] ?? '', /^comity: -:6: the record must be a JSON object/);
     const again = await run(first, ['import', '-', '--collection', 'products', '--json'], input);
     assert.deepEqual(JSON.parse(again.stdout), {
       ...{ collection: 'products', created: 0, updated: 0, unchanged: 2, refused: 4 },
     });
   });
 
-  test('goes in batches over the whole of a file, and says what has no id', async () => {
-    const input = Array.from({ length: 25 }, (_, at) => `{"text":"note ${at}"}\n`).join('');
-    const outcome = await run(first, ['import', '-', '--collection', 'notes', '--batch', '10'], input);
-    assert.equal(outcome.stdout, 'notes: 25 created, 0 updated, 0 unchanged, 0 refused\n');
-    assert.match(outcome.stderr, /25 lines have no id/);
+  test('of CSV gives the documents that an export of CSV was written from, byte for byte', async () => {
+    const texts = [
+      '',
+      ' ',
+      "'",
+      "'=1",
+      "''=1",
+      '=1+1',
+      '-5',
+      '@a',
+      '\tx',
+      '12',
+      'true',
+      'null',
+      '[1]',
+      '{"a":1}',
+      'a"b',
+      'a,b',
+      'a\nb\r\nc',
+      'é😀',
+    ];
+    const items = texts.map((body, at) => ({ id: `text-${at}`, title: 'Text', body }));
+    const made = await first.send('POST', `${api}/articles/bulk`, { json: { items, import: true } });
+    assert.equal(made.status, 200, made.body);
+    for (const [collection, args] of [
+      ['articles', []],
+      ['products', ['--bom']],
+    ] as const) {
+      const file = join(folder, `${collection}.csv`);
+      const exported = await run(first, ['export', collection, '--format', 'csv', '-o', file, ...args]);
+      assert.equal(exported.code, 0, exported.stderr);
+      const before = await documents(first, collection);
+      const again = await run(first, ['import', file, '--existing', 'update']);
+      assert.match(again.stdout, /: 0 created, 0 updated, \d+ unchanged, 0 refused/, again.stderr);
+      const imported = await run(second, ['import', file, '--existing', 'update']);
+      assert.equal(imported.code, 0, imported.stderr);
+      assert.equal(await documents(second, collection), before);
+    }
+  });
+
+  test('of CSV and of a JSON array counts before it writes, by a mode and a key', async () => {
+    const file = join(folder, 'goods.csv');
+    await writeFile(file, `sku,name,price,categoryId\nS1,One,1,${categoryId}\nS2,Two,x,${categoryId}\n`);
+    const args = ['import', file, '--collection', 'products', '--mode', 'upsert', '--key', 'sku'];
+    const dry = await run(first, [...args, '--dry-run']);
+    assert.deepEqual(
+      [dry.code, dry.stdout, dry.stderr],
+      [
+        1,
+        'products: 1 created, 0 updated, 0 unchanged, 1 refused\n',
+        `comity: ${file}:3:3: price must be a number\n`,
+      ],
+    );
+    assert.equal((await run(first, args)).stdout, dry.stdout);
+    const changed = JSON.stringify([{ sku: 'S1', name: 'One', price: 2, categoryId }]);
+    const upserted = await run(first, ['import', '-', '--format', 'json', ...args.slice(2)], changed);
+    assert.equal(
+      upserted.stdout,
+      'products: 0 created, 1 updated, 0 unchanged, 0 refused\n',
+      upserted.stderr,
+    );
+  });
+
+  test('that the server cannot read on names the line and what was written', async () => {
+    const input = 'text\none\n"two\n';
+    const outcome = await run(first, ['import', '-', '--collection', 'notes', '--format', 'csv'], input);
+    assert.equal(outcome.code, 1);
+    assert.equal(outcome.stdout, 'notes: 1 created, 0 updated, 0 unchanged, 0 refused\n');
+    assert.match(outcome.stderr, /stopped: line 3: a quote is not closed .*; run it again to continue/);
   });
 
   test('needs the name of a collection, a file and an administrator', async () => {
@@ -174,6 +257,6 @@ describe('an import', () => {
     const missing = await run(first, ['import', join(folder, 'missing.ndjson')]);
     assert.match(missing.stderr, /missing\.ndjson cannot be read/);
     const unknown = await run(first, ['import', '-', '--collection', 'nothing'], '{}');
-    assert.match(unknown.stderr, /stopped after line 0: there is no collection nothing; run it again/);
+    assert.match(unknown.stderr, /stopped: there is no collection nothing; run it again/);
   });
 });

@@ -119,6 +119,13 @@ test('prints a key that was made once, drains every worker on SIGTERM, and shows
   );
   assert.equal(page.match(/^# HELP comity_requests_total /gm)?.length, 1);
   assert.equal(page.match(/^process_resident_memory_bytes/gm)?.length, 1);
+  const { body } = await send(server.port, 'GET', '/api/v1/meta/activity', { anonymous: true, headers });
+  const { day } = JSON.parse(body) as { day: { requests: number[] } };
+  // With the page of metrics; the request itself is counted when it is answered.
+  assert.equal(
+    day.requests.reduce((sum, count) => sum + count, 0),
+    41,
+  );
   // Each worker frees the memory of its start after a second.
   await delay(1500);
   const idle = connect(server.port, '127.0.0.1');

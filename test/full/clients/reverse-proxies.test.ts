@@ -141,7 +141,7 @@ const refusals: Readonly<Record<string, Refusal>> = {
   'too long': { ...upload, status: 413 },
   'wrong key': { ...upload, status: 401, headers: { ...json, 'x-api-key': 'sk_wrong' } },
   'no such path': { ...upload, status: 404, path: '/api/v1/nothing' },
-  'method of members': { ...upload, status: 405, method: 'PATCH' },
+  'method of members': { ...upload, status: 405, method: 'PUT' },
   'unknown method': { ...upload, status: 501, method: 'MKCOL' },
   'not acceptable': { ...upload, status: 406, headers: { ...json, accept: 'image/png' } },
   'type of content': { ...upload, status: 415, headers: { 'content-type': 'image/png' } },

@@ -3,6 +3,7 @@
  * Idempotency-Key or If-Match, and where neither tells what became of a request, it looks.
  */
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import type { ServerProcess } from '../../harness/server-process.ts';
 import type { Fleet } from './fleet.ts';
 
 /** What the service did that it never may, whatever dies: each is a sentence. */
@@ -13,6 +14,8 @@ export type Client = {
   attempt(method: string, path: string, options?: RequestOptions): Promise<Answer | undefined>;
   /** Until there is an answer that is final; undefined when none came in time. For requests that may be repeated. */
   insist(method: string, path: string, options?: RequestOptions): Promise<Answer | undefined>;
+  /** The process that has the most requests of this client to answer: a kill of it breaks them. @throws when none runs */
+  busiest(): ServerProcess;
   readonly counts: { requests: number; broken: number; unavailable: number };
 };
 
@@ -25,6 +28,7 @@ const pauseMsMax = 200;
 
 export function createClient(fleet: Fleet, violations: Violations): Client {
   const counts = { requests: 0, broken: 0, unavailable: 0 };
+  const waiting = new Map<ServerProcess, number>();
 
   async function attempt(
     method: string,
@@ -38,12 +42,12 @@ export function createClient(fleet: Fleet, violations: Violations): Client {
       violations.push(`${method} ${path} was not answered within ${hungMs} ms`);
       hung.resolve(undefined);
     }, hungMs);
-    const sent = fleet
-      .pick()
-      .send(method, path, options)
-      .catch(() => undefined);
+    const program = fleet.pick();
+    waiting.set(program, (waiting.get(program) ?? 0) + 1);
+    const sent = program.send(method, path, options).catch(() => undefined);
     const answer = await Promise.race([sent, hung.promise]);
     clearTimeout(timer);
+    waiting.set(program, (waiting.get(program) ?? 0) - 1);
     if (answer === undefined) counts.broken += 1;
     else if (answer.status === 503) {
       counts.unavailable += 1;
@@ -68,7 +72,14 @@ export function createClient(fleet: Fleet, violations: Violations): Client {
     return undefined;
   }
 
-  return { attempt, insist, counts };
+  function busiest(): ServerProcess {
+    const [first = fleet.pick()] = fleet.running.toSorted(
+      (one, other) => (waiting.get(other) ?? 0) - (waiting.get(one) ?? 0),
+    );
+    return first;
+  }
+
+  return { attempt, insist, busiest, counts };
 }
 
 /** The key's first request may be under way, or may have died with its process. */

@@ -10,6 +10,7 @@ it('keeps every promise while processes are killed and the database is restarted
     tails: 3,
     loadMs: 7000,
     killsMin: 2,
+    brokenMin: 1,
     operations: false,
     databaseRestarts: 1,
   });

@@ -3,7 +3,7 @@
  * (a server of its own) restarted and the network cut meanwhile; then the proof. `mixed-load.test.ts` runs it for seconds, test/soak for as long as one likes.
  */
 import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
-import { createClient, type Violations } from './client.ts';
+import { type Client, createClient, type Violations } from './client.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { createJournal } from './journal.ts';
 import { work } from './load.ts';
@@ -18,6 +18,8 @@ export type ShowOptions = {
   readonly loadMs: number;
   /** The load goes on until so many processes were killed, however slow the machine is to start them again. */
   readonly killsMin: number;
+  /** And until so many requests had no answer, because a process died or lost its network. */
+  readonly brokenMin: number;
   /** Whether operations are among the load; those that a dead process left take half a minute more. */
   readonly operations: boolean;
   /** Restarts of the database, spread over the load; each in another way. */
@@ -85,11 +87,12 @@ async function run(
 
   const end = Date.now() + options.loadMs;
   const ended = { kills: 0, stops: 0, cuts: 0 };
-  const goesOn = () => Date.now() < end || (ended.kills < options.killsMin && Date.now() < end + loadMsMore);
+  const isEnough = () => ended.kills >= options.killsMin && client.counts.broken >= options.brokenMin;
+  const goesOn = () => Date.now() < end || (!isEnough() && Date.now() < end + loadMsMore);
   const { operations } = options;
   const load = { client, journal, violations, collection, categoryId, operations, goesOn };
   const workers = Promise.all(Array.from({ length: options.workers }, (_, worker) => work(load, worker)));
-  const killing = killRepeatedly(fleet, violations, goesOn, ended);
+  const killing = killRepeatedly(fleet, client, violations, goesOn, ended);
   const restarting = restartRepeatedly(options, restartDatabase);
   const cutting = cutRepeatedly(network, goesOn, ended);
   await Promise.all([workers, killing, restarting, cutting]);
@@ -134,6 +137,7 @@ async function run(
 
 async function killRepeatedly(
   fleet: Fleet,
+  client: Client,
   violations: Violations,
   goesOn: () => boolean,
   ended: { kills: number; stops: number },
@@ -141,7 +145,7 @@ async function killRepeatedly(
   while (goesOn()) {
     await pause(killPauseMsMin + Math.random() * killPauseMsSpread);
     const how = Math.random() < 0.75 ? 'kill' : 'stop';
-    const code = await fleet.restart(fleet.pick(), how);
+    const code = await fleet.restart(client.busiest(), how);
     if (how === 'kill') ended.kills += 1;
     else ended.stops += 1;
     if (how === 'stop' && code !== 0) violations.push(`a process that was told to stop ended with ${code}`);

@@ -1,6 +1,6 @@
 /**
- * An attacker's list: each route of the program that makes or holds more than its request brings, and why each of the others does not.
- * growth.test.ts holds it against the routes of the program. Tunnels relay what both sides send, and make nothing.
+ * An attacker's list: each route of the program that makes or holds more than its request brings; bounded-routes.ts has the others.
+ * growth.test.ts holds both against the routes of the program. Tunnels relay what both sides send, and make nothing.
  */
 import { createHmac } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
@@ -57,7 +57,7 @@ const unlike = (target: string) => (index: number) =>
 
 const gzip = (value: unknown) => gzipSync(JSON.stringify(value));
 const gzipped = { 'Content-Encoding': 'gzip' };
-const ofOwn =
+export const ofOwn =
   (method: string, path: string) =>
   (index: number, { own }: Known) =>
     `${method} ${path.replace('{id}', own[index % own.length] ?? '')}`;
@@ -121,8 +121,8 @@ const received = (count: number, octets: number) => async (ask: Ask) => {
   return ids;
 };
 
-const boundary = 'growth';
-const part = (name: string, content: string, file = '') =>
+export const boundary = 'growth';
+export const part = (name: string, content: string, file = '') =>
   `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${content}\r\n`;
 const form = [
   part('file', 'x', '; filename="a"'),
@@ -155,6 +155,20 @@ export const attacks: readonly Attack[] = [
     target: () => 'POST plain/bulk',
     content: () => gzip(bulk),
     headers: gzipped,
+  },
+  {
+    name: 'imports',
+    atOnce: 400,
+    target: () => 'POST words/import',
+    content: () => Buffer.from(`title\n${'b\n'.repeat(20_000)}`),
+    headers: { 'Content-Type': 'text/csv' },
+  },
+  {
+    name: 'imports that are held',
+    atOnce: 1000,
+    target: () => 'POST words/import?atomic=true',
+    content: () => Buffer.from(`title\n${'b\n'.repeat(1000)}`),
+    headers: { 'Content-Type': 'text/csv' },
   },
   { name: 'lists', atOnce: 1000, target: unlike('GET texts?limit=1000') },
   { name: 'lists that nobody reads', atOnce: 1000, target: unlike('GET texts?limit=1000'), isSlow: true },
@@ -220,6 +234,13 @@ export const attacks: readonly Attack[] = [
     json: ({ ids }) => ({ ids }),
   },
   {
+    name: 'updates of many',
+    atOnce: 100,
+    isWorst: true,
+    target: () => 'PATCH texts',
+    json: (_, index) => ({ filter: {}, patch: { text: `${'b'.repeat(900)}${index}` } }),
+  },
+  {
     name: 'answers of 8 MB that nobody reads',
     atOnce: 1000,
     isWorst: true,
@@ -232,7 +253,7 @@ export const attacks: readonly Attack[] = [
   {
     name: 'forms of many parts',
     atOnce: 1000,
-    target: () => 'POST files',
+    target: () => 'POST forms',
     content: () => Buffer.from(form),
     headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
   },
@@ -515,81 +536,3 @@ async function shownTexts(ask: Ask): Promise<readonly string[]> {
     });
   return [];
 }
-
-/** The other routes, by the reason why a request to them makes no more than the bounds of one request allow. */
-export const bounded: readonly { readonly why: string; readonly routes: readonly string[] }[] = [
-  {
-    why: 'reads a row of at most COMITY_ACCOUNT_BYTES_MAX, COMITY_ACTION_BYTES_MAX or a page of such rows, as GET /users does',
-    routes: [
-      ...[
-        'GET /users/{id}',
-        'QUERY /users',
-        'GET /users/{id}/sessions',
-        'GET /auth/me',
-        'GET /auth/passkeys',
-      ],
-      ...['GET /keys', 'QUERY /keys', 'GET /keys/{id}', 'QUERY /audit', 'GET /audit/{id}'],
-      ...['GET /portal-links', 'QUERY /portal-links', 'GET /portal-links/{id}', 'GET /auth/second-factor'],
-      ...['GET /endpoints', 'QUERY /endpoints', 'GET /endpoints/{id}', 'GET /endpoints/{id}/health'],
-      ...['QUERY /deliveries', 'GET /deliveries/{id}', 'GET /deliveries/{id}/attempts'],
-      ...['GET /recoveries', 'QUERY /recoveries', 'GET /recoveries/{id}'],
-      ...['QUERY /received', 'GET /received/{id}', 'GET /received/{id}/attempts'],
-      ...['GET /mails', 'QUERY /mails', 'GET /mails/{id}', 'GET /operations', 'GET /operations/{id}'],
-    ],
-  },
-  {
-    why: 'lists what the declaration or the process has, which clients cannot make more',
-    routes: [
-      ...['GET /event-types', 'GET /event-types/{type}', 'GET /senders', 'GET /senders/{name}'],
-      ...['GET /subscribers', 'GET /subscribers/{name}', 'GET /jobs', 'GET /jobs/{name}', 'GET /hold'],
-      ...['GET /meta', 'GET /meta/settings', 'GET /meta/slow-lists', 'GET /meta/connections'],
-      ...['GET /meta/backups', 'GET /meta/backups/{id}', 'GET /.well-known/jwks.json', 'GET /'],
-      ...['GET /health/live', 'GET /health/ready', 'GET /metrics', 'GET /openapi.json'],
-    ],
-  },
-  {
-    why: 'changes a row or two of at most COMITY_ACCOUNT_BYTES_MAX, with a content of at most COMITY_ACTION_BYTES_MAX',
-    routes: [
-      ...[
-        'POST /users',
-        'PUT /users/{id}',
-        'PATCH /users/{id}',
-        'DELETE /users/{id}',
-        'POST /users/bulk-delete',
-      ],
-      ...['POST /users/{id}/reset-second-factor', 'POST /users/{id}/sessions/end'],
-      ...[
-        'POST /keys',
-        'PATCH /keys/{id}',
-        'DELETE /keys/{id}',
-        'POST /keys/bulk-delete',
-        'POST /keys/{id}/rotate',
-      ],
-      ...['POST /portal-links', 'DELETE /portal-links/{id}', 'POST /portal-sessions'],
-      ...['POST /endpoints', 'PUT /endpoints/{id}', 'PATCH /endpoints/{id}', 'DELETE /endpoints/{id}'],
-      ...['POST /endpoints/bulk-delete', 'POST /endpoints/{id}/rotate-secret', 'POST /endpoints/{id}/test'],
-      ...['DELETE /recoveries/{id}', 'PATCH /received/{id}', 'POST /senders/{name}/rotate-secret'],
-      ...['POST /mails/{id}/resend', 'POST /hold/release', 'DELETE /meta/backups/{id}'],
-      ...['POST /realtime/tickets', 'POST /auth/refresh', 'POST /auth/logout', 'POST /auth/verification'],
-      ...['POST /auth/verification/confirm', 'POST /auth/password-reset', 'GET /auth/oauth/{provider}'],
-      ...['GET /auth/oauth/{provider}/callback', 'POST /auth/passkeys', 'POST /auth/passkeys/options'],
-      ...['POST /auth/passkeys/{id}/rename', 'POST /auth/passkeys/{id}/remove'],
-      ...['POST /auth/login/passkey/options', 'POST /auth/login/passkey', 'POST /auth/login/second-factor'],
-      ...['POST /auth/second-factor/totp', 'POST /auth/second-factor/totp/confirm'],
-      ...['POST /auth/second-factor/totp/remove', 'POST /auth/second-factor/recovery-codes'],
-      'POST /auth/second-factor/passkey-options',
-    ],
-  },
-  {
-    why: 'hashes a password as POST /auth/login does',
-    routes: ['POST /auth/password', 'POST /auth/password-reset/confirm', 'POST /users/{id}/password'],
-  },
-  {
-    why: 'answers a list that QUERY answers as well',
-    routes: ['GET /queries/{token}', 'GET /queries/{token}/results/{version}'],
-  },
-  {
-    why: 'is at most as long as a document, and reads one as GET of it does',
-    routes: ['PUT {collection}/{id}', 'GET {collection}/bulk', 'GET /events/{id}'],
-  },
-];

@@ -14,13 +14,23 @@ import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { servedPaths } from '../../openapi/fixture.ts';
 import { startAttacked } from '../attack/attacked-program.ts';
-import { type Ask, type Attack, attacks, bounded, inboxSecret, type Known, many } from './growth-attacks.ts';
+import { bounded } from './bounded-routes.ts';
+import {
+  type Ask,
+  type Attack,
+  inboxSecret,
+  type Known,
+  many,
+  attacks as otherAttacks,
+} from './growth-attacks.ts';
+import { boundedFileRoutes, fileAttacks } from './growth-file-attacks.ts';
 
 const config = fileURLToPath(new URL('../attack/fixtures/growth.config.ts', import.meta.url));
 const env = {
   ...{ COMITY_RATE_LIMIT_READS: '0', COMITY_RATE_LIMIT_WRITES: '0' },
   ...{ COMITY_EGRESS_ALLOW: '127.0.0.0/8', INBOX_WEBHOOK_SECRET: inboxSecret },
 };
+const attacks = [...otherAttacks, ...fileAttacks];
 const base = '/api/v1';
 /** One answer of its health may take this many times as long as the others; seen: 16 to 90 ms, and 180 among answers of 8 MB. */
 const outlierFactor = 2;
@@ -130,7 +140,7 @@ async function routesOf(server: RunningServer): Promise<readonly string[]> {
 type Described = Readonly<Record<string, { readonly additionalOperations?: object }>>;
 
 const methods = new Set(['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE']);
-const declared = new Set('words plain data texts links parents children kept shown hooked'.split(' '));
+const declared = new Set('words plain data texts links parents children kept shown hooked filed'.split(' '));
 
 /** True if the target of an attack, whose ids are of no document here, is of the route. */
 function isOf(route: string, { target, standsFor = [] }: Attack): boolean {
@@ -154,7 +164,7 @@ test('each route of the program is attacked, or has a reason why it makes no mor
   const program = await startServer({ config, env: { ...env, ...provider } });
   try {
     const routes = await routesOf(program);
-    const reasons = bounded.flatMap((each) => each.routes);
+    const reasons = [...bounded, boundedFileRoutes].flatMap((each) => each.routes);
     const attacked = routes.filter((route) => attacks.some((each) => isOf(route, each)));
     assert.deepEqual(
       routes.filter((route) => !attacked.includes(route) && !reasons.includes(route)),

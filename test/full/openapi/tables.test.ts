@@ -20,6 +20,13 @@ import {
 
 const schemasOf = (document: Item) => (document.components as { schemas: Record<string, Item> }).schemas;
 
+/** Without what only forms read. */
+function validated(schema: Item): Item {
+  return JSON.parse(
+    JSON.stringify(schema, (name, value: unknown) => (/^x-(?:help|default)$/.test(name) ? undefined : value)),
+  ) as Item;
+}
+
 test('closes what clients send exactly as the validator does', () => {
   for (const [collections, name, schema] of [
     [shopCollections, 'products', 'ProductInput'],
@@ -32,7 +39,7 @@ test('closes what clients send exactly as the validator does', () => {
     const bounded = withTextBounds(plain, collection) as { properties: Record<string, Item> };
     for (const { field, collection: target } of collection.references)
       bounded.properties[field] = { ...bounded.properties[field], 'x-references': target };
-    assert.deepEqual(closed, inputSchema(bounded));
+    assert.deepEqual(validated(closed), inputSchema(bounded));
   }
 });
 

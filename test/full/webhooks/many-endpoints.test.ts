@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { authenticated } from '../../../src/model/principal.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
 import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
 import { makeOwedDeliveries, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { contentLimitsDefault } from '../../../src/kernel/content/content-shape.ts';
-import { type MultipartEntries, readMultipart } from '../../../src/kernel/content/multipart.ts';
+import {
+  type MultipartEntries,
+  readArrivingMultipart,
+  readMultipart,
+} from '../../../src/kernel/content/multipart.ts';
 import { bounds } from './bounds.ts';
 
 const boundary = 'B-x';
@@ -106,6 +110,55 @@ test('pieces of multipart syntax in any order are read or refused, and the readi
     fc.asyncProperty(fc.array(piece, { maxLength: 14 }), async (pieces) => {
       const result = await read(Buffer.from(pieces.join('')));
       if (!result.ok) assert.match(result.problem.code, /^(content_malformed|validation_failed)$/);
+    }),
+    bounds,
+  );
+});
+
+test('content is read or refused alike, however it is cut into pieces while it arrives', async () => {
+  const piece = fc.constantFrom(
+    `--${boundary}`,
+    `\r\n--${boundary}`,
+    `\r\n--${boundary}--`,
+    `--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n`,
+    `--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\n`,
+    ...['\r\n', '\r', '\n', '--', 'value', '\r\n--B', ': ', '\t'],
+  );
+  const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 12 }), cuts, async (pieces, lengths) => {
+      const bytes = Buffer.from(`${pieces.join('')}\r\n--${boundary}--`);
+      async function* arriving(): AsyncGenerator<Uint8Array> {
+        for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
+          const length = lengths[turn % lengths.length] ?? 1;
+          yield bytes.subarray(at, at + length);
+          at += length;
+        }
+      }
+      const taken: string[] = [];
+      const cut = await readArrivingMultipart(arriving(), mediaType, contentLimitsDefault, {
+        files: new Map([['f', { bytesMax: 50 }]]),
+        textBytesMax: 10_000,
+        onFile: async ({ content }) => {
+          const chunks: Uint8Array[] = [];
+          for await (const chunk of content) chunks.push(chunk);
+          return taken.push(Buffer.concat(chunks).toString()) - 1;
+        },
+      });
+      const whole = await readMultipart(
+        bytes,
+        mediaType,
+        contentLimitsDefault,
+        new Map([['f', { bytesMax: 50 }]]),
+      );
+      if (!whole.ok) assert.deepEqual(cut, whole);
+      else {
+        assert.deepEqual(cut, { ok: true, entries: whole.entries });
+        assert.deepEqual(
+          taken,
+          whole.files.map((file) => Buffer.from(file.bytes).toString()),
+        );
+      }
     }),
     bounds,
   );

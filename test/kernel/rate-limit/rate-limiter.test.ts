@@ -48,6 +48,7 @@ type Given = Partial<RateLimits> & {
 
 function limiterOf({ store = alone, onFailure = failed, ...given }: Given = {}): RateLimiter {
   const limits = {
+    rateLimitFileKibibytes: 0,
     rateLimitReads: 10,
     rateLimitWrites: 5,
     rateLimitSyncMs: syncMs,
@@ -325,4 +326,21 @@ test('counts principals with long ids by a digest, each for itself', () => {
 
 test('holds as many counters as the table of memory says: of each limit, those of principals and of addresses', () => {
   assert.equal(memoryBounds.rateCounters.part, 2 * rateLimits.length);
+});
+
+test('octets of files count as further requests, once they are known, and never more than the limit', () => {
+  const limiter = limiterOf({ rateLimitFileKibibytes: 1 });
+  const charge = (octets: number, method = 'GET') =>
+    limiter.chargeOctets(request(method), anonymous, octets, start);
+  charge(1023);
+  charge(3500);
+  charge(5120, 'PUT');
+  assert.equal(admitted(limiter, 20), 7);
+  assert.equal(admitted(limiter, 20, { method: 'PUT' }), 0);
+  charge(1e12);
+  const { retryAfterSeconds } = limiter.admit(request('GET'), anonymous, start) ?? { retryAfterSeconds: 0 };
+  assert.ok(retryAfterSeconds <= 120, String(retryAfterSeconds));
+  const without = limiterOf();
+  without.chargeOctets(request('GET'), anonymous, 1e12, start);
+  assert.equal(admitted(without, 20), 10);
 });

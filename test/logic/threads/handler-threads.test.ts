@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { ResourceRefused } from '../../../src/config/senders.ts';
 import type { HandedOn, Task } from '../../../src/logic/threads/handler-protocol.ts';
@@ -12,6 +13,7 @@ import { HandlerThreads } from '../../../src/logic/threads/handler-threads.ts';
 import type { ResourceCall } from '../../../src/logic/transaction/resource-call.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
+import { until } from '../../harness/until.ts';
 
 const running = new AbortController().signal;
 const observed: Observation[] = [];
@@ -48,17 +50,34 @@ function open(
   return threads;
 }
 
+/** Octets that grow by one from piece to piece. */
+const openFile: ReturnType<RunOptions['openTransaction']>['openFile'] = () => pieces();
+
+/** Of each file that is open: how many pieces were read of it. */
+const openFiles = new Set<{ pieces: number }>();
+
+async function* pieces(): AsyncGenerator<Uint8Array> {
+  const file = { pieces: 0 };
+  openFiles.add(file);
+  try {
+    for (; file.pieces < 1000; file.pieces += 1) yield new Uint8Array(1000).fill(file.pieces % 256);
+  } finally {
+    openFiles.delete(file);
+  }
+}
+
 /** Keeps the calls as if they were changes. */
 const keepsCalls: RunOptions['openTransaction'] = () => {
   const written: string[] = [];
   return {
+    openFile,
     async call(call: ResourceCall) {
       if (call.do === 'get') return undefined;
       if ('collection' in call && call.collection === 'forbidden')
         throw new ResourceRefused('forbidden', 'no', 403);
       if ('collection' in call && call.collection === 'notes' && call.do === 'create')
         written.push(String(call.fields));
-      return '{"id":"1"}';
+      return '{"id":"1","scan":{"id":"file_1"}}';
     },
     unit: () => ({
       changes: written.map((id) => ({ table: 'notes', id, expect: { absent: true } as const, next: null })),
@@ -110,6 +129,36 @@ describe('the threads of handlers', () => {
     const handedOn = await hand('write');
     assert.equal(handedOn.outcome, 'processed');
     assert.deepEqual('unit' in handedOn && handedOn.unit.changes.map(({ id }) => id), ['{"text":"written"}']);
+  });
+
+  it('give the octets of files piece by piece, and close them at their end, where the handler stops, and with the run', async () => {
+    const outcomes = await Promise.all([hand('readWhole'), hand('readSome'), hand('readNone')]);
+    assert.deepEqual(
+      outcomes.map(({ outcome }) => outcome),
+      ['processed', 'processed', 'processed'],
+    );
+    await until(() => openFiles.size === 0);
+    const { message: told } = failure(await hand('readMany'));
+    assert.match(String(told), /a function reads at most 16 files at a time/);
+    await until(() => openFiles.size === 0);
+  });
+
+  it('read no more of a file than the handler takes', async () => {
+    const handing = hand('readAndPause');
+    await until(() => openFiles.size === 1);
+    await delay(60);
+    // One that the handler has, and one that its generator asked for.
+    for (const { pieces: read } of openFiles) assert.ok(read <= 1, `${read} pieces were read ahead`);
+    assert.equal((await handing).outcome, 'processed');
+    await until(() => openFiles.size === 0);
+  });
+
+  it('close the files of a handler whose time is over, and of a thread that ends', async () => {
+    const own = open({ timeoutMs: 300 });
+    for (const way of ['readAndHang', 'readAndExit']) {
+      assert.equal((await own.run(message(way), running)).outcome, 'failed');
+      await until(() => openFiles.size === 0);
+    }
   });
 
   it('wait for calls that the handler did not wait for, and fail by those', async () => {
@@ -187,6 +236,8 @@ describe('a handler that takes its thread down', () => {
   const threads = open();
 
   it('uses up its own attempt alone, and is tried alone from then on', async () => {
+    const exits = () => endings().filter((reason) => reason === 'exit').length;
+    const before = exits();
     const poison = message('exit');
     const [first, other] = await Promise.all([
       threads.run(poison, running),
@@ -202,7 +253,7 @@ describe('a handler that takes its thread down', () => {
     assert.equal(failure(again).error, 'thread-ended');
     assert.equal(another.outcome, 'processed');
     // Threads of the tests before may end meanwhile, for other reasons.
-    assert.equal(endings().filter((reason) => reason === 'exit').length, 2);
+    assert.equal(exits() - before, 2);
     const ended = observed.find((one) => one.kind === 'handler-thread-ended' && one.reason === 'exit');
     assert.deepEqual(ended?.kind === 'handler-thread-ended' && ended.senders, ['one']);
   });
@@ -312,6 +363,7 @@ describe('a store that is away', () => {
   it('ends the attempt without counting it', async () => {
     const away = open({
       store: () => ({
+        openFile,
         call: async () => {
           throw new StoreUnavailable('away', { retryAfterSeconds: 1 });
         },

@@ -175,7 +175,7 @@ test('tells the field of a unique index that only a newer declaration knows', as
     ['committed', 'taken', 'committed'],
   );
   // The table is known, not which of its rows: the first that could be meant is told.
-  assert.deepEqual(commits[1], { outcome: 'taken', change: 0, field: 'name' });
+  assert.deepEqual(commits[1], { outcome: 'taken', change: 0, fields: ['name'] });
 });
 
 test('keeps every document byte for byte, whatever it holds', async (context) => {
@@ -284,7 +284,7 @@ test('lets two committers share a schema: revisions rise over both, and one of t
     (await both[0]?.committer.commit(unit(put(things, 'raced', {})))) ?? {
       outcome: 'taken',
       change: 0,
-      field: '',
+      fields: [],
     },
   );
   const commits = await Promise.all(

@@ -54,7 +54,7 @@ test('lets the first of two changes of one revision win, and shows the second wh
 test('takes back everything of a unit that is refused, down to values, counts and events', () => {
   const ledger = new Ledger(tables);
   ledger.addRow(tableOf('things'), row('a', 7, { sku: 'S', categoryId: 'c' }));
-  ledger.addHolder(tableOf('things'), 0, 'S', 'a');
+  ledger.addHolder(tableOf('things'), 0, ['S'], 'a');
   ledger.addRow(tableOf('categories'), row('c', 3));
   ledger.addNamings(tableOf('categories'), 0, 'c', 1);
   const stale = put(things, 'b', {}, 1);
@@ -67,7 +67,7 @@ test('takes back everything of a unit that is refused, down to values, counts an
   );
   assert.deepEqual(refusals, [
     { outcome: 'superseded', change: 2, current: undefined },
-    { outcome: 'taken', change: 0, field: 'sku' },
+    { outcome: 'taken', change: 0, fields: ['sku'] },
     { outcome: 'depended-on', change: 0, table: 'things', field: 'categoryId', count: 1 },
     undefined,
   ]);
@@ -76,7 +76,7 @@ test('takes back everything of a unit that is refused, down to values, counts an
 test('sees what earlier units freed, made and removed', () => {
   const ledger = new Ledger(tables);
   ledger.addRow(tableOf('things'), row('a', 7, { sku: 'S', categoryId: 'c' }));
-  ledger.addHolder(tableOf('things'), 0, 'S', 'a');
+  ledger.addHolder(tableOf('things'), 0, ['S'], 'a');
   ledger.addRow(tableOf('categories'), row('c', 3));
   ledger.addNamings(tableOf('categories'), 0, 'c', 1);
   const { refusals } = judged(
@@ -97,7 +97,7 @@ test('sees what earlier units freed, made and removed', () => {
 test('says that a change is stale before that it dangles, is taken or is depended on', () => {
   const ledger = new Ledger(tables);
   ledger.addRow(tableOf('things'), row('a', 7));
-  ledger.addHolder(tableOf('things'), 0, 'S', 'other');
+  ledger.addHolder(tableOf('things'), 0, ['S'], 'other');
   ledger.addRow(tableOf('categories'), row('c', 3));
   ledger.addNamings(tableOf('categories'), 0, 'c', 1);
   const { refusals } = judged(

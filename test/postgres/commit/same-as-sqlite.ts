@@ -15,7 +15,14 @@ const offers: Table = {
   name: 'offers',
   fields: Object.values(fields),
   indexes: [],
-  unique: [fields.name, fields.price, fields.live, fields.owner],
+  unique: [
+    [fields.name],
+    [fields.price],
+    [fields.live],
+    [fields.owner],
+    [fields.price, fields.live],
+    [{ ...fields.name, folded: true }, fields.price],
+  ],
   references: [
     { field: fields.categoryId, table: 'categories' },
     { field: fields.parentId, table: 'things' },

@@ -34,14 +34,14 @@ test('gives every index of a table with long names a name of its own that fits',
   const long = (end: string) => ({ ...fields.name, name: `${'field'.repeat(12)}${end}` });
   const name = `table-${'x'.repeat(57)}`;
   const [layout] = layoutsOf(
-    [{ ...plain, name, indexes: [[long('1')], [long('2')]], unique: [long('1')] }],
+    [{ ...plain, name, indexes: [[long('1')], [long('2')]], unique: [[long('1')]] }],
     's',
   );
   assert.ok(layout);
   const names = [layout.primaryKey, ...layout.indexes.map((index) => index.name)];
   assert.equal(new Set(names).size, 4);
   for (const each of names) assert.ok(Buffer.byteLength(each) <= 63, each);
-  assert.deepEqual([...layout.uniqueFields], [[names[3], long('1').name]]);
+  assert.deepEqual([...layout.uniqueFields], [[names[3], [long('1')]]]);
 });
 
 test('puts nulls first where a value can be null, and nowhere else, as the primary key cannot', () => {

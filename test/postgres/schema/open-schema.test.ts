@@ -125,13 +125,13 @@ test('refuses a schema that lacks a table, a search column, an index or an index
   await lacking(
     'older',
     ['index categories.unique["parentId"]'],
-    withCategories({ unique: [fields.name, fields.parentId] }),
+    withCategories({ unique: [[fields.name], [fields.parentId]] }),
   );
   const renamed = { ...fields.parentId, name: 'name', path: ['title'] };
   await lacking(
     'older',
     ['index categories.unique["name"]', 'index categories.unique["name"] replaced by its new form'],
-    withCategories({ unique: [renamed] }),
+    withCategories({ unique: [[renamed]] }),
   );
 });
 

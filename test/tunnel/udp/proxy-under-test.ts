@@ -12,9 +12,11 @@ import {
   createServer as createHttp2Server,
   type ServerHttp2Stream,
 } from 'node:http2';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { createAddressFinder } from '../../../src/egress/dial.ts';
+import { codeOf } from '../../../src/egress/dial-failure.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
 import type { Lookup } from '../../../src/egress/resolve.ts';
 import type { Request, Response } from '../../../src/http/message.ts';
@@ -122,9 +124,26 @@ export function datagram(payload: Uint8Array | string, context = [0]): Buffer {
 export async function startEcho(address = '127.0.0.1'): Promise<{ socket: UdpSocket; port: number }> {
   const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
   socket.on('message', (payload, { port, address: from }) => socket.send(payload, port, from));
-  socket.bind(0, address);
-  await once(socket, 'listening');
+  await bindApart(socket, address);
   return { socket, port: socket.address().port };
+}
+
+/**
+ * Binds a destination at a number that no proxy of these tests listens at over TCP: the guard would take the destination for the proxy
+ * itself. A listener over TCP keeps the number until the process ends.
+ */
+export async function bindApart(socket: UdpSocket, address = '127.0.0.1'): Promise<void> {
+  const keeper = createTcpServer().unref();
+  keeper.listen(0, '127.0.0.1');
+  await once(keeper, 'listening');
+  socket.bind((keeper.address() as AddressInfo).port, address);
+  try {
+    await once(socket, 'listening');
+  } catch (error) {
+    // Another socket over UDP has the number.
+    if (codeOf(error) !== 'EADDRINUSE') throw error;
+    await bindApart(socket, address);
+  }
 }
 
 /** Stops with the test. */

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Settings } from '../../../src/config/settings.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { endpointResources } from '../../../src/webhooks/sending/endpoints/endpoint-routes.ts';
+import { ContentFilters } from '../../../src/webhooks/sending/fan-out/content-filter.ts';
 import { generationStage } from '../../../src/webhooks/sending/fan-out/generation.ts';
 import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { recoveryResources } from '../../../src/webhooks/sending/recovery/recover-endpoint.ts';
@@ -51,6 +52,7 @@ export async function walkEndpoints(
     directory,
     wakes: { changesFor: () => [], announce: (ids) => void woken.push(...ids) },
     eventTypes: new Map(),
+    filters: new ContentFilters([]),
     view: () => undefined,
     refuseUrl: (url) => {
       const verdict = policy.checkUrl(url);

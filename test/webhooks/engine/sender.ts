@@ -10,7 +10,7 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import { type Change, type Commit, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
 import type { Claim, Send } from '../../../src/webhooks/sending/conclude-delivery.ts';
 import { DeliveryEngine } from '../../../src/webhooks/sending/delivery-engine.ts';

@@ -12,7 +12,7 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import { type Change, type EventEntry, keptRow, type Store } from '../../../src/store/store.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
 import type { PrincipalOf } from '../../../src/webhooks/sending/fan-out/endpoints-in-memory.ts';

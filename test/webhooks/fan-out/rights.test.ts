@@ -27,7 +27,7 @@ function matcherOf(all: Iterable<KnownEndpoint>) {
 /** Owners of the endpoints that are told, of one endpoint for everything of each person. */
 function toldOf(event: EventEntry, scopes: readonly Scope[] = usualScopes): readonly (string | null)[] {
   const all = people.map((id) => knownOf(id, {}, scopes));
-  const found = matcherOf(all).matching(event).flat();
+  const found = matcherOf(all).matching(event).groups.flat();
   for (const known of all) assert.equal(wants(known, event), found.includes(known));
   return found.map(({ owner }) => owner).sort();
 }
@@ -117,7 +117,7 @@ test('names the tenant in the envelope, whose object still stands last', () => {
 test('limits an endpoint with a tenant to the events of that tenant', () => {
   const ofNorth = knownOf('usr_root', { tenant: 'north' });
   const told = (event: EventEntry): boolean => {
-    const found = matcherOf([ofNorth]).matching(event).flat().length > 0;
+    const found = matcherOf([ofNorth]).matching(event).groups.flat().length > 0;
     assert.equal(wants(ofNorth, event), found);
     return found;
   };
@@ -143,7 +143,7 @@ test('limits an endpoint with a tenant to the events of that tenant', () => {
 test('sends nothing to an endpoint that is disabled, or whose owner is gone', () => {
   const event = eventOf('products.created');
   const all = [knownOf('usr_ada', { status: 'disabled' }), knownOf('usr_gone'), knownOf(null)];
-  assert.deepEqual(matcherOf(all).matching(event).flat(), []);
+  assert.deepEqual(matcherOf(all).matching(event).groups.flat(), []);
 });
 
 test('tells exactly what the stream of events would show the same principal', () => {
@@ -177,7 +177,7 @@ test('tells exactly what the stream of events would show the same principal', ()
     fc.property(fc.array(endpoint, { maxLength: 12 }), fc.array(event, { maxLength: 12 }), (all, events) => {
       const matcher = matcherOf(all);
       for (const each of events) {
-        const found = new Set(matcher.matching(each).flat());
+        const found = new Set(matcher.matching(each).groups.flat());
         for (const known of all) {
           assert.equal(found.has(known), wants(known, each));
           assert.equal(found.has(known), isShown(known, each), `${known.owner} ${each.type} ${each.doc}`);

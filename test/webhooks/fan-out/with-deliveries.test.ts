@@ -5,8 +5,8 @@ import { OctetLine } from '../../../src/memory/program-memory.ts';
 import { workRules } from '../../../src/memory/work-rules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { always, byId } from '../../../src/model/filter.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
 import { Lines } from '../../../src/store/lines.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import {
   type Change,
   type EventEntry,
@@ -337,7 +337,7 @@ async function stubborn(plain: Store): Promise<void> {
   await committed(plain, { changes: [thing('there')], events: [] });
   let readings = 0;
   const directory = {
-    matching: () => ({ groups: [], guard: { ...thing('there'), next: null } }),
+    matching: () => ({ groups: [], filtered: [], guard: { ...thing('there'), next: null } }),
     async refresh() {
       readings += 1;
     },

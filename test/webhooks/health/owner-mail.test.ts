@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createEndpointMailTexts } from '../../../src/accounts/account-mail.ts';
+import { createEndpointMailTexts } from '../../../src/accounts/mail-texts.ts';
 import type { Letter } from '../../../src/mail/keep-mail.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { createOwnerNotices, type EndpointNotice } from '../../../src/webhooks/sending/endpoint-health.ts';

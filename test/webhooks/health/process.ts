@@ -7,7 +7,7 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { withStages } from '../../../src/store/commit-stages.ts';
+import { withStages } from '../../../src/store/stages.ts';
 import { keptRow, type Store } from '../../../src/store/store.ts';
 import {
   createHealth,

@@ -103,6 +103,8 @@ export type Given = {
   readonly secrets?: readonly EndpointSecret[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly principal?: Authenticated | undefined;
+  /** Other members of the endpoint. */
+  readonly more?: Partial<Endpoint>;
 };
 
 /** A claim of one delivery to an endpoint that is made for it. */
@@ -121,6 +123,7 @@ export function claimOf(given: Given): Claim {
       updatedAt: time,
     },
     ...(signatures === undefined ? {} : { signatures }),
+    ...given.more,
   };
   return {
     delivery: {

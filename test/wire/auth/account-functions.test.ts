@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { register, serveAccounts, type Tokens } from '../../harness/account-client.ts';
+import { login, register, serveAccounts, type Tokens } from '../../harness/account-client.ts';
 import { describeOnEachStore } from '../../harness/engine-names.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import type { Expectation } from '../../harness/expected-answer.ts';
@@ -61,20 +61,81 @@ describeOnEachStore('functions', async (engine) => {
     await set({}, 404, 'usr_nobody');
   });
 
-  test('reaches nothing that belongs to Comity, not by a hook of accounts either', async () => {
+  test('create accounts, which are enabled by a reset, and change what belongs to Comity', async () => {
+    const made = await post(
+      'hire',
+      { account: { email: ' Cy@Crew.example', roles: ['smith'], badge: 'new' } },
+      200,
+    );
+    const { id } = made.json();
+    const cy = await administered(`users/${id}`);
+    assert.match(id, /^usr_[0-9a-z]{26}$/);
+    assert.deepEqual(
+      [cy.email, cy.roles, cy.badge, cy.open, cy.disabled],
+      ['cy@crew.example', ['smith'], 'new', 0, false],
+    );
+    await client.ask('POST', `users/${id}/password`, { json: { password }, as: adminKey, expect: 204 });
+    const { token } = await login(client, 'cy@crew.example', password);
+    await client.ask('GET', `users/${id}`, { as: token, expect: 200 });
+    await client.ask('PATCH', `users/${id}`, { json: { emailVerified: true }, as: adminKey, expect: 200 });
+    await post(
+      'set',
+      { id, patch: { email: 'CY2@crew.example', roles: ['smith', 'guard'], tenant: 'north' } },
+      200,
+    );
+    const { email, emailVerified, roles, tenant } = await administered(`users/${id}`);
+    assert.deepEqual(
+      [email, emailVerified, roles, tenant],
+      ['cy2@crew.example', false, ['smith', 'guard'], 'north'],
+    );
+    await client.ask('GET', 'auth/me', { as: token, expect: 200 });
+    await post('set', { id, patch: { disabled: true } }, 200);
+    await client.ask('GET', 'auth/me', { as: token, expect: 401 });
+    await post('set', { id, patch: { disabled: false } }, 200);
+    // Its sessions have ended, as by a request.
+    await client.ask('GET', 'auth/me', { as: token, expect: 401 });
+    const { items } = await administered(`audit?subject=${id}&sort=id&limit=100`);
+    const types: string[] = items
+      .filter(({ actor }: { actor?: { id?: string } }) => actor?.id === ada.userId)
+      .map(({ type }: { type: string }) => type);
+    assert.deepEqual(types, [
+      'account.registered',
+      'account.roles_changed',
+      'account.changed',
+      'account.disabled',
+      'account.enabled',
+    ]);
+    for (const [account, status, code] of [
+      [{ email: 'cy2@crew.example' }, 409, 'unique_taken'],
+      [{ email: 'none' }, 422, 'validation_failed'],
+      [{ email: 'eve@crew.example', roles: ['administrator'] }, 400, 'field_unpatchable'],
+      [{ email: 'eve@crew.example', scopes: ['admin'] }, 400, 'field_unpatchable'],
+      [{ email: 'eve@crew.example', badge: 'sneaky' }, 400, 'field_unpatchable'],
+      [{ email: 'eve@crew.example', badge: 'forbidden' }, 409, 'no_badge'],
+      [{ name: 'nobody' }, 400, 'field_missing'],
+    ] as const)
+      await post('hire', { account }, [status, code]);
+    assert.deepEqual((await administered('users?email=eve@crew.example')).items, []);
+  });
+
+  test('make no administrator, and change none, not by a hook of accounts either', async () => {
     const { updatedAt: _, ...before } = await account(bob);
+    for (const patch of [{ roles: ['administrator'] }, { scopes: ['admin'] }, { badge: 'sneaky' }])
+      await post('set', { id: bob.userId, patch }, [400, 'field_unpatchable']);
+    const chief = await register(client, 'chief@crew.example', password);
+    await client.ask('PATCH', `users/${chief.userId}`, {
+      json: { roles: ['administrator'] },
+      as: adminKey,
+      expect: 200,
+    });
     for (const patch of [
       { email: 'eve@crew.example' },
-      { roles: ['administrator'] },
-      { scopes: ['admin'] },
+      { roles: [] },
       { disabled: true },
-      { emailVerified: true },
       { tenant: 'north' },
-      { badge: 'sneaky' },
-      { badge: 'fine', roles: ['editor'] },
-    ]) {
-      await post('set', { id: bob.userId, patch }, [400, 'field_unpatchable']);
-    }
+    ])
+      await post('set', { id: chief.userId, patch }, [400, 'field_unpatchable']);
+    await post('set', { id: chief.userId, patch: { badge: 'chief' } }, 200);
     const { updatedAt: __, ...after } = await account(bob);
     assert.deepEqual(after, before);
     // A mistake of the function.

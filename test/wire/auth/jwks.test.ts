@@ -1,14 +1,20 @@
 /** GET /.well-known/jwks.json of the running program, and what another program can do with it. */
 import assert from 'node:assert/strict';
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { verifyWithJwks } from 'hono/jwt';
+import { createRemoteJWKSet, type JWK, jwtVerify } from 'jose';
 import { register, serveAccounts } from '../../harness/account-client.ts';
 
 const publicUrl = 'https://api.shop.example';
 const path = '/.well-known/jwks.json';
 
-const { program, client } = await serveAccounts({
-  env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8', COMITY_PUBLIC_URL: publicUrl },
+const env = { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8', COMITY_PUBLIC_URL: publicUrl };
+
+const { program, client } = await serveAccounts({ env });
+const compatible = await serveAccounts({
+  env: { ...env, COMITY_SIGNING_ALGORITHM: 'RS256', COMITY_ACCESS_TOKEN_TYPE: 'JWT' },
 });
 
 test('is read by anyone, as a JWK set or as JSON, and may be kept for less time than a key is published ahead', async () => {
@@ -52,6 +58,30 @@ test('lets another program verify our access tokens by a library that it did not
   assert.equal(payload.scope, 'read write');
   assert.equal(Number(payload.exp) - Number(payload.iat), 900);
   assert.equal(protectedHeader.alg, 'EdDSA');
+});
+
+/** It ships no types. */
+const jsonwebtoken = createRequire(import.meta.url)('jsonwebtoken') as {
+  verify(token: string, key: KeyObject, options: object): { readonly sub: string };
+};
+
+test('with RS256 and typ JWT, jsonwebtoken and hono verify our access tokens', async () => {
+  const { program: rsa, client: caller } = compatible;
+  const { token, userId } = await register(caller, 'ada@shop.example', 'correct horse');
+  const { keys } = (await caller.ask('GET', path)).json() as { keys: (JWK & { alg: string })[] };
+  const [jwk] = keys;
+  assert.ok(jwk?.alg === 'RS256');
+  const options = { issuer: publicUrl, audience: publicUrl, algorithms: ['RS256'] };
+  const publicKey = createPublicKey({ key: jwk, format: 'jwk' });
+  assert.equal(jsonwebtoken.verify(token, publicKey, options).sub, userId);
+  const verified = await verifyWithJwks(token, {
+    jwks_uri: `${rsa.url}${path}`,
+    allowedAlgorithms: ['RS256'],
+    verification: { iss: publicUrl, aud: publicUrl },
+  });
+  assert.equal(verified.sub, userId);
+  const bearer = { Authorization: `Bearer ${token}` };
+  assert.equal((await caller.ask('GET', '/api/v1/auth/me', { headers: bearer })).status, 200);
 });
 
 test('shows the private half of a key nowhere', async () => {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import {
   bearer,
   cookieOf,
+  openClient,
   register,
   serveAccounts,
   type Tokens,
@@ -11,6 +12,7 @@ import {
 } from '../../harness/account-client.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import type { Expectation } from '../../harness/expected-answer.ts';
+import { startServer } from '../../harness/running-server.ts';
 import { valuesOf } from '../../harness/values-of.ts';
 import { type Ceremony, createPasskey, type SoftwarePasskey } from './fixtures/software-authenticator.ts';
 
@@ -224,4 +226,61 @@ test('ends the passkeys of an account that is disabled, reset or deleted', async
   await logIn(holder, 200);
   await client.ask('POST', `${path}/reset-second-factor`, { as: adminKey, expect: 204 });
   await logIn(holder, invalid);
+});
+
+test('registers an account with a passkey in place of a password, where that is on', async (context) => {
+  const program = await startServer({
+    env: {
+      ...{ COMITY_PASSKEY_ORIGINS: origin, COMITY_PASSKEY_RELYING_PARTY_ID: rpId },
+      ...{ COMITY_PASSKEY_REGISTRATION: 'on', COMITY_LOGIN_ATTEMPTS: '0' },
+    },
+  });
+  context.after(() => program.stop());
+  const other = openClient(program.port);
+  context.after(() => other.close());
+  const send = (path: string, json: unknown, expect: Expectation) =>
+    other.ask('POST', `auth/${path}`, { json, expect });
+  const optionsFor = async (email: string) => {
+    const { challenge, options } = (await send('register/passkey-options', { email }, 200)).json();
+    return { challenge, options, ceremony: { origin, rpId, challenge: options.challenge } };
+  };
+  const email = 'pia@shop.example';
+  const { challenge, options, ceremony } = await optionsFor(email);
+  assert.equal(options.authenticatorSelection.userVerification, 'required');
+  const passkey = createPasskey();
+  const response = passkey.register(ceremony);
+  await send('register', { email }, [400, 'field_missing']);
+  await send('register', { email, password, passkey: { challenge, response } }, [422, 'validation_failed']);
+  const unverified = passkey.register({ ...ceremony, userVerified: false });
+  await send('register', { email, passkey: { challenge, response: unverified } }, invalid);
+  const made = await send('register', { email, passkey: { challenge, response, name: 'Phone' } }, 201);
+  const { user, recoveryCodes } = made.json();
+  assert.equal(recoveryCodes.length, 10);
+  const again = { email: 'pia2@shop.example', passkey: { challenge, response } };
+  await send('register', again, spent);
+  const taken = await optionsFor(email);
+  const second = createPasskey().register(taken.ceremony);
+  await send('register', { email, passkey: { challenge: taken.challenge, response: second } }, [
+    409,
+    'unique_taken',
+  ]);
+  await send('login', { email, password }, 401);
+  const begun = (await send('login/passkey/options', {}, 200)).json();
+  const used = passkey.use({ ...ceremony, challenge: begun.options.challenge, userHandle: options.user.id });
+  const entered = await send('login/passkey', { challenge: begun.challenge, response: used }, 200);
+  assert.equal(tokensOf(entered).userId, user.id);
+  // Both of a person who tries it twice at once: one account.
+  const raced = await optionsFor('quin@shop.example');
+  const json = {
+    email: 'quin@shop.example',
+    passkey: { challenge: raced.challenge, response: createPasskey().register(raced.ceremony) },
+  };
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => other.ask('POST', 'auth/register', { json })),
+  );
+  assert.equal(answers.filter(({ status }) => status === 201).length, 1);
+  assert.deepEqual(new Set(answers.map(({ status }) => status)).has(500), false);
+  await client.ask('POST', 'auth/register/passkey-options', { json: { email }, expect: 404 });
+  const off = { email, passkey: { challenge, response } };
+  await client.ask('POST', 'auth/register', { json: off, expect: 400 });
 });

@@ -307,6 +307,13 @@ describeOnEachStore('actions', async (engine) => {
     assert.equal(merge?.operationId, 'ticketsMerge');
     assert.equal(merge?.summary, 'Merge a ticket into another one');
     assert.deepEqual(merge?.tags, ['tickets']);
+    assert.deepEqual(merge?.['x-action'], { name: 'merge', on: 'member' });
+    const { into, note } = merge?.requestBody?.content['application/json']?.schema.properties ?? {};
+    assert.deepEqual(into, { type: 'string', 'x-references': 'tickets' });
+    assert.deepEqual(note, {
+      ...{ type: 'string', description: 'Default: `"merged"`.' },
+      ...{ 'x-default': 'merged', 'x-help': '' },
+    });
     assert.deepEqual(Object.keys(merge?.requestBody?.content ?? {}), [
       'application/json',
       'application/x-www-form-urlencoded',
@@ -336,8 +343,11 @@ type Described = {
   readonly operationId: string;
   readonly summary: string;
   readonly tags: readonly string[];
+  readonly 'x-action'?: { readonly name: string; readonly on: string };
   readonly parameters?: readonly unknown[];
   readonly security?: readonly unknown[];
-  readonly requestBody?: { readonly content: Record<string, unknown> };
+  readonly requestBody?: {
+    readonly content: Record<string, { readonly schema: { readonly properties: Record<string, unknown> } }>;
+  };
   readonly responses: Record<string, { readonly content?: Record<string, unknown> }>;
 };

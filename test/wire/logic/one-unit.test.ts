@@ -78,7 +78,6 @@ for (const engine of engineNames) {
 
       for (const [mode, told] of [
         ['unknown collection', /no collection is named \\"nope\\"/],
-        ['write of accounts', /functions read and update users, and do nothing else to them/],
         ['too many changes', /makes more than 20 changes \(COMITY_HANDLER_CHANGES_MAX\)/],
         ['too many reads', /reads more than 50 times \(COMITY_HANDLER_READS_MAX\)/],
         ['not JSON', /BigInt/],

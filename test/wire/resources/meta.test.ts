@@ -70,3 +70,21 @@ test('tells of another process of the store that was started with other settings
   assert.equal(difference?.what, 'other settings that must agree');
   assert.ok(Date.parse(difference?.noticedAt ?? '') <= Date.now());
 });
+
+test('tells what the program did to administrators alone', async () => {
+  const { token } = await register(client, 'grace@meta.example', 'correct horse battery staple');
+  const headers = { Authorization: `Bearer ${token}` };
+  assert.equal((await client.ask('GET', '/api/v1/meta/activity', { headers })).status, 403);
+  const { status, body } = await program.send('GET', '/api/v1/meta/activity');
+  assert.equal(status, 200);
+  const { hour, day } = JSON.parse(body) as Record<
+    string,
+    { from: string; requests: number[]; clientErrors: number[]; writes: number[] }
+  >;
+  const sum = (counts: readonly number[] = []) => counts.reduce((all, each) => all + each, 0);
+  assert.equal(hour?.requests.length, 60);
+  assert.equal(day?.requests.length, 96);
+  assert.ok(Date.parse(hour?.from ?? '') > Date.now() - 61 * 60_000);
+  assert.ok(sum(hour?.requests) > 1 && sum(hour?.clientErrors) >= 1 && sum(hour?.writes) >= 1, body);
+  assert.equal(sum(day?.requests), sum(hour?.requests));
+});

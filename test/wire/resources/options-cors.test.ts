@@ -48,7 +48,7 @@ const preflight = (
   });
 
 for (const [target, allow] of [
-  [path, ['GET', 'HEAD', 'OPTIONS', 'POST', 'QUERY']],
+  [path, ['GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'QUERY']],
   [`${path}/any`, ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'PUT']],
   [`${path}/bulk-delete`, ['OPTIONS', 'POST']],
   ['/api/v1/queries/any', ['GET', 'HEAD', 'OPTIONS']],
@@ -77,7 +77,7 @@ test('OPTIONS says which media types each method takes, and how long content may
     'application/sql',
     'application/x-www-form-urlencoded',
   ]);
-  assert.equal(collection.headers['accept-patch'], undefined);
+  assert.equal(collection.headers['accept-patch'], 'application/json');
   assert.equal(collection.headers['max-content-length'], '1048576');
   const member = await options(`${path}/any`);
   assert.deepEqual(list(member.headers['accept-patch']), [
@@ -117,8 +117,10 @@ test('a preflight of an allowed origin gets the methods, QUERY among them, and t
   assert.match(String(answer.headers['access-control-allow-methods']), /\bQUERY\b/);
   assert.deepEqual(
     list(answer.headers['access-control-allow-headers']).join(),
-    'Accept,Authorization,Cache-Control,Content-Encoding,Content-Type,Idempotency-Key,If-Match,If-Modified-Since,' +
-      'If-None-Match,If-Unmodified-Since,Last-Event-ID,Max-Forwards,Prefer,Range,X-API-Key,traceparent,tracestate',
+    'Accept,Authorization,Cache-Control,Content-Disposition,Content-Encoding,Content-Type,Idempotency-Key,If-Match,' +
+      'If-Modified-Since,If-None-Match,If-Range,If-Unmodified-Since,Last-Event-ID,Max-Forwards,Prefer,Range,' +
+      'Tus-Resumable,Upload-Checksum,Upload-Complete,Upload-Draft-Interop-Version,Upload-Length,Upload-Metadata,' +
+      'Upload-Offset,Want-Repr-Digest,X-API-Key,X-Requested-With,traceparent,tracestate',
   );
   assert.equal(answer.headers['access-control-max-age'], '86400');
   assert.equal(answer.headers['access-control-allow-credentials'], 'true');

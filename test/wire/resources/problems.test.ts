@@ -196,7 +196,7 @@ test('content in UTF-8 is taken by each of its labels, and by that of its subset
 });
 
 test('405 lists what is allowed, 415 what is taken, 412 what stands', async () => {
-  const method = await program.send('PATCH', products, { json: {} });
+  const method = await program.send('PUT', products, { json: {} });
   assert.match(String(method.headers.allow), /\bPOST\b/);
   const type = await program.send('POST', products, { headers: { 'Content-Type': 'text/csv' }, body: 'a' });
   assert.match(String(type.headers['accept-post']), /application\/json/);

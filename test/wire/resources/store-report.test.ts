@@ -11,9 +11,11 @@ test('tells the size of the store, the documents and the indexes of each collect
   for (const name of ['a', 'b', 'c']) await program.send('POST', '/api/v1/categories', { json: { name } });
   const { status, body } = await program.send('GET', path);
   assert.equal(status, 200, body);
-  const { engine, readAt, bytes, schemaVersion, collections, migrations } = JSON.parse(body);
+  const { engine, readAt, bytes, disk, schemaVersion, collections, migrations } = JSON.parse(body);
   const isOnPostgres = process.env.COMITY_TEST_STORE === 'postgres';
   assert.equal(engine, isOnPostgres ? 'postgresql' : 'sqlite');
+  if (isOnPostgres) assert.equal(disk, null);
+  else assert.ok(disk.freeBytes > 0 && disk.bytes >= disk.freeBytes, JSON.stringify(disk));
   assert.ok(Date.parse(readAt) <= Date.now() && bytes > 0 && schemaVersion >= 1);
   const of = (wanted: string) => collections.find(({ name }: { name: string }) => name === wanted);
   const { documents, isEstimate, bytes: size } = of('categories');

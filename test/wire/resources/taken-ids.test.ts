@@ -8,12 +8,12 @@ const program = await serverOfFile({
 });
 const path = '/api/v1/pages';
 const json = { text: 'a page' };
-const taken = ['bulk', 'bulk-delete', 'cleaning', 'write'];
+const taken = ['bulk', 'bulk-delete', 'import', 'cleaning', 'write'];
 const reason = (id: string): string =>
   `"${id}" cannot be an id, because it is the path of an operation of the collection: ${taken.join(', ')}`;
 
 test('PUT to the path of an operation creates nothing, however the path is written', async () => {
-  for (const id of ['bulk', 'bulk-delete', 'write', '%62ulk', 'bul%6B-delete']) {
+  for (const id of ['bulk', 'bulk-delete', 'import', 'write', '%62ulk', 'bul%6B-delete']) {
     const answer = await program.send('PUT', `${path}/${id}`, { json });
     assert.equal(answer.status, 405, `${id}: ${answer.body}`);
     assert.match(String(answer.headers.allow), /POST/);

@@ -19,7 +19,7 @@ export type PortKind = 'cleartext' | 'TLS';
 /** For tables of what both ports must do alike. */
 export const portKinds: readonly PortKind[] = ['cleartext', 'TLS'];
 
-export type ServeOptions = Pick<ListenerOptions, 'proxy' | 'behindProxy'> & {
+export type ServeOptions = Pick<ListenerOptions, 'proxy' | 'behindProxy' | 'memory'> & {
   /** What the port speaks; default: cleartext. */
   readonly kind?: PortKind;
 };

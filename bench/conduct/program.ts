@@ -1,0 +1,64 @@
+/** A program whose conduct is compared: where its collection of notes is, and how it is fetched and started. Comity is one of them. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { freePort, startPeer } from '../connections/peer-program.ts';
+import { detectPinning } from '../pin.ts';
+
+export const execute = promisify(execFile);
+export const fetchMsMax = 180_000;
+const root = join(import.meta.dirname, '../..');
+
+export type Started = {
+  /** Scheme and authority. */
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+};
+
+export type Program = {
+  readonly name: string;
+  readonly version: string;
+  /** The path of the collection. */
+  readonly collection: string;
+  /** Fetches it into the folder and starts it there. @param origin the port of Comity, for proxies */
+  readonly start: (folder: string, origin: number) => Promise<Started>;
+};
+
+export const pinning = { ...detectPinning(), pinned: false };
+
+export const comity: Program = {
+  name: 'Comity',
+  version: '0.1.0',
+  collection: '/api/v1/notes',
+  start: (folder) =>
+    startOnPort(process.execPath, [join(root, 'dist/main.js'), 'serve'], (port) => ({
+      COMITY_CONFIG: join(import.meta.dirname, 'notes.config.ts'),
+      COMITY_DATA: join(folder, 'data'),
+      COMITY_PORT: String(port),
+      COMITY_ADMIN_KEY: 'sk_conduct_0123456789',
+      COMITY_LOG_LEVEL: 'error',
+    })),
+};
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Starts a program that reads its port, and the rest of its settings, from its environment: PORT unless given. */
+export async function startOnPort(
+  command: string,
+  args: readonly string[],
+  settingsOf: (port: number) => Environment = (port) => ({ PORT: String(port) }),
+): Promise<Started> {
+  const port = await freePort();
+  const words = Object.entries(settingsOf(port)).map(([name, value]) => `${name}=${value}`);
+  return started(port, await startPeer(pinning, port, 'env', [...words, command, ...args]));
+}
+
+export function started(port: number, { stop }: Pick<Started, 'stop'>): Started {
+  return { url: `http://127.0.0.1:${port}`, stop };
+}
+
+/** Installs packages of npm, `name@version`, in the folder. */
+export async function fetchPackages(folder: string, packages: readonly string[]): Promise<void> {
+  const quiet = ['--no-audit', '--no-fund', '--ignore-scripts'];
+  await execute('npm', ['install', '--prefix', folder, ...quiet, ...packages], { timeout: fetchMsMax });
+}

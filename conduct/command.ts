@@ -7,6 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { apiClauses, type DescribedClause, describeClauses } from './all-clauses.ts';
 import type { Clause } from './clause.ts';
 import { judgeApi, judgeClauses, type Progress, type Report, selectClauses } from './judge.ts';
+import { Limited } from './patience.ts';
 import { jsonReport, junitReport } from './report/machine.ts';
 import { pageReport } from './report/page.ts';
 import { textReport } from './report/text.ts';
@@ -56,7 +57,7 @@ export type Screen = {
 
 export const conductExits = { holds: 0, fails: 1, mistake: 2 } as const;
 
-/** @returns 0 where no clause fails, 1 where some do, 2 where nothing could be judged */
+/** @returns 0 where no clause fails, 1 where some do, 2 where nothing could be judged or a limit of the server ended the run */
 export async function runConduct(
   url: string | undefined,
   options: ConductOptions,
@@ -76,8 +77,8 @@ export async function runConduct(
     await print(report, use);
     return report.summary.fails === 0 ? conductExits.holds : conductExits.fails;
   } catch (error) {
-    if (!(error instanceof TargetMistake) && !(error instanceof NoAnswer)) throw error;
-    screen.err(`conduct: ${error.message}`);
+    if (![TargetMistake, NoAnswer, Limited].some((kind) => error instanceof kind)) throw error;
+    screen.err(`conduct: ${(error as Error).message}`);
     return conductExits.mistake;
   }
 }

@@ -12,6 +12,7 @@ import {
   verdictOf,
 } from './clause.ts';
 import type { Exchange } from './evidence.ts';
+import { namingLeft } from './patience.ts';
 import { surveyTarget } from './survey.ts';
 import type { Target } from './target.ts';
 import { CannotApply, NoAnswer, type Survey, Visit } from './visit.ts';
@@ -48,12 +49,19 @@ export async function judgeApi(
   { mayWrite, progress }: Run,
 ): Promise<Report> {
   const { target, survey, remove } = await chooseTarget(targets, mayWrite);
+  return naming(remove, () => judgeClauses({ target, survey, mayWrite }, clauses, progress));
+}
+
+/** Runs, and then removes what the run made; the report names what stays, and so does the error of a run that a limit ended. */
+async function naming<T extends { readonly left: readonly string[] }>(
+  remove: () => Promise<readonly string[]>,
+  run: () => Promise<T>,
+): Promise<T> {
   try {
-    const report = await judgeClauses({ target, survey, mayWrite }, clauses, progress);
+    const report = await run();
     return { ...report, left: [...report.left, ...(await remove())] };
   } catch (error) {
-    await remove();
-    throw error;
+    throw namingLeft(error, await remove());
   }
 }
 
@@ -63,10 +71,27 @@ export async function judgeClauses(
   clauses: readonly Clause[],
   progress: Progress,
 ): Promise<Report> {
-  const judged: Judged[] = [];
-  const left: string[] = [];
-  let current = survey;
   const standing = new Visit(target, survey);
+  const left: string[] = [];
+  const remove = async (): Promise<readonly string[]> => [...left, ...(await standing.end())];
+  const subject = { target, survey, mayWrite, standing, left };
+  return naming(remove, () => judgeEach(subject, clauses, progress));
+}
+
+type Sequence = Subject & {
+  /** What the sequence itself asks. */
+  readonly standing: Visit;
+  /** Takes what clauses could not remove. */
+  readonly left: string[];
+};
+
+async function judgeEach(
+  { target, survey, mayWrite, standing, left }: Sequence,
+  clauses: readonly Clause[],
+  progress: Progress,
+): Promise<Report> {
+  const judged: Judged[] = [];
+  let current = survey;
   for (const [index, clause] of clauses.entries()) {
     progress(index, clauses.length, clause);
     let one = await judgeOne(clause, { target, survey: current, mayWrite });
@@ -82,8 +107,12 @@ export async function judgeClauses(
     const why = 'why' in finding ? finding.why : '';
     judged.push({ ...{ id, title, group, section, why, exchanges }, verdict: verdictOf(clause, finding) });
   }
-  left.push(...(await standing.end()));
-  return { subject: `${target.url}${target.collection}`, summary: summaryOf(judged), clauses: judged, left };
+  return {
+    subject: `${target.url}${target.collection}`,
+    summary: summaryOf(judged),
+    clauses: judged,
+    left: [],
+  };
 }
 
 export function summaryOf(judged: readonly Pick<Judged, 'verdict'>[]): Report['summary'] {
@@ -143,13 +172,10 @@ type Subject = { readonly target: Target; readonly survey: Survey; readonly mayW
 
 async function judgeOne(clause: Clause, { target, survey, mayWrite }: Subject) {
   const visit = new Visit(target, survey);
-  try {
+  return naming(visit.end, async () => {
     const finding = await findingOf(clause, visit, mayWrite);
-    return { finding, exchanges: visit.exchanges, left: await visit.end() };
-  } catch (error) {
-    await visit.end();
-    throw error;
-  }
+    return { finding, exchanges: visit.exchanges, left: [] };
+  });
 }
 
 /** True if the member that stands while clauses run is there no longer. */

@@ -3,8 +3,10 @@
  * Clauses read it to know whether they have a subject; they never judge by it.
  */
 import { type Answer, fieldOf, jsonOf, listOf, mediaTypeOf } from './answer.ts';
+import { differencesOf, documentIn, idOf, isObject, type Members, operationsOf } from './document.ts';
+import { namingLeft } from './patience.ts';
 import { changeOf, type Target } from './target.ts';
-import { CannotApply, isObject, NoAnswer, type Survey, Visit } from './visit.ts';
+import { CannotApply, memberPath, NoAnswer, type Survey, Visit } from './visit.ts';
 
 export const mergePatch = 'application/merge-patch+json';
 export const jsonPatch = 'application/json-patch+json';
@@ -35,8 +37,7 @@ export async function surveyTarget(target: Target, mayWrite: boolean): Promise<S
   try {
     return { survey: await readSurvey(visit, mayWrite), remove: visit.end };
   } catch (error) {
-    await visit.end();
-    throw error;
+    throw namingLeft(error, await visit.end());
   }
 }
 
@@ -44,7 +45,7 @@ async function readSurvey(probe: Visit, mayWrite: boolean): Promise<Survey> {
   const { target } = probe;
   const path = target.collection;
   const list = await probe.send({ method: 'GET', path });
-  const unreadable = unreadableText(list);
+  const unreadable = unreadableText(list) ?? (target.sample === undefined ? unlistedText(list) : undefined);
   if (unreadable !== undefined) throw new NoAnswer(`GET ${path} is answered ${list.status}: ${unreadable}`);
   const collectionAllow = allowOf(await probe.send({ method: 'OPTIONS', path }));
   let member = firstMember(target, list);
@@ -84,6 +85,20 @@ function unreadableText(list: Answer): string | undefined {
   return 'the collection cannot be read';
 }
 
+/**
+ * Why a path without a sample is no collection: its content is a page, or JSON without a list. A target with a sample is one by the word of
+ * its file or document.
+ */
+function unlistedText(list: Answer): string | undefined {
+  if (list.status >= 300) return undefined;
+  const type = mediaTypeOf(list);
+  const value = jsonOf(list);
+  const isListed = Array.isArray(value) || (isObject(value) && Object.values(value).some(Array.isArray));
+  const isOther = type !== 'text/html' && !/[/+]json$/.test(type ?? '');
+  if (isListed || isOther) return undefined;
+  return `its content is ${type}, and no list of documents: give the URL of a collection, or --target FILE`;
+}
+
 async function closedToWriters(probe: Visit): Promise<'POST' | undefined> {
   const { status } = await probe.post({ isAnonymous: true });
   return [401, 403].includes(status) ? 'POST' : undefined;
@@ -104,10 +119,8 @@ function firstMember(target: Target, list: Answer): string | undefined {
   const value = jsonOf(list);
   const lists = isObject(value) ? [value.items, value.data, value.results, value.docs, value.value] : [value];
   const items = lists.find(Array.isArray);
-  const first: unknown = items?.[0];
-  const id = isObject(first) ? (first[target.idMember] ?? first._id) : undefined;
-  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
-  return `${target.collection.replace(/\/$/, '')}/${encodeURIComponent(id)}`;
+  const id = idOf(items?.[0], target.idMember);
+  return id === undefined ? undefined : memberPath(target, id);
 }
 
 type Patchable = {
@@ -128,12 +141,7 @@ async function findPatchTypes(
   const found = new Set<string>();
   for (const type of [mergePatch, jsonPatch, 'application/json']) {
     const change = changeOf(probe.target) ?? {};
-    const operations = Object.entries(change).map(([name, value]) => ({
-      op: 'replace',
-      path: `/${name}`,
-      value,
-    }));
-    const json = type === jsonPatch ? operations : change;
+    const json = type === jsonPatch ? operationsOf(change) : change;
     const answer = await probe.send({
       method: 'PATCH',
       path: member,
@@ -146,16 +154,12 @@ async function findPatchTypes(
   return found;
 }
 
-async function isMade(
-  probe: Visit,
-  member: string,
-  change: Readonly<Record<string, unknown>>,
-): Promise<boolean> {
-  const document = jsonOf(await probe.send({ method: 'GET', path: member }));
-  return (
-    isObject(document) &&
-    Object.entries(change).every(([name, value]) => JSON.stringify(document[name]) === JSON.stringify(value))
+async function isMade(probe: Visit, member: string, change: Members): Promise<boolean> {
+  const document = documentIn(
+    jsonOf(await probe.send({ method: 'GET', path: member })),
+    probe.target.idMember,
   );
+  return differencesOf(document, change).length === 0;
 }
 
 /** Contents that ask for everything, by the media types that servers take. */

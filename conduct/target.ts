@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { type Answer, jsonOf } from './answer.ts';
 import { type Origin, openConnection } from './connection.ts';
 import { type Collection, describedCollections } from './openapi.ts';
+import { type Patience, patienceMsMax, withPatience } from './patience.ts';
 
 export type Target = Collection & {
   readonly address: Origin;
@@ -16,6 +17,8 @@ export type Target = Collection & {
   readonly headers: Readonly<Record<string, string>>;
   /** The member of a document that names it in its path. */
   readonly idMember: string;
+  /** What the run may still wait where the server limits requests; targets of one run share it. */
+  readonly patience: Patience;
 };
 
 /** A mistake in the command line or in the target's file, for its author. */
@@ -54,16 +57,46 @@ export async function findTargets(written: string, options: TargetOptions): Prom
     const path = URL.parse(file.collection, url)?.pathname ?? file.collection;
     return [{ ...server, headers, ...pick(file), collection: path }];
   }
-  const own = url.pathname === '/' ? [] : [`${url.pathname}${url.search}`];
-  for (const path of [...own, ...documentPaths]) {
-    const document = await readJson(server.address, path, { ...server, headers });
-    const found = describedCollections(document);
-    if (found.length > 0) return found.map((each) => ({ ...server, headers, ...each, ...pick(file) }));
-  }
-  if (url.pathname !== '/') return [{ ...server, headers, ...pick(file) }];
+  const given = { ...server, headers, ...pick(file) };
+  const isNamed = url.pathname !== '/';
+  const found = isNamed ? await findNamed(given) : await findDescribed(given);
+  if (found.length > 0) return found.map((each) => ({ ...given, ...each, ...pick(file) }));
   throw new TargetMistake(
     `${url.origin} has no OpenAPI document that names a collection: give the URL of one, of a collection, or --target FILE`,
   );
+}
+
+/**
+ * The collections of the document at the path of the URL, or else the path itself: the survey refuses it where it is none, and no other takes
+ * its place. A document elsewhere may say what it takes.
+ */
+async function findNamed(given: Target): Promise<readonly Collection[]> {
+  if (given.sample !== undefined) return [given];
+  const { status, json } = await readJson(given, given.collection);
+  const own = describedCollections(json);
+  if (own.length > 0) return own;
+  const mayBeCollection = status < 300 || status === 405;
+  const described = mayBeCollection ? await findDescribed(given) : [];
+  return [{ ...described.find(isAt(given.collection)), collection: given.collection }];
+}
+
+/** The collections of the first document that names some. */
+async function findDescribed(server: Target): Promise<readonly Collection[]> {
+  for (const path of documentPaths) {
+    const { status, json } = await readJson(server, path);
+    if (status >= 500)
+      throw new TargetMistake(
+        `GET ${path} is answered ${status}, so an OpenAPI document may be there or not: try again, or describe a collection with --target FILE`,
+      );
+    const found = describedCollections(json);
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+function isAt(path: string): (described: Collection) => boolean {
+  const bare = (each: string): string => each.replace(/\/?(?:\?.*)?$/, '');
+  return ({ collection }) => bare(collection) === bare(path);
 }
 
 /** The target at a URL, whose path is taken for a collection. @throws TargetMistake */
@@ -82,6 +115,7 @@ export function targetAt(written: string, { headers = {}, isInsecure = false }: 
       headers,
       idMember: 'id',
       collection: `${url.pathname}${url.search}`,
+      patience: { leftMs: patienceMsMax },
     },
   };
 }
@@ -156,18 +190,24 @@ function isMembers(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-type Server = Pick<Target, 'host' | 'headers'>;
-
-async function readJson(origin: Origin, path: string, { host, headers }: Server): Promise<unknown> {
-  const connection = await openConnection(origin).catch((error: unknown) => {
-    throw new TargetMistake(`no connection to ${host}: ${error instanceof Error ? error.message : error}`);
-  });
+/** The content of a 200 as JSON, if it is some. @throws TargetMistake, Limited */
+async function readJson(
+  { address, host, headers, patience }: Target,
+  path: string,
+): Promise<{ readonly status: number; readonly json: unknown }> {
   const fields = { Host: host, Accept: 'application/json', Connection: 'close', ...headers };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  connection.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
-  const outcome = await connection.answer('GET');
-  connection.close();
+  const outcome = await withPatience(patience, `GET ${path}`, async () => {
+    const connection = await openConnection(address).catch((error: unknown) => {
+      throw new TargetMistake(`no connection to ${host}: ${error instanceof Error ? error.message : error}`);
+    });
+    connection.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+    const answer = await connection.answer('GET');
+    connection.close();
+    return answer;
+  });
   // A server that answers one of these paths not at all would take the whole wait for each of the others, too.
   if ('none' in outcome) throw new TargetMistake(`${host} gives no answer to GET ${path}: ${outcome.none}`);
-  return outcome.status === 200 ? jsonOf(outcome satisfies Answer) : undefined;
+  const json = outcome.status === 200 ? jsonOf(outcome satisfies Answer) : undefined;
+  return { status: outcome.status, json };
 }

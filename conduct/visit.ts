@@ -4,7 +4,9 @@
  */
 import { type Answer, fieldOf, jsonOf, valuesOf } from './answer.ts';
 import { type Connection, type Origin, type Outcome, openConnection } from './connection.ts';
+import { documentIn, idOf } from './document.ts';
 import { type Exchange, evidenceOf } from './evidence.ts';
+import { Limited, withPatience } from './patience.ts';
 import { sampleOf, type Target } from './target.ts';
 
 export type Request = {
@@ -56,8 +58,8 @@ export type Survey = {
 };
 
 const exchangesMax = 40;
-const retryAfterSecondsMax = 10;
-const attemptsMax = 4;
+/** Of a request in a message. */
+const askedCharactersMax = 200;
 const restWaitMs = 200;
 
 type OctetsOptions = { readonly method?: string; readonly waitMs?: number };
@@ -98,17 +100,21 @@ export class Visit {
     return connection;
   };
 
-  /** Octets on a connection of their own, and its first answer. */
-  sendOctets = async (octets: string, { method = 'GET', waitMs }: OctetsOptions = {}): Promise<Outcome> => {
-    const outcome = await once(this.target.address, octets, method, waitMs);
-    this.note(octets, outcome);
-    return outcome;
+  /** Octets on a connection of their own, and its first answer. @throws Limited */
+  sendOctets = (octets: string, { method = 'GET', waitMs }: OctetsOptions = {}): Promise<Outcome> => {
+    const { address, patience } = this.target;
+    const [asked = ''] = octets.trimStart().split(' HTTP/', 1);
+    return withPatience(patience, asked.slice(0, askedCharactersMax), async () => {
+      const outcome = await once(address, octets, method, waitMs);
+      this.note(octets, outcome);
+      return outcome;
+    });
   };
 
   /** One request on a connection of its own; no answer is an outcome, too. What it creates is removed at the end. */
   attempt = async (request: Request): Promise<Outcome> => {
     const { method, path } = request;
-    const outcome = await withPatience(() => this.sendOctets(this.octetsOf(request), { method }));
+    const outcome = await this.sendOctets(this.octetsOf(request), { method });
     if (method === 'POST' && path === this.target.collection && !('none' in outcome))
       this.removeCreated(outcome);
     return outcome;
@@ -188,27 +194,18 @@ async function once(origin: Origin, octets: string, method: string, waitMs?: num
   }
 }
 
-/** Sends again, after the time that the server asks for, what a limit on requests refused. */
-async function withPatience(send: () => Promise<Outcome>): Promise<Outcome> {
-  for (let attempted = 1; ; attempted += 1) {
-    const outcome = await send();
-    const wait = waitOf(outcome);
-    if (wait === undefined || attempted === attemptsMax) return outcome;
-    await new Promise((resolve) => setTimeout(resolve, wait * 1000));
-  }
-}
-
-/** @returns seconds to wait before the request is sent again, where the server asks for patience */
-function waitOf(outcome: Outcome): number | undefined {
-  if ('none' in outcome || outcome.status !== 429) return undefined;
-  const seconds = Number(fieldOf(outcome, 'Retry-After') ?? 1);
-  return Number.isFinite(seconds) && seconds <= retryAfterSecondsMax ? Math.max(seconds, 0.1) : undefined;
-}
-
 async function remove(target: Target, path: string): Promise<boolean> {
   const octets = requestText(target, { method: 'DELETE', path });
-  const outcome = await withPatience(() => once(target.address, octets, 'DELETE'));
-  return !('none' in outcome) && (outcome.status < 300 || outcome.status === 404 || outcome.status === 410);
+  try {
+    const outcome = await withPatience(target.patience, `DELETE ${path}`, () =>
+      once(target.address, octets, 'DELETE'),
+    );
+    return !('none' in outcome) && (outcome.status < 300 || outcome.status === 404 || outcome.status === 410);
+  } catch (error) {
+    // What a limit keeps is named like everything that could not be removed.
+    if (error instanceof Limited) return false;
+    throw error;
+  }
 }
 
 function requestText(
@@ -233,20 +230,18 @@ function requestText(
   return `${method} ${path} HTTP/1.1\r\n${lines}\r\n${octets?.toString('latin1') ?? ''}`;
 }
 
-/** The path of a new member: Location, or the collection's path and the `id` of the document. */
-function memberPathOf(target: Target, answer: Answer): string | undefined {
+/** The path of a new member: Location, or the collection's path and the id of the document. */
+export function memberPathOf(target: Target, answer: Answer): string | undefined {
   const [location] = valuesOf(answer, 'Location');
   if (location !== undefined) {
     const url = URL.parse(location, `${target.url}${target.collection}`);
     if (url !== null) return `${url.pathname}${url.search}`;
   }
-  const document = jsonOf(answer);
-  const id = isObject(document) ? (document[target.idMember] ?? document._id) : undefined;
-  return typeof id === 'string' || typeof id === 'number'
-    ? `${target.collection.replace(/\/$/, '')}/${encodeURIComponent(id)}`
-    : undefined;
+  const id = idOf(documentIn(jsonOf(answer), target.idMember), target.idMember);
+  return id === undefined ? undefined : memberPath(target, id);
 }
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** The path of the member of the collection with this id. */
+export function memberPath({ collection }: Pick<Target, 'collection'>, id: string): string {
+  return `${collection.replace(/\/?(?:\?.*)?$/, '')}/${encodeURIComponent(id)}`;
 }

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Target } from '../../conduct/target.ts';
 import { freePort, startPeer } from '../connections/peer-program.ts';
 import { detectPinning } from '../pin.ts';
 
@@ -20,11 +21,14 @@ export type Program = {
   readonly version: string;
   /** The path of the collection. */
   readonly collection: string;
+  /** What its target file says beside the collection; a sample and a change of a note with a title unless given. */
+  readonly target?: Partial<Pick<Target, 'sample' | 'change' | 'headers' | 'idMember'>>;
   /** Fetches it into the folder and starts it there. @param origin the port of Comity, for proxies */
   readonly start: (folder: string, origin: number) => Promise<Started>;
 };
 
-export const pinning = { ...detectPinning(), pinned: false };
+/** A program that builds its tables at the start takes half a minute. */
+export const pinning = { ...detectPinning(), pinned: false, readyMsMax: 120_000 };
 
 export const comity: Program = {
   name: 'Comity',
@@ -61,4 +65,26 @@ export function started(port: number, { stop }: Pick<Started, 'stop'>): Started 
 export async function fetchPackages(folder: string, packages: readonly string[]): Promise<void> {
   const quiet = ['--no-audit', '--no-fund', '--ignore-scripts'];
   await execute('npm', ['install', '--prefix', folder, ...quiet, ...packages], { timeout: fetchMsMax });
+}
+
+/** Installs packages of PyPI, `name==version`, in the folder. */
+export async function fetchModules(folder: string, packages: readonly string[]): Promise<void> {
+  const quiet = ['--quiet', '--disable-pip-version-check', '--target', folder];
+  await execute('python3', ['-m', 'pip', 'install', ...quiet, ...packages], { timeout: fetchMsMax });
+}
+
+type Sending = { readonly method?: string; readonly headers?: Readonly<Record<string, string>> };
+
+/** Sends JSON to a program that is set up, by POST unless given. @throws where it is refused */
+export async function send(
+  url: string,
+  content: object,
+  { method = 'POST', headers = {} }: Sending = {},
+): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await fetch(url, {
+    ...{ method, body: JSON.stringify(content) },
+    headers: { 'Content-Type': 'application/json', ...headers },
+  });
+  if (!answer.ok) throw new Error(`${method} ${url} is answered ${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as Readonly<Record<string, unknown>>;
 }

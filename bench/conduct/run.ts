@@ -1,50 +1,57 @@
 /**
- * `npm run conduct:peers`: the suite of conduct against other servers, and against proxies before one Comity. Prints a table by group and what
- * each proxy changes; `--write` puts both into docs/comparison.md, `--json FILE` writes every report.
+ * `npm run conduct:peers`: the suite of conduct against other servers, and against proxies before one Comity, each twice; only verdicts that
+ * are the same in both rounds count. Prints a row for each program; `--write` puts the rows into docs/comparison.md, `--only NAMES` runs
+ * some programs and leaves the rows of others, and `--json FILE` writes every report.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { apiClauses } from '../../conduct/all-clauses.ts';
 import { groups } from '../../conduct/clause.ts';
-import { judgeApi, type Report } from '../../conduct/judge.ts';
+import { type Judged, judgeApi, type Report } from '../../conduct/judge.ts';
 import { targetAt } from '../../conduct/target.ts';
 import { comity, type Program } from './program.ts';
 import { proxies } from './proxies.ts';
 import { servers } from './servers.ts';
+import { putRows, tableOf } from './table.ts';
 
-const page = join(import.meta.dirname, '../../docs/comparison.md');
-const marks = [
-  '<!-- written by npm run conduct:peers -->',
-  '<!-- end of what npm run conduct:peers wrote -->',
-] as const;
+const rounds = 2;
 const sample = { title: 'note {random}', done: false };
 const change = { title: 'other {random}' };
+/** Groups of which an API says something; the others are of proxies and of webhooks. */
+const shownGroups = groups.filter((each) => each !== 'tunnel' && each !== 'receiver');
 
-type Outcome =
-  | { readonly program: Program; readonly report: Report }
-  | { readonly program: Program; readonly why: string };
+/** The clauses whose verdict is the same in each round, and the ids of the others. */
+type Steady = { readonly clauses: readonly Judged[]; readonly unsteady: readonly string[] };
 
-const { values } = parseArgs({ options: { write: { type: 'boolean' }, json: { type: 'string' } } });
+type Outcome = { readonly program: Program } & (Steady | { readonly why: string });
+
+const { values } = parseArgs({
+  options: { write: { type: 'boolean' }, json: { type: 'string' }, only: { type: 'string' } },
+});
+const names = values.only?.toLowerCase().split(',');
 const folder = mkdtempSync(join(tmpdir(), 'comity-conduct-'));
 try {
   const origin = await comity.start(makeFolder('Comity'), 0);
   try {
     const port = Number(new URL(origin.url).port);
-    const direct = await judge(comity, origin.url);
-    const others: Outcome[] = [];
-    for (const program of servers) others.push(await judgeProgram(program, port));
-    const behind: Outcome[] = [];
-    for (const program of proxies) behind.push(await judgeProgram(program, port));
-    const text = [
-      groupTable([{ program: comity, report: direct }, ...others]),
-      proxyTable(direct, behind),
-    ].join('\n\n');
-    process.stdout.write(`${text}\n`);
+    const direct: Outcome = { program: comity, ...(await judge(comity, origin.url)) };
+    const others = [direct, ...(await judgeAll(servers, port))];
+    const behind = await judgeAll(proxies, port);
+    const tables = {
+      servers: { head: ['program', ...shownGroups], rows: others.map(serverRow) },
+      proxies: {
+        head: ['before Comity', 'fails there', 'gets a warning there', 'applies no longer'],
+        rows: behind.map((each) => proxyRow(direct, each)),
+      },
+    };
+    for (const [name, table] of Object.entries(tables)) {
+      process.stdout.write(`${tableOf(table)}\n\n`);
+      if (values.write === true) putRows(name, table);
+    }
     if (values.json !== undefined)
-      writeFileSync(values.json, JSON.stringify({ direct, others, behind }, undefined, 2));
-    if (values.write === true) writePage(text);
+      writeFileSync(values.json, JSON.stringify({ others, behind }, undefined, 2));
   } finally {
     await origin.stop();
   }
@@ -58,73 +65,71 @@ function makeFolder(name: string): string {
   return path;
 }
 
+async function judgeAll(programs: readonly Program[], origin: number): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const program of programs)
+    if (names === undefined || names.includes(program.name.toLowerCase()))
+      outcomes.push(await judgeProgram(program, origin));
+  return outcomes;
+}
+
 async function judgeProgram(program: Program, origin: number): Promise<Outcome> {
   try {
     const running = await program.start(makeFolder(program.name), origin);
     try {
-      return { program, report: await judge(program, running.url) };
+      return { program, ...(await judge(program, running.url)) };
     } finally {
       await running.stop();
     }
   } catch (error) {
     const [first = ''] = (error instanceof Error ? error.message : String(error)).trim().split('\n');
-    return { program, why: `${program.name} cannot be judged: ${first}` };
+    process.stderr.write(`${program.name}: ${error instanceof Error ? error.message : error}\n`);
+    return { program, why: `cannot be judged: ${first}` };
   }
 }
 
-function judge({ name, collection }: Program, url: string): Promise<Report> {
-  const target = { ...targetAt(`${url}${collection}`, {}), sample, change };
-  return judgeApi([target], apiClauses, {
-    mayWrite: true,
-    progress: (done, all) => void (done === all - 1 && process.stderr.write(`${name}: ${all} clauses\n`)),
-  });
+async function judge({ name, collection, target }: Program, url: string): Promise<Steady> {
+  const reports: Report[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    const judged = { ...targetAt(`${url}${collection}`, {}), sample, change, ...target };
+    const report = await judgeApi([judged], apiClauses, { mayWrite: true, progress: () => undefined });
+    process.stderr.write(`${name}, round ${round}: ${JSON.stringify(report.summary)}\n`);
+    for (const path of report.left) process.stderr.write(`${name} keeps ${path}\n`);
+    reports.push(report);
+  }
+  const [first, ...others] = reports.map(({ clauses }) => clauses);
+  const isSteady = ({ verdict }: Judged, index: number): boolean =>
+    others.every((clauses) => clauses[index]?.verdict === verdict);
+  const clauses = (first ?? []).filter(isSteady);
+  return {
+    clauses,
+    unsteady: (first ?? []).filter((each) => !clauses.includes(each)).map(({ id }) => id),
+  };
 }
 
 /** Numbers of clauses that hold, fail and get a warning, by group. */
-function groupTable(outcomes: readonly Outcome[]): string {
-  const known = outcomes.filter((each) => 'report' in each);
-  const rows = groups.map((group) => {
-    const cells = known.map(({ report }) => {
-      const of = report.clauses.filter((each) => each.group === group);
-      const count = (verdict: string): number => of.filter((each) => each.verdict === verdict).length;
-      const [holds, fails, warnings] = [count('holds'), count('fails'), count('warning')];
-      return holds + fails + warnings === 0 ? '-' : `${holds} / ${fails} / ${warnings}`;
-    });
-    return cells.every((cell) => cell === '-') ? [] : [`| ${[group, ...cells].join(' | ')} |`];
+function serverRow(outcome: Outcome): readonly string[] {
+  const { name, version } = outcome.program;
+  if ('why' in outcome) return [`${name} ${version}`, outcome.why, ...shownGroups.slice(1).map(() => '')];
+  const cells = shownGroups.map((group) => {
+    const of = outcome.clauses.filter((each) => each.group === group);
+    const count = (verdict: string): number => of.filter((each) => each.verdict === verdict).length;
+    const counts = [count('holds'), count('fails'), count('warning')];
+    return counts.every((each) => each === 0) ? '-' : counts.join(' / ');
   });
-  const names = known.map(({ program: { name, version } }) => `${name} ${version}`);
-  const missing = outcomes.flatMap((each) => ('why' in each ? [each.why] : []));
-  return [
-    `| group | ${names.join(' | ')} |`,
-    `| --- | ${names.map(() => '---').join(' | ')} |`,
-    ...rows.flat(),
-    ...missing.flatMap((why) => ['', `${why}.`]),
-  ].join('\n');
+  return [`${name} ${version}`, ...cells];
 }
 
 /** The clauses whose verdict a proxy changes, from that of the origin. */
-function proxyTable(direct: Report, behind: readonly Outcome[]): string {
-  const verdicts = new Map(direct.clauses.map(({ id, verdict }) => [id, verdict]));
-  const rows = behind.map((each) => {
-    if ('why' in each) return `| ${each.program.name} | ${each.why} | |`;
-    const changed = each.report.clauses.filter(({ id, verdict }) => verdict !== verdicts.get(id));
-    const named = (verdict: string): string =>
-      changed
-        .filter((clause) => clause.verdict === verdict)
-        .map(({ id }) => `\`${id}\``)
-        .join(', ') || 'none';
-    return `| ${each.program.name} | ${named('fails')} | ${named('warning')} | ${named('not-applicable')} |`;
-  });
-  return [
-    '| before Comity | fails there | gets a warning there | applies no longer |',
-    '| --- | --- | --- | --- |',
-    ...rows,
-  ].join('\n');
-}
-
-function writePage(text: string): void {
-  const before = readFileSync(page, 'utf8');
-  const [begin, end] = [before.indexOf(marks[0]), before.indexOf(marks[1])];
-  if (begin === -1 || end === -1) throw new Error(`${page} lacks ${marks.join(' and ')}`);
-  writeFileSync(page, `${before.slice(0, begin + marks[0].length)}\n\n${text}\n\n${before.slice(end)}`);
+function proxyRow(direct: Outcome, outcome: Outcome): readonly string[] {
+  const { name } = outcome.program;
+  if ('why' in outcome) return [name, outcome.why, '', ''];
+  const verdicts = new Map('clauses' in direct ? direct.clauses.map(({ id, verdict }) => [id, verdict]) : []);
+  const changed = outcome.clauses.filter(({ id, verdict }) => verdict !== verdicts.get(id));
+  const named = (verdict: string): string =>
+    changed
+      .filter((clause) => clause.verdict === verdict)
+      .map(({ id }) => `\`${id}\``)
+      .join(', ') || 'none';
+  return [name, named('fails'), named('warning'), named('not-applicable')];
 }

@@ -7,16 +7,18 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Pinning } from '../pin.ts';
 
-const readyMsMax = 10_000;
 const readyPollMs = 50;
 const stopMsMax = 5000;
 const wordsKeptMax = 2000;
 
 export type PeerProgram = { readonly pid: number; readonly port: number; stop(): Promise<void> };
 
+/** Where it runs, and how long it may take until its port is open: ten seconds unless given. */
+type Starting = Pinning & { readonly readyMsMax?: number };
+
 /** @throws with the program's own words where it ends or its port stays closed */
 export async function startPeer(
-  { pinned }: Pinning,
+  { pinned, readyMsMax = 10_000 }: Starting,
   port: number,
   command: string,
   args: readonly string[],

@@ -1,6 +1,7 @@
 /** Conditional requests: validators, 304, 412, and the order of preconditions (RFC 9110 §8.8, §13). */
 import { type Answer, fieldOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, type Finding, holds, holdsIf, warns } from '../clause.ts';
+import { changed } from '../document.ts';
 import { mergePatch } from '../survey.ts';
 import { changeOf } from '../target.ts';
 import { CannotApply, type Member, type Visit } from '../visit.ts';
@@ -146,7 +147,7 @@ export const conditionClauses: readonly Clause[] = [
       const plain = await visit.send({ method: 'PUT', path, json: sample });
       if (plain.status >= 300) return cannotApply(`PUT is answered ${plain.status}`);
       // Another content, because a replacement by the same one shows only where members have a time or a version.
-      const json = { ...sample, ...changeOf(visit.target) };
+      const json = changed(sample, changeOf(visit.target));
       const headers = { 'If-None-Match': '*' };
       return judgeRefusal(visit, path, () => visit.send({ method: 'PUT', path, json, headers }));
     },
@@ -352,7 +353,7 @@ export function update(
   const [type] = [mergePatch, 'application/json'].filter((each) => visit.survey.patchTypes.has(each));
   if (type !== undefined)
     return visit.send({ method: 'PATCH', path, json: change, headers: { ...headers, 'Content-Type': type } });
-  return visit.send({ method: 'PUT', path, json: { ...visit.sample(), ...change }, headers });
+  return visit.send({ method: 'PUT', path, json: changed(visit.sample(), change), headers });
 }
 
 /** A member that stands, with its tag. */

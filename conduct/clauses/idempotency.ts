@@ -1,8 +1,8 @@
 /** Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07) and RateLimit fields. */
-import { type Answer, fieldOf, jsonOf, listOf } from '../answer.ts';
+import { type Answer, fieldOf, listOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf, warns } from '../clause.ts';
 import { randomToken } from '../target.ts';
-import { CannotApply, isObject, type Visit } from '../visit.ts';
+import { CannotApply, memberPathOf, type Visit } from '../visit.ts';
 import { memberOf } from './subjects.ts';
 
 const draft = 'draft-ietf-httpapi-idempotency-key-header-07';
@@ -50,7 +50,8 @@ export const idempotencyClauses: readonly Clause[] = [
       const json = visit.sample();
       const headers = { 'Idempotency-Key': `"conduct-${randomToken()}"` };
       const answers = await Promise.all(Array.from({ length: 4 }, () => visit.post({ json, headers })));
-      const made = new Set(answers.filter(({ status }) => status < 300).map(nameOf));
+      const created = answers.filter(({ status }) => status < 300);
+      const made = new Set(created.map((answer) => memberPathOf(visit.target, answer)));
       if (made.size !== 1) return deviates(`${made.size} members were created`);
       const other = answers.find(({ status }) => status >= 300 && status !== 409);
       return other === undefined ? holds : warns(`a request that came second is answered ${other.status}`);
@@ -84,13 +85,8 @@ async function repeated(visit: Visit): Promise<{ key: string; first: Answer; sec
   const second = await visit.post({ json, headers });
   const isRefused = second.status === 409 || second.status === 422;
   const isUnique = isRefused && !listOf(second, 'Content-Type').join().includes('json');
-  if (isUnique || (second.status < 300 && nameOf(first) !== nameOf(second)))
+  const [one, other] = [first, second].map((answer) => memberPathOf(visit.target, answer));
+  if (isUnique || (second.status < 300 && one !== other))
     throw new CannotApply('the server does not read Idempotency-Key');
   return { key, first, second };
-}
-
-/** The Location of a new member, or its id. */
-function nameOf(answer: Answer): string {
-  const document = jsonOf(answer);
-  return fieldOf(answer, 'Location') ?? (isObject(document) ? String(document.id) : '');
 }

@@ -1,10 +1,11 @@
 /** Methods and their answers (RFC 9110 §9, §15; RFC 9112 §3.2). */
-import { type Answer, fieldOf, mediaTypeOf, valuesOf } from '../answer.ts';
-import { type Clause, cannotApply, deviates, holds, holdsIf, warns } from '../clause.ts';
+import { type Answer, fieldOf, jsonOf, mediaTypeOf, valuesOf } from '../answer.ts';
+import { type Clause, cannotApply, deviates, type Finding, holds, holdsIf, warns } from '../clause.ts';
+import { changed, differencesOf, documentIn, type Members } from '../document.ts';
 import { methodsText } from '../survey.ts';
 import { changeOf, randomToken } from '../target.ts';
 import { CannotApply, type Visit } from '../visit.ts';
-import { isGone, memberOf, missingPath, sameState } from './subjects.ts';
+import { isGone, isRefusal, memberOf, missingPath, sameState } from './subjects.ts';
 
 /** Methods whose requests change nothing, so that a judge may send them anywhere. */
 const safeMethods = ['GET', 'HEAD', 'OPTIONS'] as const;
@@ -118,7 +119,7 @@ export const methodClauses: readonly Clause[] = [
     level: 'must',
     judge: async ({ send, target, survey }) => {
       const { status } = await send({ method: 'GET', path: missingPath({ target, survey }) });
-      return holdsIf([404, 410].includes(status), `a member that does not exist is answered ${status}`);
+      return absent(status, `a member that does not exist is answered ${status}`);
     },
   },
   {
@@ -252,10 +253,7 @@ export const methodClauses: readonly Clause[] = [
         return cannotApply(`members have no PUT: it is answered ${status}`);
       if (![200, 201, 204].includes(status)) return deviates(`PUT is answered ${status}`);
       const read = await visit.send({ method: 'GET', path });
-      const document = JSON.parse(read.content.toString('utf8'));
-      const lost = Object.keys(json).filter(
-        (name) => JSON.stringify(document[name]) !== JSON.stringify(json[name]),
-      );
+      const lost = differencesOf(documentIn(jsonOf(read), visit.target.idMember), json);
       return lost.length === 0 ? holds : warns(`${lost.join(', ')} is another after the PUT`);
     },
   },
@@ -308,7 +306,7 @@ export const methodClauses: readonly Clause[] = [
       if (deleted.status === 202) return cannotApply('DELETE is answered 202: the server removes it later');
       if (![200, 204].includes(deleted.status)) return deviates(`DELETE is answered ${deleted.status}`);
       const { status } = await visit.send({ method: 'GET', path });
-      return holdsIf([404, 410].includes(status), `GET after the DELETE is answered ${status}`);
+      return absent(status, `GET after the DELETE is answered ${status}`);
     },
   },
   {
@@ -323,7 +321,9 @@ export const methodClauses: readonly Clause[] = [
       const first = await visit.send({ method: 'DELETE', path });
       if (first.status >= 300) return cannotApply(`DELETE is answered ${first.status}`);
       const { status } = await visit.send({ method: 'DELETE', path });
-      return holdsIf([200, 204, 404, 410].includes(status), `the second DELETE is answered ${status}`);
+      return [200, 202, 204].includes(status)
+        ? holds
+        : absent(status, `the second DELETE is answered ${status}`);
     },
   },
   {
@@ -390,6 +390,12 @@ export const lastClause: Clause = {
   },
 };
 
+/** Judges an answer about what is not there. A 403 may hide that, and no standard forbids another refusal. */
+function absent(status: number, why: string): Finding {
+  if ([404, 410].includes(status)) return holds;
+  return isRefusal(status) ? warns(why) : deviates(why);
+}
+
 function differ(names: readonly string[]): string {
   return names.length === 1 ? 'differs' : 'differ';
 }
@@ -402,7 +408,7 @@ async function createdAnswer(visit: Visit): Promise<Answer> {
 }
 
 /** A member, and its document with the change, without members that only a server sets. */
-async function replacement(visit: Visit): Promise<{ path: string; json: Record<string, unknown> }> {
+async function replacement(visit: Visit): Promise<{ path: string; json: Members }> {
   const { path } = await visit.create();
-  return { path, json: { ...visit.sample(), ...changeOf(visit.target) } };
+  return { path, json: changed(visit.sample(), changeOf(visit.target)) };
 }

@@ -1,9 +1,10 @@
 /** PATCH and its formats (RFC 5789, RFC 7396, RFC 6902). */
 import { fieldOf, jsonOf, listOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf, warns } from '../clause.ts';
+import { differencesOf, documentIn, type Members, membersOf, operationsOf } from '../document.ts';
 import { jsonPatch, mergePatch } from '../survey.ts';
 import { changeOf } from '../target.ts';
-import { CannotApply, isObject, type Visit } from '../visit.ts';
+import { CannotApply, type Visit } from '../visit.ts';
 import { isRefusal, missingPath, sameState } from './subjects.ts';
 
 export const patchClauses: readonly Clause[] = [
@@ -90,7 +91,7 @@ export const patchClauses: readonly Clause[] = [
     judge: async (visit) => {
       const { path } = await accepting(visit, mergePatch);
       const change = changeOf(visit.target) ?? {};
-      const before = documentOf(await visit.send({ method: 'GET', path }));
+      const before = documentOf(visit, await visit.send({ method: 'GET', path }));
       const { status } = await visit.send({
         method: 'PATCH',
         path,
@@ -98,12 +99,11 @@ export const patchClauses: readonly Clause[] = [
         headers: { 'Content-Type': mergePatch },
       });
       if (status >= 300) return deviates(`the merge patch is answered ${status}`);
-      const after = documentOf(await visit.send({ method: 'GET', path }));
-      for (const [name, value] of Object.entries(change))
-        if (!isEqual(after[name], value))
-          return deviates(`${name} is ${JSON.stringify(after[name])} after the patch`);
-      const sent = Object.keys(visit.sample()).filter((name) => !(name in change));
-      const lost = sent.filter((name) => !isEqual(after[name], before[name]));
+      const after = documentOf(visit, await visit.send({ method: 'GET', path }));
+      const [other] = differencesOf(after, change);
+      if (other !== undefined) return deviates(`${other} is ${JSON.stringify(after[other])} after the patch`);
+      const rest = Object.keys(membersOf(visit.sample())).filter((name) => !(name in membersOf(change)));
+      const lost = rest.filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
       return holdsIf(lost.length === 0, `${lost.join(', ')} changed as well`);
     },
   },
@@ -123,12 +123,8 @@ export const patchClauses: readonly Clause[] = [
         headers: jsonPatchFields,
       });
       if (status >= 300) return deviates(`the patch is answered ${status}`);
-      const after = documentOf(await visit.send({ method: 'GET', path }));
-      const other = Object.entries(change).filter(([name, value]) => !isEqual(after[name], value));
-      return holdsIf(
-        other.length === 0,
-        `${other.map(([name]) => name).join(', ')} is another after the patch`,
-      );
+      const other = differencesOf(documentOf(visit, await visit.send({ method: 'GET', path })), change);
+      return holdsIf(other.length === 0, `${other.join(', ')} is another after the patch`);
     },
   },
   {
@@ -186,8 +182,6 @@ async function leftAsItWas(visit: Visit, path: string, json: readonly unknown[])
   return holdsIf(isRefusal(status), `it is answered ${status}`);
 }
 
-type Operation = { readonly op: 'replace'; readonly path: string; readonly value: unknown };
-
 /** A member, and a patch of a format that it takes. */
 async function patchable(visit: Visit): Promise<{ path: string; type: string; patch: unknown }> {
   const type = [mergePatch, 'application/json', jsonPatch].find((each) => visit.survey.patchTypes.has(each));
@@ -208,21 +202,12 @@ async function operable(visit: Visit) {
   const { path } = await accepting(visit, jsonPatch);
   const change = changeOf(visit.target);
   if (change === undefined) throw new CannotApply('the target has no change to make');
-  const document = documentOf(await visit.send({ method: 'GET', path }));
-  const absent = Object.keys(change).find((name) => !(name in document));
+  const document = documentOf(visit, await visit.send({ method: 'GET', path }));
+  const absent = Object.keys(membersOf(change)).find((name) => !(name in document));
   if (absent !== undefined) throw new CannotApply(`the sample has no ${absent} that a patch could replace`);
   return { path, change, operations: operationsOf(change) };
 }
 
-function operationsOf(change: Readonly<Record<string, unknown>>): readonly Operation[] {
-  return Object.entries(change).map(([name, value]) => ({ op: 'replace', path: `/${name}`, value }));
-}
-
-function documentOf(answer: { readonly content: Buffer }): Readonly<Record<string, unknown>> {
-  const value = jsonOf(answer);
-  return isObject(value) ? value : {};
-}
-
-function isEqual(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+function documentOf({ target }: Pick<Visit, 'target'>, answer: { readonly content: Buffer }): Members {
+  return documentIn(jsonOf(answer), target.idMember);
 }

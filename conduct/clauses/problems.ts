@@ -1,7 +1,8 @@
 /** Errors as problem details (RFC 9457), and what every error needs. */
 import { type Answer, fieldOf, jsonOf, mediaTypeOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf } from '../clause.ts';
-import { CannotApply, isObject, type Visit } from '../visit.ts';
+import { isObject, membersOf } from '../document.ts';
+import { CannotApply, type Visit } from '../visit.ts';
 import { missingPath } from './subjects.ts';
 
 export const problemClauses: readonly Clause[] = [
@@ -74,8 +75,8 @@ export const problemClauses: readonly Clause[] = [
     level: 'should',
     writes: true,
     judge: async (visit) => {
-      const required = Object.keys(visit.sample());
-      if (required.length === 0) return cannotApply('the sample has no members');
+      if (Object.keys(membersOf(visit.sample())).length === 0)
+        return cannotApply('the sample has no members');
       const answer = await visit.send({ method: 'POST', path: visit.target.collection, json: [] });
       if (answer.status < 300)
         return deviates(`an array in place of a document is answered ${answer.status}`);

@@ -1,5 +1,6 @@
 /** The server of `clean-server.ts`, listening until a test ends, as a target of the suite. */
 import { createServer } from 'node:net';
+import { patienceMsMax } from '../../conduct/patience.ts';
 import type { Target } from '../../conduct/target.ts';
 import { type Ending, listen } from '../harness/listening.ts';
 import { cleanToken } from './clean-notes.ts';
@@ -24,6 +25,7 @@ export async function cleanTarget(
   return {
     address: { scheme: 'http', host: '127.0.0.1', port, isInsecure: false },
     ...{ url: `http://127.0.0.1:${port}`, host: `127.0.0.1:${port}`, headers, idMember: 'id' },
+    patience: { leftMs: patienceMsMax },
     ...{
       collection: '/notes',
       sample: { title: 'note {random}', done: false },

@@ -8,6 +8,7 @@ import { describedCollections } from '../../conduct/openapi.ts';
 import { findTargets, TargetMistake } from '../../conduct/target.ts';
 import { NoAnswer } from '../../conduct/visit.ts';
 import { listen } from '../harness/listening.ts';
+import { plainNotes } from './plain-notes.ts';
 
 const run = { mayWrite: true, progress: () => undefined };
 
@@ -60,29 +61,6 @@ describe('the suite of conduct, at an API without conditions, times and versions
     );
   });
 });
-
-/** Notes in memory, as the first page of a framework's guide has them. */
-function plainNotes(): RequestListener {
-  const notes = new Map<string, object>();
-  return async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const send = (status: number, value?: unknown) =>
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
-    const content = Buffer.concat(chunks).toString();
-    const [, id = ''] = /^\/notes\/(\w+)$/.exec(request.url ?? '') ?? [];
-    if (request.method === 'POST') {
-      const note = { ...JSON.parse(content), id: String(notes.size + 1) };
-      notes.set(note.id, note);
-      return send(201, note);
-    }
-    if (id === '') return send(200, [...notes.values()]);
-    if (!notes.has(id)) return send(404, { error: 'not found' });
-    if (request.method === 'PUT') notes.set(id, { ...JSON.parse(content), id });
-    if (request.method === 'DELETE') return send(notes.delete(id) ? 204 : 404);
-    return send(200, notes.get(id));
-  };
-}
 
 describe('a sample document by an OpenAPI document', () => {
   const title = { type: 'string', maxLength: 5 };

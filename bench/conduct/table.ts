@@ -1,0 +1,52 @@
+/** Tables of docs/comparison.md with a row for each program, of which a run may replace some. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export type Table = {
+  readonly head: readonly string[];
+  /** The first cell begins with the name of the program. */
+  readonly rows: readonly (readonly string[])[];
+};
+
+const page = join(import.meta.dirname, '../../docs/comparison.md');
+
+export function tableOf({ head, rows }: Table): string {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(3, ...all.map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]): string =>
+    `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width)).join(' | ')} |`;
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+}
+
+/**
+ * Replaces the rows of these programs in the table between the marks of the name, and adds those that it lacks.
+ * @throws where the page has no such marks
+ */
+export function putRows(name: string, { head, rows }: Table): void {
+  const text = readFileSync(page, 'utf8');
+  const [begin, end] = [`<!-- conduct:peers ${name} -->`, `<!-- end of conduct:peers ${name} -->`];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from === -1 || to === -1) throw new Error(`${page} lacks ${begin} and ${end}`);
+  const standing = text
+    .slice(from + begin.length, to)
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .slice(2)
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    );
+  const merged = [
+    ...standing.map((row) => rows.find((each) => programOf(each) === programOf(row)) ?? row),
+    ...rows.filter((each) => !standing.some((row) => programOf(row) === programOf(each))),
+  ];
+  const table = tableOf({ head, rows: merged });
+  writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`);
+}
+
+/** The name of a program, from a cell with its version. */
+function programOf([cell = '']: readonly string[]): string {
+  return cell.replace(/ \d.*$/, '').toLowerCase();
+}

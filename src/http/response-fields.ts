@@ -185,3 +185,26 @@ export const responseFields = {
 } as const satisfies Record<string, ResponseField>;
 
 export type FieldName = keyof typeof responseFields;
+
+/**
+ * Joins the lines of `Vary` (RFC 9110 §12.5.5) into its first: some caches and proxies read one line alone.
+ *
+ * @param fields name, value, ...
+ * @returns the same list if it has one line at most
+ */
+export function withVaryOnce(fields: readonly string[]): readonly string[] {
+  const first = lineOf(fields, 'Vary', 0);
+  if (first < 0 || lineOf(fields, 'Vary', first + 2) < 0) return fields;
+  const joined: string[] = [];
+  for (let index = 0; index < fields.length; index += 2) {
+    const [name, value] = [fields[index] as string, fields[index + 1] as string];
+    if (name !== 'Vary' || index === first) joined.push(name, value);
+    else joined[first + 1] += `, ${value}`;
+  }
+  return joined;
+}
+
+function lineOf(fields: readonly string[], name: FieldName, from: number): number {
+  for (let index = from; index < fields.length; index += 2) if (fields[index] === name) return index;
+  return -1;
+}

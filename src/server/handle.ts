@@ -5,6 +5,7 @@ import type { Handler, Response } from '../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
+import { withVaryOnce } from '../http/response-fields.ts';
 import { preferredMediaType } from '../http/syntax/accept.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { Context } from './context.ts';
@@ -116,7 +117,7 @@ export function problemAnswer(
   if (options.retryAfterSeconds !== undefined) fields.push('Retry-After', String(options.retryAfterSeconds));
   return {
     status: problemStatus(problem.code),
-    fields,
+    fields: withVaryOnce(fields),
     content: details ? problemDetailsBody(problem) : problemBody(problem),
     close: options.close ?? false,
     code: problem.code,

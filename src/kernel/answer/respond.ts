@@ -11,7 +11,7 @@ import type { End } from '../../http/conduct/graph.ts';
 import { type Allowance, type Response, serverMethods } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, statusOf } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
-import type { FieldName } from '../../http/response-fields.ts';
+import { type FieldName, withVaryOnce } from '../../http/response-fields.ts';
 import { formatAcceptQuery, preferredMediaType } from '../../http/syntax/accept.ts';
 import { traceMessage } from '../../http/syntax/http-message.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
@@ -126,7 +126,7 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
   // All members, always in this order: the code that sends responses is compiled for one shape.
   return {
     status: response.status,
-    fields,
+    fields: withVaryOnce(fields),
     content: response.content,
     octets: response.octets,
     conversation: response.conversation,

@@ -110,20 +110,44 @@ export async function startAttacked(test: TestContext, options: AttackOptions = 
       assert.ok(peak <= memoryBytes, `${peak} octets of ${memoryBytes} were resident`);
       assert.equal(seen.failures, 0, `${seen.failures} of ${seen.answers} probes of /health/live failed`);
       const allowed = healthMsMax + twinFactor * seen.idleMs;
-      assert.ok(
-        seen.attackedMs <= allowed,
-        `/health/live took ${seen.attackedMs} ms; ${allowed} are allowed`,
-      );
-      assert.ok(
-        seen.attackedMostMs <= factor * allowed,
-        `/health/live once took ${seen.attackedMostMs} ms; ${factor * allowed} are allowed`,
-      );
+      if (seen.attackedMs > allowed)
+        throw new HeldTooLong(`/health/live took ${seen.attackedMs} ms; ${allowed} are allowed`);
+      if (seen.attackedMostMs > factor * allowed)
+        throw new HeldTooLong(
+          `/health/live once took ${seen.attackedMostMs} ms; ${factor * allowed} are allowed`,
+        );
       test.diagnostic(
         `health at worst ${seen.attackedMostMs.toFixed(0)} ms (idle ${seen.idleMs.toFixed(0)} ms), at most ${Math.round(peak / MiB)} of ${memoryBytes / MiB} MiB`,
       );
       return seen;
     },
   };
+}
+
+/** Its health took longer than is allowed. Everything else that an attack may do wrong is another error. */
+export class HeldTooLong extends assert.AssertionError {
+  constructor(message: string) {
+    super({ message });
+  }
+}
+
+/** Runs of an attack on programs that have just started, before the time of its health counts. */
+const runsMost = 3;
+
+/**
+ * Other programs make single runs slower, never faster: an attack in which health took too long is run again, and fails if it did each time.
+ * Any other failure counts at once.
+ */
+export async function inOneRunOf(test: TestContext, attack: () => Promise<void>): Promise<void> {
+  for (let run = 1; ; run += 1) {
+    try {
+      await attack();
+      return;
+    } catch (error) {
+      if (!(error instanceof HeldTooLong) || run === runsMost) throw error;
+      test.diagnostic(`run ${run}: ${error.message}`);
+    }
+  }
 }
 
 /**

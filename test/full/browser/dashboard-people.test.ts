@@ -224,7 +224,7 @@ test('leads by Ctrl+K to documents, lists and actions, and keeps what is folded'
   await links.waitFor({ state: 'hidden' });
   await reloadDashboard(page);
   await page.getByRole('navigation').getByText('Functions').waitFor();
-  assert.ok(await links.isHidden());
+  await links.waitFor({ state: 'hidden' });
   await page.setViewportSize({ width: 390, height: 800 });
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.getByLabel('Password').waitFor();

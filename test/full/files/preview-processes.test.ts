@@ -45,12 +45,17 @@ const noise = (width: number, height: number) =>
   });
 const small: PreviewRule = { width: 40, height: 40 };
 
+/** The file is read well within it beside other tests; the image takes several times as long. */
+const lateMs = 4000;
+/** Some 5 s of work for one processor: long enough to be killed in it, and far below the time limit beside other tests. */
+const side = 1200;
+
 describe('a process of previews', () => {
   test('that is late is ended, the image is not tried again at once, and the next one is made', async () => {
-    const previews = previewsWithin(1500);
+    const previews = previewsWithin(lateMs);
     const file = await keep(await noise(3000, 3000).jpeg().toBuffer(), 'image/jpeg');
     const rule: PreviewRule = { width: 3000, height: 3000, format: 'avif', quality: 100 };
-    const message = 'it takes longer than 1500 ms (COMITY_PREVIEW_TIMEOUT_MS)';
+    const message = `it takes longer than ${lateMs} ms (COMITY_PREVIEW_TIMEOUT_MS)`;
     await assert.rejects(previews.open(file, rule, 'x'), { name: 'PreviewRefused', message });
     await until(() => processes().length === 0);
     const begun = performance.now();
@@ -65,9 +70,9 @@ describe('a process of previews', () => {
 
   test('that is killed is replaced, once for a preview', async () => {
     const previews = previewsWithin(60_000);
-    const rule: PreviewRule = { width: 2000, height: 2000, format: 'avif' };
+    const rule: PreviewRule = { width: side, height: side, format: 'avif' };
     for (const kills of [1, 2]) {
-      const file = await keep(await noise(2000, 2000).jpeg().toBuffer(), 'image/jpeg');
+      const file = await keep(await noise(side, side).jpeg().toBuffer(), 'image/jpeg');
       const opened = previews.open(file, rule, 'x').then(
         ({ type }) => type,
         (error: Error) => error.message,

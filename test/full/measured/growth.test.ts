@@ -13,7 +13,7 @@ import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { servedPaths } from '../../openapi/fixture.ts';
-import { startAttacked } from '../attack/attacked-program.ts';
+import { inOneRunOf, startAttacked } from '../attack/attacked-program.ts';
 import { bounded } from './bounded-routes.ts';
 import {
   type Ask,
@@ -184,16 +184,17 @@ test('each route of the program is attacked, or has a reason why it makes no mor
 const chosen = attacks.filter(({ isWorst }) => isWorst === true || process.env.COMITY_TEST_TIER !== 'full');
 
 for (const each of chosen) {
-  test(`${each.atOnce} ${each.name} leave the program unharmed`, async (context) => {
-    const attacked = await startAttacked(context, { config, env: { ...env, ...each.env } });
-    const receiver = each.prepare === undefined ? undefined : await startDeliveryReceiver(context);
-    const filled = await fill(attacked.program);
-    const own = await each.prepare?.(askOf(attacked.program), filled, receiver?.url ?? '');
-    const known = { ...filled, own: own ?? [] };
-    await attacked.health();
-    const statuses = await attack(attacked.program.port, each, known);
-    context.diagnostic([...statuses].map(([status, count]) => `${count} × ${status}`).join(', '));
-    assert.ok(!statuses.has(500), 'none fails');
-    await attacked.assertUnharmed(outlierFactor);
-  });
+  test(`${each.atOnce} ${each.name} leave the program unharmed`, (context) =>
+    inOneRunOf(context, async () => {
+      const attacked = await startAttacked(context, { config, env: { ...env, ...each.env } });
+      const receiver = each.prepare === undefined ? undefined : await startDeliveryReceiver(context);
+      const filled = await fill(attacked.program);
+      const own = await each.prepare?.(askOf(attacked.program), filled, receiver?.url ?? '');
+      const known = { ...filled, own: own ?? [] };
+      await attacked.health();
+      const statuses = await attack(attacked.program.port, each, known);
+      context.diagnostic([...statuses].map(([status, count]) => `${count} × ${status}`).join(', '));
+      assert.ok(!statuses.has(500), 'none fails');
+      await attacked.assertUnharmed(outlierFactor);
+    }));
 }
